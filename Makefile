@@ -1,0 +1,41 @@
+# Every target sets up what it needs from Python 3.11+, make and the package registries.
+PYTHON ?= python3
+UV_VERSION := 0.13.9
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+STAMP := $(VENV)/.synced
+ARGS ?=
+JOBS ?= 2
+
+.PHONY: run test bench lint proto clean
+
+$(UV):
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet uv==$(UV_VERSION)
+
+$(STAMP): pyproject.toml uv.lock plugin-sdk/python/pyproject.toml out-of-tree-plugins/gpu-share/pyproject.toml | $(UV)
+	$(UV) sync --frozen --quiet --no-python-downloads
+	@touch $(STAMP)
+
+run: $(STAMP)
+	$(BIN)/berth demo $(ARGS)
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+bench: $(STAMP)
+	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m tests.proto_check
+
+proto: $(STAMP)
+	$(BIN)/python -m tests.proto_check --write
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache run

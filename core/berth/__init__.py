@@ -1,0 +1,1 @@
+"""Berth: a kube-scheduler-compatible Kubernetes scheduler, extended by gRPC sidecars."""

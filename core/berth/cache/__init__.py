@@ -1,0 +1,1 @@
+"""Floor 1: what the cluster looks like now, with the pods this scheduler has assumed."""

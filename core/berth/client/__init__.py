@@ -1,0 +1,1 @@
+"""Floor 5: the API client: transport, credentials, reflectors, writes, leases."""

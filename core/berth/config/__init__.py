@@ -1,0 +1,1 @@
+"""Floor 2: KubeSchedulerConfiguration: types, decoding, defaults, validation, feature gates."""

@@ -1,0 +1,1 @@
+"""Floor 2: the contracts of every extension point, statuses, cycle state, events and hints."""

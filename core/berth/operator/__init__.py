@@ -1,0 +1,1 @@
+"""Floor 6: the operator that manages schedulers and their plugins."""

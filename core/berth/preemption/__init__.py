@@ -1,0 +1,1 @@
+"""Floor 4: candidates and victims for a pod that fits nowhere."""

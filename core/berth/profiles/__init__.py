@@ -1,0 +1,1 @@
+"""Floor 2: profiles, each a schedulerName wired to its plugins."""

@@ -1,0 +1,1 @@
+"""Floor 6: the scheduler process: wiring, serving, leader election."""

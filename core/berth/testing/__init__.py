@@ -1,0 +1,1 @@
+"""Floor 6: builders, strategies and plugin checks for tests, ours and plugin authors'."""

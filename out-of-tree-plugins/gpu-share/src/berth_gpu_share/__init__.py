@@ -1,0 +1,1 @@
+"""gpu-share: share GPUs between pods."""

@@ -1,0 +1,1 @@
+"""Write Berth scheduler plugins as plain Python functions."""
