@@ -1,0 +1,168 @@
+"""Label selectors, and the requirements that they and node selectors are made of.
+
+Source: apimachinery pkg/labels (Kubernetes v1.36); spec/plugins.md 4.5.
+"""
+
+import re
+from collections.abc import Mapping
+
+from berth.objects.api_object import ApiObject
+
+_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]\Z")
+_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_MAX_PREFIX = 253
+
+
+class InvalidSelectorError(ValueError):
+    """A selector that upstream refuses to parse."""
+
+
+class Requirement(ApiObject, frozen=True):
+    """One condition on one key: In, NotIn, Exists, DoesNotExist; Gt and Lt on nodes only."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels meet the condition."""
+        return self.matches_value(labels.get(self.key))
+
+    def matches_value(self, value: str | None) -> bool:
+        """Whether the key's value meets the condition; None stands for a missing key."""
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+            case _:
+                return _compares(self.operator, value, self.values[0])
+
+
+def parse_int(text: str | None) -> int | None:
+    """The text as Go's ParseInt reads it in base 10 and 64 bits, or None."""
+    if text is None or not re.fullmatch(r"[+-]?[0-9]+", text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _compares(operator: str, value: str | None, bound: str) -> bool:
+    number, limit = parse_int(value), parse_int(bound)
+    if number is None or limit is None:
+        return False
+    return number > limit if operator == "Gt" else number < limit
+
+
+class LabelSelector(ApiObject, frozen=True):
+    """A metav1.LabelSelector: every label and every expression has to match."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[Requirement, ...] = ()
+
+
+class Selector:
+    """A selector ready to match, equal to every other that asks the same.
+
+    `empty` means that it asks nothing; a selector that matches nothing is not empty.
+    """
+
+    __slots__ = ("_hash", "nothing", "requirements")
+
+    def __init__(self, requirements: tuple[Requirement, ...] = (), *, nothing: bool = False) -> None:
+        self.requirements = requirements
+        self.nothing = nothing
+        self._hash = hash((requirements, nothing))
+
+    @property
+    def empty(self) -> bool:
+        """Whether it matches everything because it asks nothing."""
+        return not self.requirements and not self.nothing
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels meet every requirement."""
+        return not self.nothing and all(r.matches(labels) for r in self.requirements)
+
+    def and_also(self, more: tuple[Requirement, ...]) -> "Selector":
+        """The selector with further requirements."""
+        return Selector(_canonical((*self.requirements, *more)), nothing=self.nothing)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Selector)
+            and self.nothing == other.nothing
+            and self.requirements == other.requirements
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Selector({self.requirements!r}, nothing={self.nothing})"
+
+
+NOTHING = Selector(nothing=True)
+EVERYTHING = Selector()
+
+
+def compile_selector(selector: LabelSelector | None) -> Selector:
+    """The selector ready to match; none at all matches nothing, an empty one everything.
+
+    Raises: InvalidSelectorError where an expression does not parse.
+    """
+    if selector is None:
+        return NOTHING
+    for requirement in selector.match_expressions:
+        check_requirement(requirement)
+    return from_labels(selector.match_labels).and_also(selector.match_expressions)
+
+
+def from_labels(labels: Mapping[str, str]) -> Selector:
+    """The selector that asks for exactly these labels."""
+    return Selector(_canonical(tuple(Requirement(k, "In", (v,)) for k, v in labels.items())))
+
+
+def _canonical(requirements: tuple[Requirement, ...]) -> tuple[Requirement, ...]:
+    sorted_values = (Requirement(r.key, r.operator, tuple(sorted(set(r.values)))) for r in requirements)
+    return tuple(sorted(set(sorted_values), key=lambda r: (r.key, r.operator, r.values)))
+
+
+def check_requirement(requirement: Requirement, *, numeric: bool = False) -> None:
+    """Refuse what upstream refuses to parse; Gt and Lt only where `numeric`.
+
+    Raises: InvalidSelectorError naming key, operator and values.
+    """
+    key, operator, values = requirement.key, requirement.operator, requirement.values
+    if operator in ("In", "NotIn"):
+        sound = len(values) > 0
+    elif operator in ("Exists", "DoesNotExist"):
+        sound = not values
+    elif operator in ("Gt", "Lt") and numeric:
+        sound = len(values) == 1 and parse_int(values[0]) is not None
+    else:
+        raise InvalidSelectorError(f'"{operator}" is not a valid label selector operator')
+    if not sound:
+        raise InvalidSelectorError(
+            f"operator {operator} on key {key} does not take the values {list(values)}"
+        )
+    if not is_qualified_name(key):
+        raise InvalidSelectorError(f"{key!r} is not a valid label key")
+    if bad := [v for v in values if not is_label_value(v)]:
+        raise InvalidSelectorError(f"{bad[0]!r} is not a valid label value for key {key}")
+
+
+def is_qualified_name(name: str) -> bool:
+    """Whether the text is a label key: an optional DNS prefix, a slash, a name of up to 63 characters."""
+    prefix, slash, local = name.rpartition("/")
+    if slash and not (len(prefix) <= _MAX_PREFIX and _PREFIX.match(prefix)):
+        return False
+    return bool(_NAME.match(local))
+
+
+def is_label_value(value: str) -> bool:
+    """Whether the text may stand as a label's value."""
+    return value == "" or bool(_NAME.match(value))

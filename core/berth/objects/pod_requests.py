@@ -1,0 +1,175 @@
+"""What a pod requests in total: containers, init containers, sidecars, overhead, pod level, resizes.
+
+Amounts are nano units while they are added up, so that rounding happens once (berth.objects.quantity).
+
+Source: component-helpers resource (Kubernetes v1.36); spec/plugins.md 4.1, 4.3.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from berth.objects.pod import Container, ContainerStatus, Pod, ResourceAmounts, Resources
+from berth.objects.quantity import NANOS, NANOS_PER_MILLI, milli, nanos, whole
+from berth.objects.resource_names import (
+    CPU,
+    DEFAULT_MEMORY_BYTES,
+    DEFAULT_MILLI_CPU,
+    MEMORY,
+    is_accounted,
+    is_pod_level,
+)
+
+Nanos = dict[str, int]
+Units = dict[str, int]
+
+NON_ZERO_DEFAULTS: Mapping[str, int] = {
+    CPU: DEFAULT_MILLI_CPU * NANOS_PER_MILLI,
+    MEMORY: DEFAULT_MEMORY_BYTES * NANOS,
+}
+NO_DEFAULTS: Mapping[str, int] = {}
+
+
+def pod_requests(
+    pod: Pod,
+    *,
+    use_status: bool = False,
+    pod_level: bool = True,
+    defaults: Mapping[str, int] = NO_DEFAULTS,
+) -> Nanos:
+    """The pod's effective requests, by resource name, in nano units.
+
+    `use_status` takes a resize under way into account, `pod_level` lets `spec.resources` replace sums, and
+    `defaults` fills in what a container has no key for.
+    """
+    statuses = _statuses(pod) if use_status else {}
+    infeasible = use_status and _resize_infeasible(pod)
+    total = _over_containers(pod, statuses, defaults, infeasible=infeasible)
+    if pod_level and pod.spec.resources is not None:
+        total.update(_pod_level(pod, use_status=use_status, infeasible=infeasible))
+    _add(total, _parsed(pod.spec.overhead))
+    return total
+
+
+def fit_requests(pod: Pod) -> Units:
+    """What the pod has to find free on a node: cpu in milli, the rest in whole units."""
+    return in_units(pod_requests(pod))
+
+
+def accounted_requests(pod: Pod) -> Units:
+    """What the pod counts for once it is on a node."""
+    return in_units(pod_requests(pod, use_status=True))
+
+
+def non_zero_requests(pod: Pod) -> tuple[int, int]:
+    """Milli-CPU and bytes of a placed pod, with scoring's defaults for containers that ask for none."""
+    total = pod_requests(pod, use_status=True)
+    missing = NON_ZERO_DEFAULTS
+    if has_pod_level_requests(pod):
+        missing = {name: amount for name, amount in NON_ZERO_DEFAULTS.items() if name not in total}
+    if missing:
+        total = pod_requests(pod, use_status=True, defaults=missing)
+    return milli(total.get(CPU, 0)), whole(total.get(MEMORY, 0))
+
+
+def in_units(amounts: Nanos) -> Units:
+    """Amounts in the scheduler's units, without the resources that it does not account for."""
+    return {
+        name: milli(amount) if name == CPU else whole(amount)
+        for name, amount in amounts.items()
+        if is_accounted(name)
+    }
+
+
+def has_pod_level_requests(pod: Pod) -> bool:
+    """Whether `spec.resources.requests` sets something that replaces the sum over containers."""
+    resources = pod.spec.resources
+    return resources is not None and any(is_pod_level(name) for name in resources.requests or ())
+
+
+def parsed_amounts(amounts: ResourceAmounts | None) -> Nanos:
+    """Amounts by name, in nano units."""
+    return dict(_parsed(amounts))
+
+
+def _parsed(amounts: ResourceAmounts | None) -> Nanos:
+    return {name: nanos(amount) for name, amount in amounts.items()} if amounts else {}
+
+
+def _add(total: Nanos, more: Nanos) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(total: Nanos, floor: Nanos) -> None:
+    for name, amount in floor.items():
+        if name not in total or amount > total[name]:
+            total[name] = amount
+
+
+def _over_containers(
+    pod: Pod, statuses: Mapping[str, ContainerStatus], defaults: Mapping[str, int], *, infeasible: bool
+) -> Nanos:
+    total: Nanos = {}
+    for container in pod.spec.containers:
+        _add(total, _container(container, statuses.get(container.name), defaults, infeasible=infeasible))
+    if not pod.spec.init_containers:
+        return total
+    sidecars: Nanos = {}
+    peak: Nanos = {}
+    for container in pod.spec.init_containers:
+        status = statuses.get(container.name) if container.restartable else None
+        request = _container(container, status, defaults, infeasible=infeasible)
+        if container.restartable:
+            _add(total, request)
+            _add(sidecars, request)
+            _raise_to(peak, sidecars)
+        else:
+            _add(request, sidecars)
+            _raise_to(peak, request)
+    _raise_to(total, peak)
+    return total
+
+
+def _container(
+    container: Container, status: ContainerStatus | None, defaults: Mapping[str, int], *, infeasible: bool
+) -> Nanos:
+    request = _parsed(container.resources.requests)
+    if status is not None and status.resources is not None:
+        request = _resized(request, status.resources, status.allocated_resources, infeasible=infeasible)
+    for name, amount in defaults.items():
+        request.setdefault(name, amount)
+    return request
+
+
+def _resized(
+    wanted: Nanos, actuated: Resources, allocated: ResourceAmounts | None, *, infeasible: bool
+) -> Nanos:
+    request = {} if infeasible else dict(wanted)
+    _raise_to(request, _parsed(actuated.requests))
+    _raise_to(request, _parsed(allocated))
+    return request
+
+
+def _pod_level(pod: Pod, *, use_status: bool, infeasible: bool) -> Nanos:
+    wanted = _parsed(pod.spec.resources.requests) if pod.spec.resources else {}
+    wanted = {name: amount for name, amount in wanted.items() if is_pod_level(name)}
+    if not (use_status and pod.status.resources is not None):
+        return wanted
+    effective = _resized(wanted, pod.status.resources, pod.status.allocated_resources, infeasible=infeasible)
+    return {name: effective.get(name, 0) for name in wanted}
+
+
+def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
+    both: Iterable[ContainerStatus] = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    return {status.name: status for status in both}
+
+
+def _resize_infeasible(pod: Pod) -> bool:
+    reasons = (c.reason for c in pod.status.conditions if c.type == "PodResizePending")
+    return next(reasons, "") == "Infeasible"
+
+
+@lru_cache(maxsize=16384)
+def scaled(name: str, text: str | float) -> int:
+    """One amount in the scheduler's unit for that resource."""
+    return milli(nanos(text)) if name == CPU else whole(nanos(text))

@@ -1,0 +1,59 @@
+"""Taints and tolerations.
+
+Source: component-helpers scheduling/corev1 (Kubernetes v1.36); spec/plugins.md 4.6.
+"""
+
+import re
+from enum import StrEnum
+
+from berth.objects.api_object import ApiObject
+from berth.objects.label_selector import parse_int
+
+_CANONICAL_INT = re.compile(r"(0|-?[1-9][0-9]*)\Z")
+
+
+class TaintEffect(StrEnum):
+    """What a taint does to pods that do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+class Taint(ApiObject, frozen=True):
+    """A node's reason to keep pods away."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Toleration(ApiObject, frozen=True):
+    """A pod's consent to a taint."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint, *, comparisons: bool = False) -> bool:
+        """Whether the taint is covered; Lt and Gt only where `comparisons` (its feature gate) is on."""
+        if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
+            return False
+        match self.operator:
+            case "" | "Equal":
+                return self.value == taint.value
+            case "Exists":
+                return True
+            case "Lt" | "Gt" if comparisons:
+                return self._compares(taint.value)
+            case _:
+                return False
+
+    def _compares(self, value: str) -> bool:
+        if not (_CANONICAL_INT.match(value) and _CANONICAL_INT.match(self.value)):
+            return False
+        left, right = parse_int(value), parse_int(self.value)
+        if left is None or right is None:
+            return False
+        return left < right if self.operator == "Lt" else left > right
