@@ -1,0 +1,121 @@
+"""Hold the plugin protocol to its rules: lint, format, no breaking change, stubs as committed.
+
+`python -m tests.proto_check` checks. With `--write` it formats the .proto files and regenerates the stubs;
+with `--release` it also makes today's contract the one that later changes are compared with.
+"""
+
+import argparse
+import filecmp
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import grpc_tools
+from grpc_tools import protoc
+
+ROOT = Path(__file__).resolve().parent.parent
+PROTO = ROOT / "proto"
+BASELINE = PROTO / "released.binpb"
+BIN = Path(sys.executable).parent
+COPIES = (
+    ROOT / "core/berth/out_of_tree/_generated",
+    ROOT / "plugin-sdk/python/src/berth_sdk/_generated",
+)
+PACKAGE = "berth.plugin.v1"
+HEADER = '"""Generated from proto/berth/plugin/v1 by `make proto`; never edited."""\n'
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Check or rewrite; the number of problems is the exit code's truth value."""
+    parser = argparse.ArgumentParser(prog="python -m tests.proto_check", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="format and regenerate instead of checking")
+    parser.add_argument("--release", action="store_true", help="accept today's contract as the released one")
+    options = parser.parse_args(argv)
+    problems = write(release=options.release) if options.write or options.release else check()
+    for problem in problems:
+        sys.stderr.write(f"proto_check: {problem}\n")
+    return 1 if problems else 0
+
+
+def check() -> list[str]:
+    """Return what is wrong, one sentence each."""
+    problems = [
+        *buf("lint", failed="the .proto files break lint rules"),
+        *buf("format", "--diff", "--exit-code", failed="the .proto files are not formatted: make proto"),
+        *buf("breaking", "--against", str(BASELINE), failed="the change breaks the released contract"),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = generate(Path(folder) / "_generated")
+        problems += [problem for copy in COPIES for problem in differences(fresh, copy)]
+    return problems
+
+
+def write(*, release: bool) -> list[str]:
+    """Format, regenerate both copies, and on request move the baseline."""
+    problems = buf("format", "--write", failed="buf format failed")
+    if release:
+        build = ("build", "--exclude-source-info", "--output", str(BASELINE))
+        problems += buf(*build, failed="buf build failed")
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = generate(Path(folder) / "_generated")
+        for copy in COPIES:
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(fresh, copy)
+    return problems
+
+
+def buf(*arguments: str, failed: str) -> list[str]:
+    """Run buf on the module; `failed` is the problem when it exits with an error."""
+    done = subprocess.run([BIN / "buf", *arguments], cwd=PROTO, check=False)
+    return [failed] if done.returncode else []
+
+
+def generate(folder: Path) -> Path:
+    """Write stubs with type hints into a flat package that imports its modules relatively.
+
+    The folders of the proto path, berth/plugin/v1, must not come to stand beside the Python package berth.
+    """
+    raw = folder.parent / "raw"
+    raw.mkdir()
+    sources = sorted(str(path.relative_to(PROTO)) for path in PROTO.rglob("*.proto"))
+    well_known = Path(grpc_tools.__file__).parent / "_proto"
+    command = [
+        "protoc",
+        f"--proto_path={PROTO}",
+        f"--proto_path={well_known}",
+        *(f"--plugin={name}={BIN / name}" for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")),
+        *(f"--{kind}_out=quiet:{raw}" for kind in ("mypy", "mypy_grpc")),
+        *(f"--{kind}_out={raw}" for kind in ("python", "grpc_python")),
+        *sources,
+    ]
+    if protoc.main(command):
+        sys.exit("proto_check: protoc failed")
+    folder.mkdir()
+    (folder / "__init__.py").write_text(HEADER)
+    for source in sources:
+        flatten(raw / source, folder)
+    return folder
+
+
+def flatten(source: Path, folder: Path) -> None:
+    """Move one .proto file's modules; a file without services has no gRPC module worth keeping."""
+    has_service = "\nservice " in (PROTO / source.relative_to(folder.parent / "raw")).read_text()
+    for kind in ("_pb2", "_pb2_grpc") if has_service else ("_pb2",):
+        for suffix in (".py", ".pyi"):
+            module = source.with_name(source.stem + kind + suffix)
+            text = module.read_text().replace(f"\nfrom {PACKAGE} import ", "\nfrom . import ")
+            (folder / module.name).write_text(text)
+
+
+def differences(fresh: Path, copy: Path) -> list[str]:
+    """Return a sentence if the committed copy is not what the .proto files give."""
+    names = sorted(path.name for path in fresh.iterdir())
+    held = sorted(path.name for path in copy.glob("*.py*")) if copy.is_dir() else []
+    same = names == held and not any(filecmp.cmpfiles(fresh, copy, names, shallow=False)[1:])
+    return [] if same else [f"{copy.relative_to(ROOT)} is stale: make proto"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
