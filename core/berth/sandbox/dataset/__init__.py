@@ -1,0 +1,31 @@
+"""Nodes and pods for the sandbox, as plain Kubernetes documents, from whichever source holds them.
+
+Three sources give the same thing, `Objects`: Kubernetes files (`ManifestFiles`), the openb trace's own CSV
+files (`OpenbFiles`), and this project's condensed table of that trace (`OpenbFigures`). `open_dataset` picks
+one by looking at a path. The caller, `berth sandbox` or `make run`, creates the objects through the API.
+"""
+
+from berth.sandbox.dataset.choose import open_dataset
+from berth.sandbox.dataset.errors import (
+    BrokenDocumentError,
+    BrokenLineError,
+    DatasetError,
+    UnreadableSourceError,
+)
+from berth.sandbox.dataset.figures_source import OpenbFigures
+from berth.sandbox.dataset.manifests import ManifestFiles
+from berth.sandbox.dataset.openb_csv import OpenbFiles
+from berth.sandbox.dataset.source import Dataset, Objects
+
+__all__ = [
+    "BrokenDocumentError",
+    "BrokenLineError",
+    "Dataset",
+    "DatasetError",
+    "ManifestFiles",
+    "Objects",
+    "OpenbFigures",
+    "OpenbFiles",
+    "UnreadableSourceError",
+    "open_dataset",
+]

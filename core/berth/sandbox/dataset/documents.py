@@ -1,0 +1,161 @@
+"""The text of a Kubernetes file as documents, each with its number; YAML as kubectl takes it, or JSON.
+
+Stricter than a YAML library alone where that would change what the user wrote: a key given twice, a value
+that JSON cannot hold. Dates stay the text that they are in the file.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from berth.sandbox.dataset.csv_rows import read_file
+from berth.sandbox.dataset.errors import BrokenDocumentError, shown
+
+DEEPEST = 100
+
+
+class Place(NamedTuple):
+    """Where a document stands, for messages: its file and its number in it, from 1."""
+
+    file: str
+    document: int
+
+    def broken(self, field: str, found: str, remedy: str) -> BrokenDocumentError:
+        """Give the error for a field of this document."""
+        return BrokenDocumentError(self.file, self.document, field, found, remedy)
+
+
+def read_documents(path: Path) -> Iterator[tuple[Place, Any]]:
+    """Yield the documents of one file, empty ones left out, with values that JSON can hold.
+
+    Raises:
+        BrokenDocumentError: text that is no YAML or JSON, a repeated key, a value JSON lacks.
+        UnreadableSourceError: the file cannot be read.
+    """
+    data = read_file(path)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        found = f"byte 0x{data[error.start]:02x} in line {line}"
+        raise BrokenDocumentError(str(path), 1, "text", found, "save the file as UTF-8") from None
+    parse = _json_documents if path.suffix == ".json" else _yaml_documents
+    for place, document in parse(str(path), text):
+        if document is not None:
+            yield place, _plain(document, place, "", 0)
+
+
+class _RepeatedKeyError(Exception):
+    def __init__(self, key: object, line: int | None = None) -> None:
+        super().__init__(key)
+        self.key, self.line = key, line
+
+
+class _TextDatesLoader(yaml.CSafeLoader):
+    """The safe loader, for which dates are text."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _yaml_documents(file: str, text: str) -> Iterator[tuple[Place, Any]]:
+    place = Place(file, 1)
+    try:
+        loader: Any = _TextDatesLoader(text)  # its stubs leave half of the methods untyped
+    except yaml.YAMLError as error:
+        raise _no_yaml(place, error) from None
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            _refuse_repeated_keys(node, set())
+            yield place, loader.construct_document(node)
+            place = Place(file, place.document + 1)
+    except _RepeatedKeyError as error:
+        found = f"the key {shown(error.key)} a second time, in line {error.line}"
+        raise place.broken("text", found, "keep one of the two") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise _no_yaml(place, error) from None
+    finally:
+        loader.dispose()
+
+
+def _refuse_repeated_keys(node: yaml.Node, seen: set[int]) -> None:
+    if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+        return
+    seen.add(id(node))
+    if not isinstance(node, yaml.MappingNode):
+        for item in node.value:
+            _refuse_repeated_keys(item, seen)
+        return
+    keys: set[tuple[str, str]] = set()
+    for key, value in node.value:
+        if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in keys:
+            raise _RepeatedKeyError(key.value, key.start_mark.line + 1)
+        keys.add((key.tag, str(key.value)))
+        _refuse_repeated_keys(value, seen)
+
+
+def _no_yaml(place: Place, error: Exception) -> BrokenDocumentError:
+    mark = getattr(error, "problem_mark", None)
+    what = getattr(error, "problem", None) or " ".join(str(error).split())
+    where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    return place.broken("text", f"no YAML{where} ({what})", "correct the syntax there")
+
+
+def _json_documents(file: str, text: str) -> Iterator[tuple[Place, Any]]:
+    decoder = json.JSONDecoder(object_pairs_hook=_each_key_once)
+    place, at = Place(file, 1), 0
+    try:
+        while rest := text[at:].lstrip():
+            document, at = decoder.raw_decode(text, len(text) - len(rest))
+            yield place, document
+            place = Place(file, place.document + 1)
+    except _RepeatedKeyError as error:
+        raise place.broken(
+            "text", f"the key {shown(error.key)} a second time", "keep one of the two"
+        ) from None
+    except json.JSONDecodeError as error:
+        found = f"no JSON in line {error.lineno}, column {error.colno} ({error.msg})"
+        raise place.broken("text", found, "correct the syntax there") from None
+    except (ValueError, RecursionError) as error:
+        raise place.broken("text", f"no JSON ({error})", "correct the syntax") from None
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise _RepeatedKeyError(key)
+        result[key] = value
+    return result
+
+
+def _plain(value: Any, place: Place, field: str, depth: int) -> Any:
+    """Copy a value, so that no two places share one (YAML anchors do), as JSON would hold it."""
+    if depth > DEEPEST:
+        raise place.broken(field, f"more than {DEEPEST} levels", "take out the anchor that contains itself")
+    if isinstance(value, dict):
+        return {_key(k, place, field): _plain(v, place, _join(field, k), depth + 1) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(item, place, f"{field}[{i}]", depth + 1) for i, item in enumerate(value)]
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    raise place.broken(field or "document", shown(value), "write it as text, in quotes")
+
+
+def _key(key: object, place: Place, field: str) -> str:
+    if not isinstance(key, str):
+        raise place.broken(_join(field, key), f"the key {shown(key)}", "put the key in quotes")
+    return key
+
+
+def _join(field: str, key: object) -> str:
+    return f"{field}.{key}" if field else str(key)
