@@ -1,0 +1,144 @@
+"""Cluster events, and what plugins say of them for pods that wait.
+
+Source: spec/core.md 1.1-1.3, 1.6; spec/plugins.md 2.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntFlag, StrEnum
+from typing import Any
+
+from berth.objects.pod import Pod
+
+
+class EventResource(StrEnum):
+    """What an event is about. Plugins register POD; the two finer kinds only ever arrive."""
+
+    POD = "Pod"
+    ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULABLE_POD = "UnschedulablePod"
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    POD_GROUP = "scheduling.k8s.io/PodGroup"
+    WILDCARD = "*"
+
+
+class ActionType(IntFlag):
+    """What happened, with upstream's bits."""
+
+    NONE = 0
+    ADD = 1
+    DELETE = 2
+    UPDATE_NODE_ALLOCATABLE = 4
+    UPDATE_NODE_LABEL = 8
+    UPDATE_NODE_TAINT = 16
+    UPDATE_NODE_CONDITION = 32
+    UPDATE_NODE_ANNOTATION = 64
+    UPDATE_NODE_DECLARED_FEATURE = 128
+    UPDATE_POD_LABEL = 256
+    UPDATE_POD_SCALE_DOWN = 512
+    UPDATE_POD_TOLERATION = 1024
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 2048
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 4096
+    UPDATE = 8188
+    ALL = 8191
+
+    @property
+    def text(self) -> str:
+        """Upstream's name; empty for combinations that have none."""
+        return _ACTION_TEXTS.get(int(self), "")
+
+
+_ACTION_TEXTS = {
+    0: "None",
+    1: "Add",
+    2: "Delete",
+    4: "UpdateNodeAllocatable",
+    8: "UpdateNodeLabel",
+    16: "UpdateNodeTaint",
+    32: "UpdateNodeCondition",
+    64: "UpdateNodeAnnotation",
+    128: "UpdateNodeDeclaredFeature",
+    256: "UpdatePodLabel",
+    512: "UpdatePodScaleDown",
+    1024: "UpdatePodToleration",
+    2048: "UpdatePodSchedulingGatesEliminated",
+    4096: "UpdatePodGeneratedResourceClaim",
+    8188: "Update",
+    8191: "All",
+}
+
+_POD_KINDS = frozenset({EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD})
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """A resource and what happened to it; `custom_label` replaces the label made of both."""
+
+    resource: EventResource | str
+    action: ActionType
+    custom_label: str = ""
+
+    @property
+    def label(self) -> str:
+        """The event's name in metrics and logs, such as `NodeAdd`."""
+        return self.custom_label or f"{self.resource}{self.action.text}"
+
+    @property
+    def wildcard(self) -> bool:
+        """Whether the event stands for anything at all."""
+        return self.resource == EventResource.WILDCARD and self.action == ActionType.ALL
+
+    def matches(self, incoming: "ClusterEvent") -> bool:
+        """Whether a registration for this event covers the incoming one.
+
+        The numeric comparison is upstream's: a general Update only reaches registrations of the full mask.
+        """
+        if self.wildcard:
+            return True
+        return (
+            self._covers(incoming.resource)
+            and bool(self.action & incoming.action)
+            and incoming.action <= self.action
+        )
+
+    def _covers(self, resource: str) -> bool:
+        if self.resource in (EventResource.WILDCARD, resource):
+            return True
+        return self.resource == EventResource.POD and resource in _POD_KINDS
+
+
+class QueueingHint(Enum):
+    """What a plugin says: the event may make the pod schedulable, or it cannot."""
+
+    SKIP = "QueueSkip"
+    QUEUE = "Queue"
+
+
+QueueingHintFn = Callable[[Pod, Any, Any], QueueingHint]
+"""(waiting pod, old object or None, new object or None) -> hint; an exception counts as QUEUE."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEventWithHint:
+    """A registration; without a hint function the answer is always QUEUE."""
+
+    event: ClusterEvent
+    hint: QueueingHintFn | None = None
+
+
+FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActivate")
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "UnschedulableTimeout")
+
+LABEL_SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
+LABEL_BACKOFF_COMPLETE = "BackoffComplete"
+LABEL_POP_FROM_BACKOFF = "PopFromBackoffQ"

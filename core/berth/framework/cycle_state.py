@@ -1,0 +1,70 @@
+"""What plugins remember of one pod between extension points of one attempt.
+
+Source: spec/core.md 9.5.
+"""
+
+import copy
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Cloneable(Protocol):
+    """A value that knows how to copy itself for a simulation."""
+
+    def clone(self) -> Any:
+        """A copy that can be changed without changing this one."""
+
+
+class CycleState:
+    """Values by key, and which plugins sit this cycle out.
+
+    It lives from the scheduling cycle to the end of the binding cycle and is never used for another attempt.
+    """
+
+    __slots__ = (
+        "_values",
+        "parallel_pre_bind",
+        "pods_to_activate",
+        "skip_filter",
+        "skip_post_filter",
+        "skip_pre_bind",
+        "skip_score",
+    )
+
+    def __init__(self) -> None:
+        self._values: dict[Any, Any] = {}
+        self.skip_filter: frozenset[str] = frozenset()
+        self.skip_score: frozenset[str] = frozenset()
+        self.skip_pre_bind: frozenset[str] = frozenset()
+        self.parallel_pre_bind: frozenset[str] = frozenset()
+        self.skip_post_filter = False
+        self.pods_to_activate: dict[str, Any] = {}
+
+    def write(self, key: Any, value: Any) -> None:
+        """Remember a value."""
+        self._values[key] = value
+
+    def read(self, key: type[T]) -> T:
+        """The value whose type is the key.
+
+        Raises: KeyError where nothing was written.
+        """
+        value: T = self._values[key]
+        return value
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The value under the key, or the default."""
+        return self._values.get(key, default)
+
+    def delete(self, key: Any) -> None:
+        """Forget a value."""
+        self._values.pop(key, None)
+
+    def clone(self) -> "CycleState":
+        """A state for a simulation: values copied by their own `clone`, pods to activate shared."""
+        twin = copy.copy(self)
+        values = {k: v.clone() if isinstance(v, Cloneable) else v for k, v in self._values.items()}
+        twin._values = values  # noqa: SLF001 - a copy of this very class
+        return twin

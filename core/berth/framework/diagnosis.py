@@ -1,0 +1,125 @@
+"""Why no node fits: which plugin turned down which node, kept as columns and spelled out on demand.
+
+Source: kube-scheduler framework Diagnosis and FitError (v1.36); spec/core.md 4.12, 9.2.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from berth.framework.status import Code, Status
+from berth.snapshot.columns import Mask, Rows
+
+NO_NODES_AVAILABLE = "no nodes available to schedule pods"
+NOT_LOOKED_AT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejections:
+    """Nodes that one plugin was the first to turn down.
+
+    Shapes: rows intp (k,), row numbers of the snapshot; codes (k,), what `spell` puts into words.
+    """
+
+    rows: Rows
+    codes: np.ndarray
+    spell: Callable[[int], Status]
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """What became of every node in one cycle."""
+
+    node_names: list[str] = field(default_factory=list)
+    absent: Status = NOT_LOOKED_AT
+    """The status of nodes that were not looked at."""
+    pre_filter_message: str = ""
+    post_filter_message: str = ""
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
+    rejections: list[Rejections] = field(default_factory=list)
+    single: dict[int, Status] = field(default_factory=dict)
+    """Statuses of nodes that were evaluated on their own; they overrule `rejections`."""
+
+    def record(self, rejections: Rejections) -> None:
+        """Take note of a plugin's rejections."""
+        self.rejections.append(rejections)
+        for code in np.unique(rejections.codes):
+            self.blame(rejections.spell(int(code)))
+
+    def blame(self, status: Status) -> None:
+        """Remember the plugin that gave a rejection."""
+        if status.plugin:
+            self.unschedulable_plugins.add(status.plugin)
+            if status.code is Code.PENDING:
+                self.pending_plugins.add(status.plugin)
+
+    def statuses(self) -> dict[int, Status]:
+        """The explicit status of each row that has one."""
+        found: dict[int, Status] = {}
+        for rejections in self.rejections:
+            spelled = {int(code): rejections.spell(int(code)) for code in np.unique(rejections.codes)}
+            for row, code in zip(rejections.rows.tolist(), rejections.codes.tolist(), strict=True):
+                found[row] = spelled[code]
+        return found | self.single
+
+    def node_status(self, row: int) -> Status:
+        """One node's status."""
+        return self.statuses().get(row, self.absent)
+
+    def rows_with(self, code: Code) -> Mask:
+        """Which nodes have a status of that code.
+
+        Shapes: result bool (n,).
+        """
+        mask = np.full(len(self.node_names), self.absent.code is code)
+        for row, status in self.statuses().items():
+            mask[row] = status.code is code
+        return mask
+
+    def histogram(self) -> Counter[str]:
+        """How many nodes gave each reason."""
+        counts: Counter[str] = Counter()
+        explicit = 0
+        for count, status in self._groups():
+            explicit += count
+            for reason in status.reasons:
+                counts[reason] += count
+        if len(self.node_names) > explicit:
+            for reason in self.absent.reasons:
+                counts[reason] += len(self.node_names) - explicit
+        return counts
+
+    def _groups(self) -> Iterator[tuple[int, Status]]:
+        for rejections in self.rejections:
+            codes = rejections.codes
+            if self.single:
+                codes = codes[~np.isin(rejections.rows, list(self.single))]
+            for code, count in zip(*np.unique(codes, return_counts=True), strict=True):
+                yield int(count), rejections.spell(int(code))
+        for status in self.single.values():
+            yield 1, status
+
+
+class FitError(Exception):
+    """No node fits the pod; the text is the one that users read."""
+
+    def __init__(self, diagnosis: Diagnosis, node_count: int) -> None:
+        super().__init__()
+        self.diagnosis = diagnosis
+        self.node_count = node_count
+
+    def __str__(self) -> str:
+        text = f"0/{self.node_count} nodes are available:"
+        diagnosis = self.diagnosis
+        if diagnosis.pre_filter_message:
+            text += f" {diagnosis.pre_filter_message}."
+        else:
+            entries = sorted(f"{count} {reason}" for reason, count in diagnosis.histogram().items())
+            if entries:
+                text += f" {', '.join(entries)}."
+        if diagnosis.post_filter_message:
+            text += f" {diagnosis.post_filter_message}"
+        return text

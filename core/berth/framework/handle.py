@@ -1,0 +1,111 @@
+"""What a plugin is given to meet the rest of the scheduler with.
+
+Source: spec/core.md 9.6.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from berth.framework.clock import Clock
+from berth.framework.listers import Listers
+from berth.objects.pod import Pod, PodCondition
+from berth.snapshot.snapshot import Snapshot
+
+
+class BindOutcomeUnknownError(Exception):
+    """The binding was sent and no answer tells whether it landed: the pod has to be read to find out."""
+
+
+class ApiWriter(Protocol):
+    """Writes to the API server, as the adapters provide them."""
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Create the binding.
+
+        Raises: BindOutcomeUnknownError; any other exception means that it did not land.
+        """
+
+    async def patch_pod_status(
+        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        """Write a condition and, unless None, the nomination; nothing is sent where nothing would change."""
+
+    async def patch_pod_metadata(self, pod: Pod, patch: Mapping[str, Any]) -> None:
+        """Merge labels and annotations into the pod."""
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Delete the pod of that UID."""
+
+
+class EventRecorder(Protocol):
+    """Tells users what happened, without waiting for it to be written."""
+
+    def event(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
+        """Record an event of that type (Normal, Warning) regarding the pod."""
+
+
+class Nominator(Protocol):
+    """Pods that were promised a node and are not on it yet. Source: spec/core.md 2.14."""
+
+    def nominated_pods_for_node(self, node_name: str) -> Iterable[Pod]:
+        """The pods nominated to that node, in the order of nomination."""
+
+    def nodes_with_nominations(self) -> Iterable[str]:
+        """The nodes that some pod is nominated to."""
+
+    def delete(self, pod: Pod) -> None:
+        """Take the pod's nomination back."""
+
+
+class WaitingPod(Protocol):
+    """A pod that Permit plugins keep waiting. Source: spec/core.md 5.5."""
+
+    pod: Pod
+
+    def pending_plugins(self) -> list[str]:
+        """Whom it waits for."""
+
+    def allow(self, plugin: str) -> None:
+        """That plugin waits no longer."""
+
+    def reject(self, plugin: str, message: str) -> bool:
+        """Turn the pod down; False where an outcome was already given."""
+
+    def preempt(self, plugin: str, message: str) -> bool:
+        """Turn the pod down in favour of another; False where an outcome was already given."""
+
+
+class WaitingPods(Protocol):
+    """All waiting pods of all profiles."""
+
+    def get(self, uid: str) -> WaitingPod | None:
+        """The waiting pod of that UID."""
+
+    def __iter__(self) -> Any:
+        """Each waiting pod."""
+
+
+@dataclass(slots=True)
+class Handle:
+    """One profile's access to what all profiles share.
+
+    `snapshot` is the current cycle's; `spawn` runs a coroutine in the background under the scheduler's task
+    group; `random` is seeded by whoever builds the scheduler.
+    """
+
+    profile_name: str
+    snapshot: Snapshot
+    listers: Listers
+    nominator: Nominator
+    waiting_pods: WaitingPods
+    writer: ApiWriter
+    recorder: EventRecorder
+    clock: Clock
+    random: random.Random
+    feature_enabled: Callable[[str], bool]
+    activate: Callable[[Iterable[Pod]], None]
+    spawn: Callable[[Any], None]
+    framework: Any = None
+    """The profile's own runtime, for plugins that simulate cycles (preemption)."""

@@ -1,0 +1,281 @@
+"""The contracts of every extension point.
+
+A plugin is a class with upstream's name; it implements the points it extends by inheriting from the classes
+below. Filter and score answer for all nodes of a table at once. A method of an in-tree plugin returns its
+answer; one that has to ask another process may return an awaitable of it.
+
+The way of a pod: pre_enqueue - less - pre_filter - filter - (post_filter) - pre_score - score -
+normalize_score - reserve - permit - pre_bind_pre_flight - pre_bind - bind - post_bind.
+
+Source: kube-scheduler framework interface (v1.36); spec/core.md 9.1; spec/plugins.md 1.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Hashable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.framework.cluster_event import ClusterEventWithHint
+from berth.framework.cycle_state import CycleState
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.status import SUCCESS, Code, Status
+from berth.objects.pod import Pod
+from berth.snapshot.columns import Mask
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+
+ReasonCodes = NDArray[np.unsignedinteger[Any]]
+"""(n,), 0 where the node passes; other numbers mean what the plugin's `filter_status` says."""
+
+Scores = NDArray[np.int64]
+"""(n,), raw before and 0 to 100 after normalising."""
+
+MIN_NODE_SCORE = 0
+MAX_NODE_SCORE = 100
+
+T = TypeVar("T")
+MaybeAwaitable: TypeAlias = T | Awaitable[T]
+
+
+class Reason(NamedTuple):
+    """Why a node is turned down: upstream's text, and whether evicting pods could help."""
+
+    text: str
+    code: Code = Code.UNSCHEDULABLE
+
+
+class Depends(Enum):
+    """What a plugin's raw answer for a node depends on, besides the pod.
+
+    NODE: on that node's own row alone. CLUSTER: on other nodes, too, or on other objects.
+    """
+
+    NODE = "node"
+    CLUSTER = "cluster"
+
+
+class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
+    """Anything that a profile can name."""
+
+    in_process: ClassVar[bool] = True
+    """Whether the answers come from this process and can be trusted to keep to the contract."""
+
+    depends: ClassVar[Depends] = Depends.CLUSTER
+
+    @property
+    def name(self) -> str:
+        """The name in KubeSchedulerConfiguration."""
+        return type(self).__name__
+
+    def sign_pod(self, pod: Pod) -> Hashable | None:
+        """All that this plugin's verdicts and scores read of the pod; None where it cannot be said.
+
+        Two pods of one profile that every plugin signs alike are one question.
+        """
+        del pod
+        return None
+
+
+class PreEnqueuePlugin(Plugin):
+    """Keeps pods out of the active queue."""
+
+    @abstractmethod
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Whether the pod may be queued for scheduling; must be cheap."""
+
+
+class QueueSortPlugin(Plugin):
+    """Orders the active queue."""
+
+    @abstractmethod
+    def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
+        """Whether `a` goes before `b`."""
+
+
+class EnqueueExtensions(Plugin):
+    """Says which cluster events may make a pod schedulable that this plugin rejected."""
+
+    @abstractmethod
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """The events, each with its hint function if it has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterResult:
+    """A status, and the only nodes worth looking at, if the plugin can tell."""
+
+    status: Status = SUCCESS
+    node_names: frozenset[str] | None = None
+
+
+class PreFilterPlugin(Plugin):
+    """Looks at the pod once before nodes are filtered."""
+
+    @abstractmethod
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[PreFilterResult]:
+        """Prepare; SKIP leaves this plugin's filter out of the cycle."""
+
+
+class PreFilterExtensions(PreFilterPlugin):
+    """A pre-filter whose state has to follow pods that are thought added or removed."""
+
+    @abstractmethod
+    def add_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
+        """Count `other` in on that node, a table of one row."""
+
+    @abstractmethod
+    def remove_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
+        """Count `other` out."""
+
+
+class FilterPlugin(Plugin):
+    """Turns down nodes."""
+
+    reasons: ClassVar[tuple[Reason, ...]] = ()
+    """What the codes 1, 2, ... mean."""
+
+    @abstractmethod
+    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:
+        """A code for each node of the table, 0 where it passes.
+
+        Raises: any exception fails the whole cycle with its text.
+        """
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        """What a code stands for in this cycle."""
+        del state
+        reason = self.reasons[code - 1]
+        return Status(reason.code, (reason.text,), self.name)
+
+
+class NominatingMode(Enum):
+    """Whether a nomination is to be written or left as it is."""
+
+    NOOP = "noop"
+    OVERRIDE = "override"
+
+
+@dataclass(frozen=True, slots=True)
+class NominatingInfo:
+    """What becomes of the pod's nomination; OVERRIDE with no name takes it back."""
+
+    mode: NominatingMode = NominatingMode.NOOP
+    node_name: str = ""
+
+
+KEEP_NOMINATION = NominatingInfo()
+CLEAR_NOMINATION = NominatingInfo(NominatingMode.OVERRIDE, "")
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """A status, and what becomes of the nomination; None leaves it."""
+
+    status: Status
+    nominating_info: NominatingInfo | None = None
+
+
+class PostFilterPlugin(Plugin):
+    """Tries to make room once no node fits."""
+
+    @abstractmethod
+    def post_filter(self, state: CycleState, pod: Pod, diagnosis: Any) -> MaybeAwaitable[PostFilterResult]:
+        """Nominate a node, or say why not; `diagnosis` is a berth.framework.diagnosis.Diagnosis."""
+
+
+class PreScorePlugin(Plugin):
+    """Looks at the feasible nodes once before they are scored."""
+
+    @abstractmethod
+    def pre_score(
+        self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask
+    ) -> MaybeAwaitable[Status]:
+        """Prepare; SKIP leaves this plugin's score out of the cycle. Shapes: feasible bool (n,)."""
+
+
+class ScorePlugin(Plugin):
+    """Ranks nodes."""
+
+    @abstractmethod
+    def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[Scores]:
+        """A raw score for each node of the table, whether feasible or not.
+
+        Raises: any exception fails the whole cycle with its text.
+        """
+
+
+class NormalizeScorePlugin(ScorePlugin):
+    """A score that is mapped to 0 to 100 once it is known for every feasible node."""
+
+    @abstractmethod
+    def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
+        """The final scores. Shapes: scores and result int64 (k,), the feasible nodes in table order."""
+
+
+class ReservePlugin(Plugin):
+    """Holds things outside the node's sums for a pod that is about to be bound."""
+
+    @abstractmethod
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[Status]:
+        """Hold."""
+
+    @abstractmethod
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[None]:
+        """Let go; called for every plugin after a failure, also where `reserve` never ran, maybe twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class PermitResult:
+    """A status; WAIT comes with how long to wait at most."""
+
+    status: Status = SUCCESS
+    timeout_seconds: float = 0.0
+
+
+class PermitPlugin(Plugin):
+    """Allows, denies or delays the binding."""
+
+    @abstractmethod
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[PermitResult]:
+        """Decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreFlightResult:
+    """Whether `pre_bind` has work to do (SKIP: none), and whether it may run beside others."""
+
+    status: Status = SUCCESS
+    allow_parallel: bool = False
+
+
+class PreBindPlugin(Plugin):
+    """Does what has to be done before the pod may be bound."""
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlightResult:
+        """Say what `pre_bind` is going to do: light, without any call."""
+        del state, pod, node_name
+        return PreFlightResult()
+
+    @abstractmethod
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Do it."""
+
+
+class BindPlugin(Plugin):
+    """Binds the pod to the node."""
+
+    @abstractmethod
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Bind; SKIP passes on to the next."""
+
+
+class PostBindPlugin(Plugin):
+    """Is told of pods that were bound."""
+
+    @abstractmethod
+    def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[None]:
+        """Take note."""

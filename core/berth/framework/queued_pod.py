@@ -1,0 +1,42 @@
+"""A pod in the scheduling queue, with the history of its attempts.
+
+Source: spec/core.md 2.2.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from berth.framework.cluster_event import ClusterEvent
+from berth.objects.pod import Pod
+
+
+@dataclass(slots=True, eq=False)
+class QueuedPodInfo:
+    """One pod's record in the queue.
+
+    Units: `timestamp`, `initial_attempt_timestamp` and `backoff_expiration` in seconds since the epoch.
+    """
+
+    pod: Pod
+    timestamp: float
+    attempts: int = 0
+    initial_attempt_timestamp: float | None = None
+    unschedulable_count: int = 0
+    consecutive_errors_count: int = 0
+    backoff_expiration: float | None = None
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
+    gating_plugin: str = ""
+    gating_plugin_events: tuple[ClusterEvent, ...] = ()
+    was_flushed_from_unschedulable: bool = False
+    signature: Hashable | None = None
+
+    @property
+    def gated(self) -> bool:
+        """Whether a PreEnqueue plugin holds the pod back."""
+        return bool(self.gating_plugin)
+
+    @property
+    def rejectors(self) -> set[str]:
+        """The plugins whose hints decide whether an event brings the pod back."""
+        return self.unschedulable_plugins | self.pending_plugins

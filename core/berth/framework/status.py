@@ -1,0 +1,97 @@
+"""Statuses: what a plugin, or a whole extension point, answers.
+
+Source: kube-scheduler framework Status (v1.36); spec/core.md 9.2.
+"""
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+
+class Code(IntEnum):
+    """The kinds of answers, with upstream's numbers and texts."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+
+    def __str__(self) -> str:
+        return _TEXTS[self]
+
+
+_TEXTS = {
+    Code.SUCCESS: "Success",
+    Code.ERROR: "Error",
+    Code.UNSCHEDULABLE: "Unschedulable",
+    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
+    Code.WAIT: "Wait",
+    Code.SKIP: "Skip",
+    Code.PENDING: "Pending",
+}
+
+REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """An answer: its code, why, the error behind it if any, and the plugin that gave it."""
+
+    code: Code = Code.SUCCESS
+    own_reasons: tuple[str, ...] = ()
+    plugin: str = ""
+    error: BaseException | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether this is a plain success."""
+        return self.code is Code.SUCCESS
+
+    @property
+    def skip(self) -> bool:
+        """Whether the plugin has nothing to do for this pod."""
+        return self.code is Code.SKIP
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the pod was turned down, as opposed to something being broken."""
+        return self.code in REJECTED
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The error's text, if there is an error, and then the reasons."""
+        return (str(self.error), *self.own_reasons) if self.error is not None else self.own_reasons
+
+    @property
+    def message(self) -> str:
+        """All reasons in one line."""
+        return ", ".join(self.reasons)
+
+    def from_plugin(self, name: str) -> "Status":
+        """The same answer, signed."""
+        return replace(self, plugin=name)
+
+
+SUCCESS = Status()
+SKIP = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    """A rejection that the removal of pods could lift."""
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """A rejection that no removal of pods lifts."""
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+def failed(error: BaseException | str) -> Status:
+    """Something broke; a text stands for an error with that text."""
+    return Status(Code.ERROR, error=PluginError(error) if isinstance(error, str) else error)
+
+
+class PluginError(Exception):
+    """A plugin could not answer; the cycle fails with this text."""

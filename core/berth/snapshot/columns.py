@@ -1,0 +1,21 @@
+"""Columns that grow: arrays with room for more rows than are in use.
+
+Every group of columns answers the same three calls of the snapshot: `grow` to a capacity, `set_row` from a
+NodeInfo, `move_row` when the last row fills the hole that a removed node left.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+Ints = NDArray[np.int64]
+
+
+def grown(array: NDArray[Any], capacity: int, fill: int = 0) -> NDArray[Any]:
+    """The array with its last axis lengthened to `capacity`, new places filled."""
+    wider = np.full((*array.shape[:-1], capacity), fill, dtype=array.dtype)
+    wider[..., : array.shape[-1]] = array
+    return wider

@@ -1,0 +1,66 @@
+"""Images on nodes: which node has which, how large it is, how many nodes share it.
+
+The size of an image is the first one reported while at least one node has it.
+
+Source: spec/core.md 3.7, spec/plugins.md 4.3.
+"""
+
+from berth.objects.image_names import normalized_image_name
+from berth.objects.node import Node
+from berth.snapshot.columns import Mask
+from berth.snapshot.flag_columns import FlagColumns
+
+
+class ImageColumns:
+    """Images by normalised name."""
+
+    def __init__(self, capacity: int) -> None:
+        self._on = FlagColumns[str](capacity)
+        self._sizes: dict[str, int] = {}
+        self._holders: dict[str, int] = {}
+        self._by_row: dict[int, frozenset[str]] = {}
+
+    def set_row(self, row: int, node: Node) -> None:
+        """Take over the images that one node reports."""
+        sizes = {
+            normalized_image_name(name): image.size_bytes
+            for image in reversed(node.status.images)
+            for name in image.names or ()
+        }
+        self._release(row)
+        for name, size in sizes.items():
+            self._holders[name] = self._holders.get(name, 0) + 1
+            self._sizes.setdefault(name, size)
+        self._by_row[row] = frozenset(sizes)
+        self._on.set_row(row, sizes)
+
+    def on_nodes(self, name: str, n: int) -> Mask | None:
+        """Which of the first n nodes have the image; None where none has."""
+        return self._on.column(name, n) if name in self._holders else None
+
+    def size_bytes(self, name: str) -> int:
+        """The size of an image that some node has."""
+        return self._sizes[name]
+
+    def holders(self, name: str) -> int:
+        """How many nodes have it."""
+        return self._holders.get(name, 0)
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more nodes."""
+        self._on.grow(capacity)
+
+    def drop_row(self, row: int) -> None:
+        """Forget a removed node's images."""
+        self._release(row)
+
+    def move_row(self, source: int, target: int) -> None:
+        """Copy a row over another that was dropped."""
+        self._on.move_row(source, target)
+        self._by_row[target] = self._by_row.pop(source)
+
+    def _release(self, row: int) -> None:
+        for name in self._by_row.pop(row, ()):
+            self._holders[name] -= 1
+            if not self._holders[name]:
+                del self._holders[name], self._sizes[name]

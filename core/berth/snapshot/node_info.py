@@ -1,0 +1,95 @@
+"""What is known of one node now: the node object and the sum of its pods.
+
+The cache changes it; a snapshot copies it into a row. A node that pods name but that does not exist (yet, or
+any more) is a ghost: it keeps its pods and never appears in a snapshot.
+
+Source: kube-scheduler framework NodeInfo (v1.36); spec/core.md 3.6.
+"""
+
+from typing import TypeVar
+
+from berth.objects.host_ports import HostPort
+from berth.objects.node import Node
+from berth.objects.pod_requests import Units, scaled
+from berth.objects.resource_names import PODS, is_accounted
+from berth.snapshot.pod_info import PodInfo
+
+K = TypeVar("K")
+
+
+class NodeInfo:
+    """One node's object, pods and sums, in the scheduler's units."""
+
+    __slots__ = (
+        "allocatable",
+        "allowed_pods",
+        "claims",
+        "name",
+        "node",
+        "node_changed",
+        "non_zero",
+        "pods",
+        "ports",
+        "requested",
+        "unseen",
+    )
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.node: Node | None = None
+        self.allocatable: Units = {}
+        self.allowed_pods = 0
+        self.pods: dict[str, PodInfo] = {}
+        self.requested: Units = {}
+        self.non_zero = [0, 0]
+        self.ports: dict[HostPort, int] = {}
+        self.claims: dict[str, int] = {}
+        self.node_changed = False
+        self.unseen: list[tuple[int, PodInfo]] = []
+        """Pods added (+1) and removed (-1) since the snapshot last took this node over."""
+
+    @property
+    def ghost(self) -> bool:
+        """Whether there is no node object."""
+        return self.node is None
+
+    def set_node(self, node: Node | None) -> None:
+        """Take over the node object, or lose it."""
+        self.node = node
+        self.node_changed = True
+        amounts = node.status.allocatable if node else {}
+        self.allocatable = {k: scaled(k, v) for k, v in amounts.items() if is_accounted(k)}
+        self.allowed_pods = scaled(PODS, amounts[PODS]) if PODS in amounts else 0
+
+    def add_pod(self, info: PodInfo) -> None:
+        """Count a pod in."""
+        self.pods[info.uid] = info
+        self._count(info, 1)
+
+    def remove_pod(self, uid: str) -> PodInfo:
+        """Count a pod out.
+
+        Raises: KeyError where the pod is not here.
+        """
+        info = self.pods.pop(uid)
+        self._count(info, -1)
+        return info
+
+    def _count(self, info: PodInfo, sign: int) -> None:
+        for name, amount in info.requests.items():
+            self.requested[name] = self.requested.get(name, 0) + sign * amount
+        self.non_zero[0] += sign * info.non_zero[0]
+        self.non_zero[1] += sign * info.non_zero[1]
+        for port in info.ports:
+            _tally(self.ports, port, sign)
+        for claim in info.claims:
+            _tally(self.claims, claim, sign)
+        self.unseen.append((sign, info))
+
+
+def _tally(counts: dict[K, int], key: K, sign: int) -> None:
+    count = counts.get(key, 0) + sign
+    if count:
+        counts[key] = count
+    else:
+        counts.pop(key, None)

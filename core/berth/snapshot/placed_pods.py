@@ -1,0 +1,147 @@
+"""Counts of placed pods: for each question somebody asks, a column kept up to date as pods come and go.
+
+Pods are counted by class (namespace, labels, terminating or not) and by the affinity terms they hold. A
+question's column is filled from the classes at its first asking and then changed by one number for each pod
+that comes or goes, so that spreading and affinity cost O(nodes) in a cycle, however many pods there are.
+"""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from berth.objects.label_selector import Selector
+from berth.snapshot.affinity_terms import HeldTerm
+from berth.snapshot.columns import Ints, grown
+from berth.snapshot.pod_info import PodClass, PodInfo
+
+MAX_QUESTIONS = 4096
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class PodsLike:
+    """Pods of these namespaces (None: of any) that the selector matches."""
+
+    namespaces: frozenset[str] | None
+    selector: Selector
+
+    def matches(self, pod_class: PodClass) -> bool:
+        """Whether pods of that class are meant."""
+        inside = self.namespaces is None or pod_class.namespace in self.namespaces
+        return inside and self.selector.matches(dict(pod_class.labels))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """How many pods meet all of these at once; terminating ones only where `terminating`."""
+
+    likes: tuple[PodsLike, ...]
+    terminating: bool = True
+
+    def counts(self, pod_class: PodClass) -> bool:
+        """Whether pods of that class count."""
+        return (self.terminating or not pod_class.terminating) and all(
+            k.matches(pod_class) for k in self.likes
+        )
+
+
+class PlacedPods:
+    """Counts by node row for pod classes, held terms and the questions asked so far.
+
+    Shapes: every column int64 (capacity,).
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._classes: dict[PodClass, dict[int, int]] = {}
+        self._terms: dict[HeldTerm, dict[int, int]] = {}
+        self._questions: dict[Question, Ints] = {}
+        self._answering: dict[PodClass, list[Ints]] = {}
+        self._term_columns: dict[HeldTerm, Ints] = {}
+
+    def add(self, row: int, info: PodInfo, sign: int = 1) -> None:
+        """Count a pod in on that row, or out where `sign` is -1."""
+        pod_class = info.pod_class
+        for column in self._columns_counting(pod_class):
+            column[row] += sign
+        if not _bump(self._classes, pod_class, row, sign):
+            del self._classes[pod_class]
+            self._answering.pop(pod_class, None)
+        for held in info.terms:
+            self._add_term(held, row, sign)
+
+    def _add_term(self, held: HeldTerm, row: int, sign: int) -> None:
+        column = self._term_columns.get(held)
+        if column is not None:
+            column[row] += sign
+        if not _bump(self._terms, held, row, sign):
+            del self._terms[held]
+            self._term_columns.pop(held, None)
+
+    def count(self, question: Question, n: int) -> Ints:
+        """How many pods on each of the first n nodes meet the question."""
+        column = self._questions.get(question)
+        if column is None:
+            column = self._ask(question)
+        return column[:n]
+
+    def held(self) -> Iterable[HeldTerm]:
+        """The distinct affinity terms that placed pods hold."""
+        return self._terms.keys()
+
+    def holders(self, held: HeldTerm, n: int) -> Ints:
+        """How many pods on each of the first n nodes hold the term."""
+        column = self._term_columns.get(held)
+        if column is None:
+            column = self._term_columns[held] = self._dense(self._terms.get(held, {}))
+        return column[:n]
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more nodes."""
+        self._capacity = capacity
+        self._questions = {q: grown(column, capacity) for q, column in self._questions.items()}
+        self._term_columns = {t: grown(column, capacity) for t, column in self._term_columns.items()}
+        self._answering.clear()
+
+    def move_row(self, source: int, target: int, pods: Iterable[PodInfo]) -> None:
+        """Carry the counts of the pods on one row to another row, which has none."""
+        for info in pods:
+            self.add(source, info, -1)
+            self.add(target, info)
+
+    def _ask(self, question: Question) -> Ints:
+        if len(self._questions) >= MAX_QUESTIONS:
+            self._questions.pop(next(iter(self._questions)))
+        column = np.zeros(self._capacity, dtype=np.int64)
+        for pod_class, rows in self._classes.items():
+            if question.counts(pod_class):
+                column[list(rows.keys())] += np.fromiter(rows.values(), np.int64, len(rows))
+        self._questions[question] = column
+        self._answering.clear()
+        return column
+
+    def _columns_counting(self, pod_class: PodClass) -> list[Ints]:
+        known = self._answering.get(pod_class)
+        if known is None:
+            known = [column for q, column in self._questions.items() if q.counts(pod_class)]
+            self._answering[pod_class] = known
+        return known
+
+    def _dense(self, rows: dict[int, int]) -> Ints:
+        column = np.zeros(self._capacity, dtype=np.int64)
+        column[list(rows.keys())] = list(rows.values())
+        return column
+
+
+def _bump(table: dict[K, dict[int, int]], key: K, row: int, sign: int) -> dict[int, int]:
+    """Count on one row; the rows that are left, none once nothing is counted any more."""
+    rows = table.setdefault(key, {})
+    count = rows.get(row, 0) + sign
+    if count:
+        rows[row] = count
+    else:
+        rows.pop(row, None)
+    return rows

@@ -1,0 +1,275 @@
+"""The cluster as a table at one instant: a row a node, columns for everything that plugins ask.
+
+`Cache.update_snapshot` takes over the rows that changed since the last cycle; nothing else writes here. Rows
+are dense: a removed node's row is filled with the last one, so a row number holds for one generation only.
+
+    cache (NodeInfo by name) --changed rows--> Snapshot --read by--> plugins
+                                                 |
+                                                 +-- what_if(): a node with pods added or removed, for
+                                                 |   nominated pods and preemption
+                                                 +-- view(): some of the rows
+
+Source: spec/core.md 3.5; docs/architecture.md.
+"""
+
+import copy
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.objects.host_ports import HostPort, conflicts
+from berth.objects.node import Node
+from berth.objects.taint import Taint
+from berth.snapshot.columns import Ints, Mask, Rows, grown
+from berth.snapshot.flag_columns import FlagColumns
+from berth.snapshot.image_columns import ImageColumns
+from berth.snapshot.label_columns import LabelColumn, LabelColumns
+from berth.snapshot.node_info import NodeInfo
+from berth.snapshot.placed_pods import PlacedPods
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.resource_columns import ResourceColumns
+
+FIRST_CAPACITY = 64
+MAX_ANSWERS = 1024
+
+
+class Snapshot:
+    """Nodes as rows 0 to n-1, and columns over them.
+
+    Shapes: allocatable, requested int64 (r, n) by `resource_names`; non_zero_requested int64 (2, n), cpu and
+        memory; pod_count, allowed_pods int64 (n,); unschedulable bool (n,); has_taint bool (t, n) by
+        `taints`; `rows` selects this table's rows out of arrays made for the whole snapshot.
+    Units: milli-CPU, bytes, whole units of scalar resources.
+    """
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.static_generation = 0
+        """Grows when something other than pods on nodes changed: rows, labels, taints, offers, images."""
+        self.names: list[str] = []
+        self.row_of: dict[str, int] = {}
+        self.nodes: list[Node] = []
+        self.pods: list[dict[str, PodInfo]] = []
+        self.claims: dict[str, int] = {}
+        """How many placed pods use each PersistentVolumeClaim, by `namespace/name`."""
+        self.rows: slice | Rows = slice(None)
+        self._whole = self
+        self._own_ports: dict[HostPort, int] | None = None
+        self._capacity = FIRST_CAPACITY
+        self._resources = ResourceColumns(self._capacity)
+        self._labels = LabelColumns(self._capacity, self.nodes)
+        self._taints = FlagColumns[Taint](self._capacity)
+        self._ports = FlagColumns[HostPort](self._capacity)
+        self._unschedulable: Mask = np.zeros(self._capacity, dtype=bool)
+        self.images = ImageColumns(self._capacity)
+        self._placed = PlacedPods(self._capacity)
+        self._answers: dict[Hashable, Any] = {}
+        self._show()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def resource_names(self) -> list[str]:
+        """The resource of each row of `allocatable` and `requested`."""
+        return self._resources.names
+
+    def resource_index(self, name: str) -> int | None:
+        """The row of a resource, None where no node offers it and no pod asked for it."""
+        return self._resources.index.get(name)
+
+    @property
+    def taints(self) -> list[Taint]:
+        """The distinct taints, in the order of `has_taint`."""
+        return self._taints.things
+
+    def label(self, key: str) -> LabelColumn:
+        """The column of a label key, over the whole snapshot."""
+        return self._labels.column(key)
+
+    def label_ids(self, key: str) -> Ints:
+        """The number of each node's value of the label, -1 where it has none.
+
+        Shapes: result int64 (n,).
+        """
+        return self._labels.column(key).ids[: len(self._whole)][self.rows]
+
+    def port_conflicts(self, wanted: HostPort) -> Mask | None:
+        """Where the port is taken; None where it is nowhere.
+
+        Shapes: result bool (n,).
+        """
+        if self._own_ports is not None:
+            return np.array([any(conflicts(wanted, used) for used in self._own_ports)])
+        columns = [self._ports.has[i] for i, used in enumerate(self._ports.things) if conflicts(wanted, used)]
+        if not columns:
+            return None
+        taken: Mask = np.logical_or.reduce(columns)[: len(self._whole)]
+        return taken[self.rows]
+
+    def image_on(self, name: str) -> Mask | None:
+        """Which nodes have the image; None where none has.
+
+        Shapes: result bool (n,).
+        """
+        on = self.images.on_nodes(name, len(self._whole))
+        return None if on is None else on[self.rows]
+
+    @property
+    def placed(self) -> PlacedPods:
+        """Counts of pods, over the rows of the whole snapshot."""
+        return self._placed
+
+    def answer(self, question: Hashable, compute: Callable[["Snapshot"], NDArray[Any]]) -> NDArray[Any]:
+        """What `compute` says of the static columns, worked out once while they stay as they are.
+
+        `question` names the asker and all that the answer depends on besides those columns.
+
+        Shapes: compute gives (n,) for the whole snapshot; the result has this table's rows of it.
+        """
+        known = self._answers.get(question)
+        if known is None:
+            if len(self._answers) >= MAX_ANSWERS:
+                self._answers.pop(next(iter(self._answers)))
+            known = self._answers[question] = compute(self._whole)
+        return known[self.rows]
+
+    def view(self, rows: slice | Rows) -> "Snapshot":
+        """Some rows as a table of their own; its `rows` select out of arrays made for the whole snapshot."""
+        table = copy.copy(self)
+        table.rows = rows
+        picked = np.arange(len(self))[rows]
+        table.names = [self.names[i] for i in picked]
+        table.nodes = [self.nodes[i] for i in picked]
+        table.pods = [self.pods[i] for i in picked]
+        table.row_of = {name: i for i, name in enumerate(table.names)}
+        for column in ("allocatable", "requested", "non_zero_requested", "has_taint"):
+            setattr(table, column, getattr(self, column)[:, rows])
+        for column in ("pod_count", "allowed_pods", "unschedulable"):
+            setattr(table, column, getattr(self, column)[rows])
+        return table
+
+    def what_if(
+        self, name: str, *, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = ()
+    ) -> "Snapshot":
+        """That node alone, as it would be with some pods more and others less.
+
+        Counts over other nodes (`placed`) stay as they are: plugins that use them follow such changes in
+        their own cycle state. Raises: KeyError where there is no such node.
+        """
+        row = self.row_of[name]
+        info = NodeInfo(name)
+        for pod in self.pods[row].values():
+            info.add_pod(pod)
+        for pod in remove:
+            info.remove_pod(pod.uid)
+        for pod in add:
+            info.add_pod(pod)
+        table = self.view(slice(row, row + 1))
+        table.pods = [info.pods]
+        table.requested = np.array([[info.requested.get(r, 0)] for r in self.resource_names], dtype=np.int64)
+        table.non_zero_requested = np.array(info.non_zero, dtype=np.int64).reshape(2, 1)
+        table.pod_count = np.array([len(info.pods)], dtype=np.int64)
+        table._own_ports = info.ports  # noqa: SLF001 - a copy of this very class
+        return table
+
+    def take(self, infos: Iterable[NodeInfo]) -> None:
+        """Take over nodes that changed, new ones included; each forgets that it was changed."""
+        changed_nodes = False
+        for info in infos:
+            changed_nodes |= info.node_changed
+            self._take(info)
+        if changed_nodes:
+            self._changed_statically()
+
+    def drop(self, name: str) -> None:
+        """Remove a node; the last row takes its place. Raises: KeyError where there is no such node."""
+        row, last = self.row_of.pop(name), len(self.names) - 1
+        for info in self.pods[row].values():
+            self._count(row, -1, info)
+        self.images.drop_row(row)
+        if row != last:
+            self._move(last, row)
+        del self.names[last], self.nodes[last], self.pods[last]
+        self._changed_statically()
+
+    def _take(self, info: NodeInfo) -> None:
+        assert info.node is not None, "a ghost has no row"
+        row = self.row_of.get(info.name)
+        if row is None:
+            row = self._append(info)
+            changes = [(1, pod) for pod in info.pods.values()]
+            info.node_changed = True
+        else:
+            changes = info.unseen
+        for sign, pod in changes:
+            self._count(row, sign, pod)
+        self.pods[row] = info.pods.copy()
+        self._resources.set_row(row, info)
+        if info.ports or any(pod.ports for _, pod in changes):
+            self._ports.set_row(row, info.ports)
+        if info.node_changed:
+            self._take_node(row, info.node)
+        info.unseen, info.node_changed = [], False
+        if self.allocatable.shape != (len(self.resource_names), len(self.names)):
+            self._show()
+
+    def _take_node(self, row: int, node: Node) -> None:
+        self.nodes[row] = node
+        self._labels.set_row(row, node)
+        self._taints.set_row(row, node.spec.taints)
+        self._unschedulable[row] = node.spec.unschedulable
+        self.images.set_row(row, node)
+
+    def _append(self, info: NodeInfo) -> int:
+        row = len(self.names)
+        if row == self._capacity:
+            self._grow(2 * self._capacity)
+        assert info.node is not None
+        self.row_of[info.name] = row
+        self.names.append(info.name)
+        self.nodes.append(info.node)
+        self.pods.append({})
+        return row
+
+    def _count(self, row: int, sign: int, info: PodInfo) -> None:
+        self._placed.add(row, info, sign)
+        for claim in info.claims:
+            count = self.claims.get(claim, 0) + sign
+            if count:
+                self.claims[claim] = count
+            else:
+                del self.claims[claim]
+
+    def _move(self, source: int, target: int) -> None:
+        self._placed.move_row(source, target, self.pods[source].values())
+        for group in (self._resources, self._labels, self._taints, self._ports, self.images):
+            group.move_row(source, target)
+        self._unschedulable[target] = self._unschedulable[source]
+        self.names[target] = self.names[source]
+        self.nodes[target] = self.nodes[source]
+        self.pods[target] = self.pods[source]
+        self.row_of[self.names[target]] = target
+
+    def _grow(self, capacity: int) -> None:
+        self._capacity = capacity
+        for group in (self._resources, self._labels, self._taints, self._ports, self.images, self._placed):
+            group.grow(capacity)
+        self._unschedulable = grown(self._unschedulable, capacity)
+
+    def _changed_statically(self) -> None:
+        self.static_generation += 1
+        self._answers.clear()
+        self._show()
+
+    def _show(self) -> None:
+        n = len(self.names)
+        self.allocatable = self._resources.allocatable[:, :n]
+        self.requested = self._resources.requested[:, :n]
+        self.non_zero_requested = self._resources.non_zero[:, :n]
+        self.pod_count = self._resources.pod_count[:n]
+        self.allowed_pods = self._resources.allowed_pods[:n]
+        self.unschedulable: Mask = self._unschedulable[:n]
+        self.has_taint: Mask = self._taints.has[:, :n]
