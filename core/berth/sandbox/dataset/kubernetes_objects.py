@@ -23,7 +23,7 @@ from berth.sandbox.dataset.shapes import (
 from berth.sandbox.dataset.source import Objects
 
 NAMESPACE = "openb"
-# The trace has no limit on pods, and the busiest node holds fewer than this: pods never bind the run.
+# The trace has no limit on pods. Tasks ask for a core at least and nodes have 128 at most: cpu ends first.
 PODS_PER_NODE = "250"
 IMAGE = "pause:3.10"
 MILLI_PER_GPU = 1000

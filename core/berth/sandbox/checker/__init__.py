@@ -1,0 +1,23 @@
+"""Prove from the API's state alone that a scheduler did right, and sum up what it did.
+
+`check` takes nodes, pods and events as documents; `check_api` fetches them first. Nothing here shares code
+with the scheduler, not even its parsing of quantities: a mistake there must not hide itself.
+"""
+
+from berth.sandbox.checker.check import check
+from berth.sandbox.checker.fetch import ApiState, UnreadableAnswerError, check_api, fetch_state
+from berth.sandbox.checker.report import Report, Rule, Violation
+from berth.sandbox.checker.summary import Summary, summary
+
+__all__ = [
+    "ApiState",
+    "Report",
+    "Rule",
+    "Summary",
+    "UnreadableAnswerError",
+    "Violation",
+    "check",
+    "check_api",
+    "fetch_state",
+    "summary",
+]

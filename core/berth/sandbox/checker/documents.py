@@ -1,0 +1,89 @@
+"""The few facts every rule reads from a node's or pod's document."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from berth.sandbox.checker.quantity import amounts
+from berth.sandbox.checker.requests import pod_requests
+
+Document = Mapping[str, Any]
+
+MILLI_GPU = "gpu-share.berth.dev/milli-gpu"
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """A node, with what it offers."""
+
+    document: Document
+    name: str
+    labels: Mapping[str, str]
+    allocatable: Mapping[str, Fraction]
+
+
+@dataclass(frozen=True)
+class PodFacts:
+    """A pod that has a node and has not ended, with what it takes."""
+
+    document: Document
+    key: str
+    node: str
+    spec: Document
+    annotations: Mapping[str, str]
+    requests: Mapping[str, Fraction]
+
+    @property
+    def subject(self) -> str:
+        """Name the pod as messages do."""
+        return f"pod {self.key}"
+
+
+def node_facts(node: Document) -> NodeFacts:
+    """Read a node.
+
+    Raises:
+        UnreadableError: an amount is no quantity.
+    """
+    offered = amounts((node.get("status") or {}).get("allocatable"))
+    return NodeFacts(node, name_of(node), _metadata(node).get("labels") or {}, offered)
+
+
+def pod_facts(pod: Document) -> PodFacts:
+    """Read a bound pod.
+
+    Raises:
+        UnreadableError: an amount is no quantity.
+    """
+    annotations = _metadata(pod).get("annotations") or {}
+    return PodFacts(pod, key_of(pod), node_of(pod), pod.get("spec") or {}, annotations, pod_requests(pod))
+
+
+def name_of(document: Document) -> str:
+    """Give an object's name."""
+    return str(_metadata(document).get("name", ""))
+
+
+def key_of(pod: Document) -> str:
+    """Give namespace/name."""
+    return f"{_metadata(pod).get('namespace', '')}/{name_of(pod)}"
+
+
+def uid_of(document: Document) -> str:
+    """Give an object's uid, empty where it has none."""
+    return str(_metadata(document).get("uid") or "")
+
+
+def node_of(pod: Document) -> str:
+    """Give the node that the pod is bound to, empty where it is not."""
+    return str((pod.get("spec") or {}).get("nodeName") or "")
+
+
+def has_ended(pod: Document) -> bool:
+    """Tell whether the pod's containers are done for good, so that it takes nothing any more."""
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _metadata(document: Document) -> Document:
+    return document.get("metadata") or {}
