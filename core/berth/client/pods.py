@@ -1,0 +1,184 @@
+"""What the scheduler writes about pods: bindings, conditions, annotations, evictions by deletion.
+
+Called by: the scheduler process, from binding cycles and failure handling. An outcome goes back to
+the queue; nothing here is retried unless it is certain that the first try had no effect.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from berth.client.api import MERGE_PATCH, STRATEGIC_PATCH, Api, Retry, never_landed
+from berth.client.errors import (
+    AmbiguousError,
+    ClientError,
+    ConflictError,
+    NotFoundError,
+    ObjectError,
+    ServerError,
+    ThrottledError,
+)
+from berth.client.resources import PODS
+from berth.client.timing import Sleep
+from berth.client.transport import Transport
+from berth.client.wire import encode
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The API server confirmed the binding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The pod is bound already, or was replaced by another of its name (409)."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound:
+    """The pod is gone (404)."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The binding did not land: the server said no, or (status 0) the request was never sent."""
+
+    status: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """The binding may have landed: keep the assumption, read the pod."""
+
+    error: AmbiguousError
+
+
+BindOutcome = Bound | Conflict | NotFound | Rejected | Ambiguous
+
+CONFIRMED = Bound()
+
+
+def _status_patch_may_pass(error: ClientError) -> bool:
+    if isinstance(error, ServerError):
+        return error.status in {500, 503}
+    return isinstance(error, ConflictError) or never_landed(error)
+
+
+# Core 5.10: up to 4 tries, 10 ms at first, five times longer each, jitter 0.1.
+STATUS_RETRY = Retry(4, 0.01, 5.0, 0.1, _status_patch_may_pass)
+
+
+def always() -> bool:
+    """The guard of a scheduler without leader election."""
+    return True
+
+
+class Pods:
+    """Writes about pods. `may_write` is asked right before each one leaves (see leases)."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        may_write: Callable[[], bool] = always,
+        timeout_seconds: float = 30.0,
+        sleep: Sleep = asyncio.sleep,
+        rng: Random | None = None,
+    ) -> None:
+        self._api = Api(transport, sleep=sleep, rng=rng)
+        self._may_write = may_write
+        self._timeout_seconds = timeout_seconds
+
+    async def bind(self, namespace: str, name: str, uid: str, node: str) -> BindOutcome:
+        """Bind a pod to a node; the UID keeps a recreated pod of that name from being bound.
+
+        Never raises for anything that happened between here and the server.
+        """
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"namespace": namespace, "name": name, "uid": uid},
+            "target": {"kind": "Node", "name": node},
+        }
+        try:
+            await self._write("POST", PODS.path(namespace, name, "binding"), body)
+        except NotFoundError as error:
+            return NotFound(error.message)
+        except ConflictError as error:
+            return Conflict(error.message)
+        except AmbiguousError as error:
+            return Ambiguous(error)
+        except (ObjectError, ThrottledError) as error:
+            return Rejected(error.status, error.message)
+        except ClientError as error:
+            return Rejected(0, str(error))
+        return CONFIRMED
+
+    async def patch_status(self, namespace: str, name: str, patch: Mapping[str, Any]) -> bytes:
+        """Apply a strategic merge patch (`{"status": {...}}`) to a pod's status.
+
+        Tried up to four times on 409, 429, 500, 503 and when it could not be sent.
+        """
+        path = PODS.path(namespace, name, "status")
+        return await self._write("PATCH", path, patch, content_type=STRATEGIC_PATCH, retry=STATUS_RETRY)
+
+    async def patch_metadata(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        annotations: Mapping[str, str | None] | None = None,
+        labels: Mapping[str, str | None] | None = None,
+    ) -> bytes:
+        """Set annotations and labels, remove those given as None; with a UID, of that pod only."""
+        metadata: dict[str, Any] = {"uid": uid} if uid else {}
+        if annotations:
+            metadata["annotations"] = annotations
+        if labels:
+            metadata["labels"] = labels
+        path = PODS.path(namespace, name)
+        return await self._write("PATCH", path, {"metadata": metadata}, content_type=MERGE_PATCH)
+
+    async def delete(
+        self, namespace: str, name: str, uid: str, *, grace_period_seconds: int | None = None
+    ) -> bytes:
+        """Delete the pod with this UID; ConflictError says that the name belongs to another now."""
+        options: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": uid},
+        }
+        if grace_period_seconds is not None:
+            options["gracePeriodSeconds"] = grace_period_seconds
+        return await self._write("DELETE", PODS.path(namespace, name), options)
+
+    async def get(self, namespace: str, name: str) -> bytes:
+        """The pod as the API server has it now: what settles an Ambiguous outcome."""
+        return await self._api.get(PODS, namespace, name)
+
+    async def _write(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        content_type: str = "application/json",
+        retry: Retry | None = None,
+    ) -> bytes:
+        return await self._api.call(
+            method,
+            path,
+            encode(body),
+            content_type=content_type,
+            retry=retry,
+            timeout_seconds=self._timeout_seconds,
+            guard=self._may_write,
+        )

@@ -1,0 +1,62 @@
+"""Where each kind lives in the API: plain path strings, built from a small table."""
+
+from typing import NamedTuple
+from urllib.parse import quote
+
+
+class Resource(NamedTuple):
+    """One kind of object as the API server addresses it."""
+
+    group: str
+    version: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        """The value of `apiVersion` in its objects."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def root(self) -> str:
+        """The path of its group and version."""
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    def collection(self, namespace: str = "") -> str:
+        """The path of all its objects, or of those in one namespace."""
+        if self.namespaced and namespace:
+            return f"{self.root}/namespaces/{quote(namespace, safe='')}/{self.plural}"
+        return f"{self.root}/{self.plural}"
+
+    def path(self, namespace: str, name: str, subresource: str = "") -> str:
+        """The path of one object, or of a subresource of it."""
+        path = f"{self.collection(namespace)}/{quote(name, safe='')}"
+        return f"{path}/{subresource}" if subresource else path
+
+
+PODS = Resource("", "v1", "pods", namespaced=True)
+NODES = Resource("", "v1", "nodes", namespaced=False)
+NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
+SERVICES = Resource("", "v1", "services", namespaced=True)
+REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", namespaced=True)
+PERSISTENT_VOLUMES = Resource("", "v1", "persistentvolumes", namespaced=False)
+PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", namespaced=True)
+CONFIG_MAPS = Resource("", "v1", "configmaps", namespaced=True)
+REPLICA_SETS = Resource("apps", "v1", "replicasets", namespaced=True)
+STATEFUL_SETS = Resource("apps", "v1", "statefulsets", namespaced=True)
+POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", namespaced=True)
+STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
+CSI_NODES = Resource("storage.k8s.io", "v1", "csinodes", namespaced=False)
+CSI_DRIVERS = Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False)
+CSI_STORAGE_CAPACITIES = Resource("storage.k8s.io", "v1", "csistoragecapacities", namespaced=True)
+VOLUME_ATTACHMENTS = Resource("storage.k8s.io", "v1", "volumeattachments", namespaced=False)
+RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", namespaced=True)
+RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", namespaced=False)
+DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", namespaced=False)
+POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", namespaced=True)
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
+LEASES = Resource("coordination.k8s.io", "v1", "leases", namespaced=True)
+EVENTS = Resource("events.k8s.io", "v1", "events", namespaced=True)
+CUSTOM_RESOURCE_DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
+)

@@ -1,0 +1,99 @@
+"""Time and chance, passed in: clocks, pauses that grow, and the client-side rate limit."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from random import Random
+from typing import Protocol
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Clock(Protocol):
+    """What this package asks of a clock."""
+
+    def monotonic(self) -> float:
+        """Seconds since some fixed moment; never goes back, and does not stop in a frozen process."""
+        ...
+
+    def now(self) -> datetime:
+        """The wall-clock time, with its zone."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def monotonic(self) -> float:
+        """Seconds since boot, time spent suspended included where the system counts it."""
+        # CLOCK_MONOTONIC stands still while a machine sleeps: a lease would look fresh on wake-up.
+        if hasattr(time, "CLOCK_BOOTTIME"):
+            return time.clock_gettime(time.CLOCK_BOOTTIME)
+        return time.monotonic()
+
+    def now(self) -> datetime:
+        """The time in UTC."""
+        return datetime.now(UTC)
+
+
+def micro_time(moment: datetime) -> str:
+    """A moment as the API's MicroTime: `2026-01-02T03:04:05.000006Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+@dataclass
+class Backoff:
+    """Pauses that grow by a factor up to a cap, each lengthened by up to `jitter` of itself.
+
+    Units: seconds.
+    """
+
+    initial: float
+    factor: float = 2.0
+    cap: float = 30.0
+    jitter: float = 1.0
+    rng: Random = field(default_factory=Random)
+    _next: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._next = self.initial
+
+    def next(self) -> float:
+        """The next pause."""
+        base = self._next
+        self._next = min(base * self.factor, self.cap)
+        return base * (1.0 + self.jitter * self.rng.random())
+
+    def reset(self) -> None:
+        """Start again with the shortest pause."""
+        self._next = self.initial
+
+
+class TokenBucket:
+    """Let `qps` requests a second pass, and `burst` at once after a quiet time.
+
+    Waiters pass in the order in which they came. A negative qps lets everything pass.
+    """
+
+    def __init__(self, qps: float, burst: int, clock: Clock, sleep: Sleep = asyncio.sleep) -> None:
+        self.unlimited = qps < 0
+        self._interval = 0.0 if qps <= 0 else 1.0 / qps
+        self._slack = max(burst - 1, 0) * self._interval
+        self._clock = clock
+        self._sleep = sleep
+        self._next_free = float("-inf")
+
+    async def acquire(self) -> None:
+        """Wait for this request's turn.
+
+        A waiter that is cancelled keeps its turn: the limit errs on the slow side.
+        """
+        if self.unlimited:
+            return
+        now = self._clock.monotonic()
+        turn = max(self._next_free, now - self._slack)
+        self._next_free = turn + self._interval
+        if turn > now:
+            await self._sleep(turn - now)

@@ -1,0 +1,229 @@
+"""A bounded pool of keep-alive connections to one API server.
+
+Every request has a deadline that counts from the call, waiting for a connection included.
+What was never written raises NotSentError; what was written and not answered raises an
+AmbiguousError, so that callers never have to guess.
+
+Called by: api (requests), watch (streams).
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import urlencode
+from weakref import WeakSet
+
+from berth.client.connection import BodyStream, Connection, Response
+from berth.client.endpoint import Endpoint
+from berth.client.errors import CutError, HeldBackError, NotSentError
+from berth.client.timing import SystemClock, TokenBucket
+from berth.client.tunnel import open_connection
+
+JSON = "application/json"
+IDLE_SECONDS = 30.0
+REQUEST_SECONDS = 30.0
+UNAUTHORIZED = 401
+SAFE_METHODS = frozenset({"GET", "HEAD"})
+
+Query = dict[str, str | int]
+
+
+class Request(NamedTuple):
+    """What is to be sent, and the question to ask right before."""
+
+    method: str
+    target: str
+    body: bytes
+    content_type: str
+    guard: Callable[[], bool] | None
+
+
+class Transport:
+    """Sends requests to one endpoint over at most `max_connections` at a time.
+
+    Streams have connections of their own beyond that number, so that watches can't starve writes.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        max_connections: int = 32,
+        limiter: TokenBucket | None = None,
+        user_agent: str = "berth",
+    ) -> None:
+        self._endpoint = endpoint
+        self._user_agent = user_agent
+        self._limiter = limiter or TokenBucket(-1, 0, SystemClock())
+        self._slots = asyncio.Semaphore(max_connections)
+        self._idle: list[Connection] = []
+        self._open_ones: WeakSet[Connection] = WeakSet()
+        self._authorization: str | None = None
+        self._fixed_headers = ""
+        self._closed = False
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        query: Query | None = None,
+        content_type: str = JSON,
+        timeout_seconds: float = REQUEST_SECONDS,
+        guard: Callable[[], bool] | None = None,
+    ) -> Response:
+        """Send a request and return the whole answer, whatever its status.
+
+        `guard` is asked at the last moment before the bytes leave; if it says no, nothing is sent.
+        A 401 makes the credentials refresh, and the request is sent once more: it was not executed.
+
+        Raises: NotSentError, HeldBackError, CutError, DeadlineError.
+        """
+        deadline = asyncio.get_running_loop().time() + timeout_seconds
+        request = Request(method, _target(path, query), body, content_type, guard)
+        await self._admit(deadline)
+        try:
+            response = await self._send(request, deadline)
+            if response.status == UNAUTHORIZED and await self._refresh_rejected(deadline):
+                response = await self._send(request, deadline)
+            return response
+        finally:
+            self._slots.release()
+
+    async def stream(
+        self, path: str, *, query: Query | None = None, timeout_seconds: float = REQUEST_SECONDS
+    ) -> BodyStream:
+        """Start a GET and return its body as a stream, as soon as the head of the answer is here.
+
+        Raises: NotSentError, CutError, DeadlineError.
+        """
+        deadline = asyncio.get_running_loop().time() + timeout_seconds
+        target = _target(path, query)
+        await self._limit(deadline)
+        stream = await self._open_stream(target, deadline)
+        if stream.status == UNAUTHORIZED and await self._refresh_rejected(deadline):
+            stream.close()
+            stream = await self._open_stream(target, deadline)
+        return stream
+
+    async def aclose(self) -> None:
+        """Close every connection; requests under way end with CutError."""
+        self._closed = True
+        for connection in tuple(self._open_ones):
+            connection.abort()
+        self._idle.clear()
+        await asyncio.sleep(0)  # Lets the loop close the sockets before it is itself closed.
+
+    async def _admit(self, deadline: float) -> None:
+        await self._limit(deadline)
+        if not self._slots.locked():
+            await self._slots.acquire()
+            return
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise NotSentError("no free connection before the deadline") from None
+
+    async def _limit(self, deadline: float) -> None:
+        if self._limiter.unlimited:
+            return
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._limiter.acquire()
+        except TimeoutError:
+            raise NotSentError("held back by the client-side rate limit until the deadline") from None
+
+    async def _send(self, request: Request, deadline: float) -> Response:
+        data = await self._encoded(request)
+        while True:
+            kept = self._take_idle()
+            connection = kept or await self._open(deadline)
+            if request.guard is not None and not request.guard():
+                self._give_back(connection)
+                raise HeldBackError("not sent: the right to write could not be proven")
+            try:
+                response = await connection.request(data, deadline)
+            except CutError:
+                # The server may have closed a kept connection while it was idle.
+                if kept is None or request.method not in SAFE_METHODS:
+                    raise
+            else:
+                self._give_back(connection)
+                return response
+
+    async def _encoded(self, request: Request) -> bytes:
+        head = await self._head(request.method, request.target)
+        if request.body or request.method not in SAFE_METHODS:
+            length = len(request.body)
+            head += f"Content-Type: {request.content_type}\r\nContent-Length: {length}\r\n"
+        return f"{head}\r\n".encode("latin-1") + request.body
+
+    async def _open_stream(self, target: str, deadline: float) -> BodyStream:
+        head = await self._head("GET", target)
+        connection = await self._open(deadline)
+        return await connection.stream(f"{head}\r\n".encode("latin-1"), deadline)
+
+    async def _head(self, method: str, target: str) -> str:
+        value = self._endpoint.authorization.current()
+        if value is None:
+            value = await self._endpoint.authorization.refresh()
+        if value != self._authorization:
+            self._authorization = value
+            self._fixed_headers = self._headers(value)
+        prefix = self._endpoint.prefix
+        return f"{method} {prefix}{target} HTTP/1.1\r\n{self._fixed_headers}"
+
+    def _headers(self, authorization: str) -> str:
+        lines = [
+            f"Host: {self._endpoint.address.authority}",
+            f"User-Agent: {self._user_agent}",
+            f"Accept: {JSON}",
+        ]
+        if authorization:
+            lines.append(f"Authorization: {authorization}")
+        return "".join(f"{line}\r\n" for line in lines)
+
+    async def _refresh_rejected(self, deadline: float) -> bool:
+        before = self._authorization
+        async with asyncio.timeout_at(deadline):
+            after = await self._endpoint.authorization.refresh(rejected=True)
+        # A client certificate is shown when a connection opens: start new ones.
+        for connection in self._idle:
+            connection.abort()
+        self._idle.clear()
+        return after != before
+
+    def _take_idle(self) -> Connection | None:
+        now = asyncio.get_running_loop().time()
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.closed and now - connection.idle_since < IDLE_SECONDS:
+                return connection
+            connection.abort()
+        return None
+
+    def _give_back(self, connection: Connection) -> None:
+        if connection.closed or self._closed:
+            connection.abort()
+            return
+        connection.idle_since = asyncio.get_running_loop().time()
+        self._idle.append(connection)
+
+    async def _open(self, deadline: float) -> Connection:
+        if self._closed:
+            raise NotSentError("the client is closed")
+        try:
+            async with asyncio.timeout_at(deadline):
+                connection = await open_connection(self._endpoint)
+        except TimeoutError:
+            raise NotSentError(f"{self._endpoint.address.authority}: no connection in time") from None
+        except OSError as error:
+            raise NotSentError(f"{self._endpoint.address.authority}: {error}") from error
+        self._open_ones.add(connection)
+        return connection
+
+
+def _target(path: str, query: Query | None) -> str:
+    return f"{path}?{urlencode(query)}" if query else path

@@ -1,0 +1,138 @@
+"""Lists page by page and watches line by line: bytes in, envelopes out.
+
+Called by: reflector, which knows what the objects are and what became of them.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from berth.client.connection import BodyStream, Response
+from berth.client.errors import DeadlineError
+from berth.client.resources import Resource
+from berth.client.transport import Query, Transport
+from berth.client.wire import Page, decode_page, error_from
+
+BAD = 400
+PAGE_SIZE = 500
+LIST_SECONDS = 60.0
+# A watch is ended by the server after its timeout; the connection is given up this much later.
+GRACE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Source:
+    """Which objects are wanted: a kind, perhaps of one namespace, perhaps selected."""
+
+    resource: Resource
+    namespace: str = ""
+    field_selector: str = ""
+    label_selector: str = ""
+
+    def query(self) -> Query:
+        """The selectors as query parameters."""
+        query: Query = {}
+        if self.field_selector:
+            query["fieldSelector"] = self.field_selector
+        if self.label_selector:
+            query["labelSelector"] = self.label_selector
+        return query
+
+
+async def pages(
+    transport: Transport, source: Source, *, page_size: int = PAGE_SIZE, resource_version: str = ""
+) -> AsyncGenerator[Page, None]:
+    """The pages of a list, each asked for while the one before is worked on.
+
+    Page size 0 asks for everything at once. When the continue token expires under a long list,
+    the rest is no longer to be had: ExpiredError, list again.
+    Raises: RetryError, RelistError, ObjectError; msgspec.DecodeError when the answer is not a list.
+    """
+    query = source.query()
+    if page_size:
+        query["limit"] = page_size
+    if resource_version:
+        query["resourceVersion"] = resource_version
+    upcoming = asyncio.create_task(_page(transport, source, dict(query)))
+    try:
+        while True:
+            page = await upcoming
+            token = page.metadata.continue_
+            if token:
+                query.pop("resourceVersion", None)
+                query["continue"] = token
+                upcoming = asyncio.create_task(_page(transport, source, dict(query)))
+            yield page
+            if not token:
+                return
+    finally:
+        upcoming.cancel()
+        await asyncio.wait((upcoming,))
+        if not upcoming.cancelled():
+            upcoming.exception()  # Seen by the loop above, or of no interest any more.
+
+
+async def _page(transport: Transport, source: Source, query: Query) -> Page:
+    path = source.resource.collection(source.namespace)
+    response = await transport.request("GET", path, query=query, timeout_seconds=LIST_SECONDS)
+    if response.status >= BAD:
+        raise error_from(response)
+    return decode_page(response.body)
+
+
+async def watch_lines(
+    transport: Transport, source: Source, resource_version: str, timeout_seconds: int
+) -> AsyncGenerator[list[bytes], None]:
+    """The lines of a watch, in the batches in which they arrive, until the server ends it.
+
+    Units: timeout_seconds, how long the server is asked to keep it up.
+    Raises: RetryError (cut), RelistError, ObjectError.
+    """
+    query = source.query() | {
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": resource_version,
+        "timeoutSeconds": timeout_seconds,
+    }
+    path = source.resource.collection(source.namespace)
+    stream = await transport.stream(path, query=query)
+    silent = DeadlineError("the server kept a stream up beyond its time")
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(timeout_seconds + GRACE_SECONDS, stream.finish, silent)
+    try:
+        if stream.status >= BAD:
+            raise error_from(await _whole(stream))
+        async with aclosing(split_lines(stream)) as batches:
+            async for lines in batches:
+                yield lines
+    finally:
+        timer.cancel()
+        stream.close()
+
+
+async def split_lines(stream: BodyStream) -> AsyncGenerator[list[bytes], None]:
+    """Whole lines, batch by batch, without their ends; splitting bytes keeps UTF-8 whole."""
+    partial: list[bytes] = []
+    while data := await stream.read():
+        lines = data.split(b"\n")
+        if len(lines) > 1:
+            partial.append(lines[0])
+            lines[0] = b"".join(partial)
+            partial.clear()
+            tail = lines.pop()
+            yield [line for line in lines if line.strip()]
+        else:
+            tail = data
+        if tail:
+            partial.append(tail)
+    last = b"".join(partial)
+    if last.strip():
+        yield [last]
+
+
+async def _whole(stream: BodyStream) -> Response:
+    pieces = []
+    while data := await stream.read():
+        pieces.append(data)
+    return Response(stream.status, b"".join(pieces), stream.retry_after_seconds)

@@ -1,0 +1,120 @@
+"""The JSON envelopes of the API: decoded first, with the object inside kept as bytes."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from berth.client.connection import Response
+from berth.client.errors import (
+    ClientError,
+    ConflictError,
+    ExpiredError,
+    NotFoundError,
+    RejectedError,
+    RelistError,
+    ServerError,
+    ThrottledError,
+    VersionTooLargeError,
+)
+
+MESSAGE_LIMIT = 512
+
+
+class Key(NamedTuple):
+    """What names an object among those of its kind."""
+
+    namespace: str
+    name: str
+
+
+class Meta(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    """The part of an object's metadata that tells which object at which version it is."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Head(msgspec.Struct, frozen=True, gc=False):
+    """An object of which only the identity is read."""
+
+    metadata: Meta = Meta()
+
+
+class ListMeta(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    """Where a list stands in the history, and where its next page starts."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class Page(msgspec.Struct, frozen=True):
+    """One page of a list."""
+
+    metadata: ListMeta = ListMeta()
+    items: list[msgspec.Raw] | None = None
+
+
+class WatchEvent(msgspec.Struct, frozen=True, gc=False):
+    """One line of a watch; the object stays undecoded."""
+
+    type: str
+    object: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Status(msgspec.Struct, frozen=True):
+    # Everything is Any: proxies and old servers put strings where objects belong.
+    reason: Any = ""
+    message: Any = ""
+    code: Any = 0
+
+
+decode_head = msgspec.json.Decoder(Head).decode
+decode_page = msgspec.json.Decoder(Page).decode
+decode_watch_event = msgspec.json.Decoder(WatchEvent).decode
+_decode_status = msgspec.json.Decoder(_Status).decode
+encode = msgspec.json.Encoder().encode
+
+BY_STATUS: dict[int, type[NotFoundError | ConflictError | ExpiredError]] = {
+    404: NotFoundError,
+    409: ConflictError,
+    410: ExpiredError,
+}
+BAD = 400
+THROTTLED = 429
+SERVER_SIDE = 500
+GATEWAY_TIMEOUT = 504
+TOO_LARGE = "Too large resource version"
+
+
+def error_from(response: Response) -> ClientError:
+    """The error that an answer with status 400 or more stands for."""
+    return _error(response.status, response.body, response.retry_after_seconds)
+
+
+def error_from_event(status_object: bytes) -> ClientError:
+    """The error that the object of an ERROR event stands for; one without a code asks for a new list."""
+    status = _read_status(status_object)
+    if not isinstance(status.code, int) or status.code < BAD:
+        return RelistError(0, str(status.reason), str(status.message))
+    return _error(status.code, status_object, 0.0)
+
+
+def _read_status(body: bytes) -> _Status:
+    try:
+        return _decode_status(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _Status(message=bytes(body)[:MESSAGE_LIMIT].decode("utf-8", "replace").strip())
+
+
+def _error(code: int, body: bytes, retry_after_seconds: float) -> ClientError:
+    status = _read_status(body)
+    reason, message = str(status.reason or ""), str(status.message or "")
+    if code == THROTTLED:
+        return ThrottledError(code, reason, message, retry_after_seconds)
+    if code == GATEWAY_TIMEOUT and TOO_LARGE in message:
+        return VersionTooLargeError(code, reason, message)
+    if code >= SERVER_SIDE:
+        return ServerError(code, reason, message)
+    return BY_STATUS.get(code, RejectedError)(code, reason, message)

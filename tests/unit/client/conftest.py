@@ -1,0 +1,116 @@
+"""Real servers on loopback whose answers a test scripts, and time that moves when told to."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+from aiohttp import web
+
+from berth.client.endpoint import endpoint_of
+from berth.client.transport import Transport
+
+
+class FakeClock:
+    """A clock that stands still; its sleep moves it on and lets others run."""
+
+    def __init__(self):
+        self.seconds = 1000.0
+        self.slept = []
+
+    def monotonic(self):
+        return self.seconds
+
+    def now(self):
+        return datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC) + timedelta(seconds=self.seconds - 1000.0)
+
+    async def sleep(self, seconds):
+        self.slept.append(seconds)
+        self.seconds += seconds
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@asynccontextmanager
+async def web_server(handler):
+    """Serve every request with an aiohttp handler; gives the URL."""
+    app = web.Application(client_max_size=1 << 26)
+    app.router.add_route("*", "/{tail:.*}", handler)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def raw_server(serve, *, tls=None):
+    """Serve every connection with `serve(reader, writer)`; gives URL and the count of connections."""
+    seen = SimpleNamespace(url="", connections=0)
+
+    async def on_connection(reader, writer):
+        seen.connections += 1
+        try:
+            await serve(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.transport.abort()
+
+    server = await asyncio.start_server(on_connection, "127.0.0.1", 0, ssl=tls)
+    scheme = "https" if tls else "http"
+    seen.url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield seen
+    finally:
+        server.close()
+        await server.wait_closed()
+        await asyncio.sleep(0)
+
+
+async def read_request(reader):
+    """One request as (head, body)."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = 0
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            length = int(value)
+    return head, await reader.readexactly(length)
+
+
+async def silent(reader, _writer):
+    """Read everything, say nothing."""
+    await reader.read()
+
+
+def answer(status, body=b"{}", *headers):
+    """The bytes of a complete answer."""
+    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+@asynccontextmanager
+async def transport_to(url, **options):
+    """A transport that is closed at the end."""
+    endpoint = url if not isinstance(url, str) else endpoint_of(url)
+    transport = Transport(endpoint, **options)
+    try:
+        yield transport
+    finally:
+        await transport.aclose()
+
+
+async def eventually(claim):
+    """Let others run until the claim holds."""
+    async with asyncio.timeout(10):
+        while not claim():  # noqa: ASYNC110 - looks into a server's or client's state, which has no event
+            await asyncio.sleep(0)

@@ -1,0 +1,405 @@
+"""Whatever happens on the wire, a handler is told one consistent story."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from random import Random
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+import pytest
+
+from berth.client.reflector import Reflector
+from berth.client.resources import PODS
+from berth.client.watch import Source
+from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
+
+decode = msgspec.json.Decoder(dict).decode
+
+
+class Recorder:
+    """Notes what it is told as short tuples, and can be waited for."""
+
+    def __init__(self):
+        self.story = []
+        self.changed = asyncio.Event()
+
+    def _note(self, *what):
+        self.story.append(what)
+        self.changed.set()
+
+    def on_add(self, obj):
+        self._note("add", label(obj))
+
+    def on_update(self, old, new):
+        self._note("update", label(old), label(new))
+
+    def on_delete(self, obj):
+        self._note("delete", label(obj))
+
+    def on_synced(self):
+        self._note("synced")
+
+    async def until(self, *last):
+        async with asyncio.timeout(10):
+            while last not in self.story:
+                self.changed.clear()
+                await self.changed.wait()
+
+
+def label(obj):
+    return f"{obj['metadata']['name']}@{obj['metadata']['resourceVersion']}"
+
+
+def pod(name, version, uid=None, **more):
+    metadata = {"name": name, "namespace": "ns", "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
+    return {"metadata": metadata, **more}
+
+
+def page(version, *items, token=""):
+    body = {"metadata": {"resourceVersion": str(version), "continue": token}, "items": list(items)}
+    return answer(200, json.dumps(body, ensure_ascii=False).encode())
+
+
+def refusal(code, message="no"):
+    return answer(code, json.dumps({"kind": "Status", "code": code, "message": message}).encode())
+
+
+def event(kind, obj):
+    return json.dumps({"type": kind, "object": obj}, ensure_ascii=False).encode() + b"\n"
+
+
+def bookmark(version):
+    return event("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(version)}})
+
+
+STAY = object()
+CUT = object()
+
+
+class Wire:
+    """Answers lists and watches in the order given; bytes are sent, STAY keeps a watch open."""
+
+    def __init__(self, lists, watches):
+        self.lists, self.watches, self.asked = list(lists), list(watches), []
+
+    async def serve(self, reader, writer):
+        while True:
+            head, _ = await read_request(reader)
+            query = {k: v[0] for k, v in parse_qs(urlsplit(head.split()[1].decode()).query).items()}
+            self.asked.append(query)
+            if "watch" not in query:
+                writer.write(self.lists.pop(0))
+            elif await self._watch(reader, writer):
+                return
+
+    async def _watch(self, reader, writer):
+        steps = self.watches.pop(0) if self.watches else [STAY]
+        if isinstance(steps, bytes):
+            writer.write(steps)
+            return False
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for step in steps:
+            if step is STAY:
+                await reader.read()
+            elif step is CUT:
+                return True
+            else:
+                writer.write(b"%x\r\n%b\r\n" % (len(step), step))
+                await writer.drain()
+                await asyncio.sleep(0)
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+        await reader.read()
+        return True
+
+    def queries(self, kind):
+        return [query for query in self.asked if ("watch" in query) == (kind == "watch")]
+
+
+@asynccontextmanager
+async def mirrored(clock, lists, *watches, **options):
+    """A reflector running against a scripted server; gives reflector, what it told, the wire."""
+    wire, handler = Wire(lists, watches), Recorder()
+    async with raw_server(wire.serve) as server, transport_to(server.url) as transport:
+        reflector = Reflector(
+            transport,
+            Source(PODS, field_selector="status.phase!=Failed"),
+            options.pop("decode", decode),
+            handler,
+            clock=clock,
+            sleep=clock.sleep,
+            rng=Random(1),
+            **options,
+        )
+        task = asyncio.create_task(reflector.run())
+        try:
+            yield reflector, handler, wire
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+async def test_list_then_watch(clock):
+    """Objects of the list are adds, then comes synced, then the watch goes on from the list's version."""
+    changes = [
+        event("ADDED", pod("b", 11)),
+        event("MODIFIED", pod("a", 12)),
+        event("DELETED", pod("b", 13)),
+        STAY,
+    ]
+    async with mirrored(clock, [page(10, pod("a", 5))], changes) as (reflector, handler, wire):
+        await handler.until("delete", "b@13")
+
+    assert handler.story == [
+        ("add", "a@5"),
+        ("synced",),
+        ("add", "b@11"),
+        ("update", "a@5", "a@12"),
+        ("delete", "b@13"),
+    ]
+    assert wire.queries("watch")[0]["resourceVersion"] == "10"
+    assert wire.queries("watch")[0]["allowWatchBookmarks"] == "true"
+    assert wire.queries("list")[0]["fieldSelector"] == "status.phase!=Failed"
+    assert reflector.resource_version == "13"
+    assert len(reflector) == 1
+
+
+async def test_paging(clock):
+    """A long list comes page by page, each asked for with the token of the one before."""
+    lists = [page(10, pod("a", 1), token="t1"), page(10, pod("b", 2), token="t2"), page(10, pod("c", 3))]
+    async with mirrored(clock, lists, page_size=1) as (_, handler, wire):
+        await handler.until("synced")
+
+    assert handler.story == [("add", "a@1"), ("add", "b@2"), ("add", "c@3"), ("synced",)]
+    assert [query.get("continue") for query in wire.queries("list")] == [None, "t1", "t2"]
+    assert all(query["limit"] == "1" for query in wire.queries("list"))
+
+
+async def test_resume_after_cut(clock):
+    """After a cut the watch goes on from the last event, without a new list."""
+    async with mirrored(
+        clock, [page(10)], [event("ADDED", pod("a", 11)), CUT], [event("MODIFIED", pod("a", 12)), STAY]
+    ) as (reflector, handler, wire):
+        await handler.until("update", "a@11", "a@12")
+
+    assert [query["resourceVersion"] for query in wire.queries("watch")] == ["10", "11"]
+    assert reflector.statistics.lists == 1
+    assert len(clock.slept) == 1
+
+
+async def test_resume_from_bookmark(clock):
+    """A bookmark moves the position on although no object changed."""
+    async with mirrored(clock, [page(10)], [bookmark(99)], [event("ADDED", pod("a", 100)), STAY]) as (
+        reflector,
+        handler,
+        wire,
+    ):
+        await handler.until("add", "a@100")
+
+    assert wire.queries("watch")[1]["resourceVersion"] == "99"
+    assert reflector.statistics.bookmarks == 1
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(refusal(410), id="HTTP status"),
+        pytest.param(
+            [event("ERROR", {"kind": "Status", "code": 410, "message": "too old"})], id="ERROR event"
+        ),
+        pytest.param([event("ERROR", {"status": "Failure", "reason": "Expired"})], id="ERROR without a code"),
+        pytest.param([event("ERROR", "gone")], id="ERROR that is a string"),
+        pytest.param(refusal(504, "Too large resource version: 10, current: 7"), id="version too large"),
+        pytest.param(refusal(400, "invalid resource version"), id="bad version"),
+    ],
+)
+async def test_relist(clock, end):
+    """A position that is of no use ends in a new list, told as its difference to what was known."""
+    before = page(10, pod("same", 1), pod("changed", 2), pod("gone", 3), pod("replaced", 4))
+    after = page(50, pod("same", 1), pod("changed", 20), pod("replaced", 40, uid="another"), pod("new", 30))
+    async with mirrored(clock, [before, after], end) as (reflector, handler, wire):
+        await handler.until("delete", "gone@3")
+        await eventually(lambda: len(wire.queries("watch")) == 2)
+
+    start = handler.story.index(("synced",)) + 1
+    assert handler.story[start:] == [
+        ("update", "changed@2", "changed@20"),
+        ("delete", "replaced@4"),
+        ("add", "replaced@40"),
+        ("add", "new@30"),
+        ("delete", "gone@3"),
+    ]
+    assert wire.queries("watch")[1]["resourceVersion"] == "50"
+    assert reflector.statistics.lists == 2
+
+
+async def test_torn_characters(clock):
+    """Chunks that end within a line, and within a character, change nothing."""
+    line = event("ADDED", pod("a", 11, note="größe 😀")) + event("ADDED", pod("b", 12))
+    pieces = [line[i : i + 1] for i in range(len(line))]
+    seen = []
+
+    def remember(raw):
+        seen.append(decode(raw))
+        return seen[-1]
+
+    async with mirrored(clock, [page(10)], [*pieces, STAY], decode=remember) as (_, handler, _wire):
+        await handler.until("add", "b@12")
+
+    assert seen[0]["note"] == "größe 😀"
+
+
+async def test_garbage_is_skipped(clock):
+    """Lines and objects that can't be decoded are counted and skipped; the stream goes on."""
+    changes = [
+        b"{this is not JSON\n",
+        b'{"type":"ADDED","object":{"metadata":{"name":"\xff"}}}\n',
+        b'{"type":"ADDED","object":{"metadata":{"name":7}}}\n',
+        b"\n",
+        event("ADDED", pod("bad", 11, broken=True)),
+        event("ADDED", pod("good", 12)),
+        STAY,
+    ]
+
+    def picky(raw):
+        obj = decode(raw)
+        if obj.get("broken"):
+            raise KeyError("spec")
+        return obj
+
+    first = page(10, pod("worse", 1, broken=True))
+    async with mirrored(clock, [first], changes, decode=picky) as (reflector, handler, _):
+        await handler.until("add", "good@12")
+
+    assert handler.story == [("synced",), ("add", "good@12")]
+    assert reflector.statistics.decode_failures == 5
+
+
+async def test_delete_undecodable(clock):
+    """A delete whose object can't be decoded is told with the object known before."""
+
+    def picky(raw):
+        obj = decode(raw)
+        return obj if obj["metadata"]["resourceVersion"] != "12" else obj["absent"]
+
+    async with mirrored(
+        clock, [page(10, pod("a", 1))], [event("DELETED", pod("a", 12)), STAY], decode=picky
+    ) as (
+        _,
+        handler,
+        _wire,
+    ):
+        await handler.until("delete", "a@1")
+
+
+async def test_added_again(clock):
+    """ADDED for a known object is an update, DELETED for an unknown one is nothing, repeats are nothing."""
+    changes = [
+        event("DELETED", pod("x", 11)),
+        event("ADDED", pod("a", 1)),
+        event("ADDED", pod("a", 12)),
+        event("MODIFIED", pod("a", 13, uid="another")),
+        STAY,
+    ]
+    async with mirrored(clock, [page(10, pod("a", 1))], changes) as (_, handler, _wire):
+        await handler.until("add", "a@13")
+
+    assert handler.story == [
+        ("add", "a@1"),
+        ("synced",),
+        ("update", "a@1", "a@12"),
+        ("delete", "a@12"),
+        ("add", "a@13"),
+    ]
+
+
+async def test_token_expired(clock):
+    """When the continue token expires, the list is taken in one piece."""
+    lists = [page(10, pod("a", 1), token="t1"), refusal(410), page(12, pod("b", 2))]
+    async with mirrored(clock, lists) as (_, handler, wire):
+        await handler.until("synced")
+
+    assert handler.story == [("add", "a@1"), ("add", "b@2"), ("delete", "a@1"), ("synced",)]
+    assert "limit" not in wire.queries("list")[2]
+
+
+@pytest.mark.parametrize("end", [refusal(400), refusal(504, "Too large resource version: 0, current: 3")])
+async def test_cache_refused(clock, end):
+    """Where a list from the cache is refused, an ordinary one follows."""
+    async with mirrored(clock, [end, page(10, pod("a", 1))], from_cache=True) as (_, handler, wire):
+        await handler.until("synced")
+
+    assert [query.get("resourceVersion") for query in wire.queries("list")] == ["0", None]
+
+
+async def test_backoff_grows(clock):
+    """A server that fails at once is asked less and less often, never faster than the first pause."""
+    async with mirrored(clock, [*[refusal(500)] * 6, page(10)]) as (reflector, handler, _):
+        await handler.until("synced")
+
+    assert len(clock.slept) == 6
+    assert all(0.2 * 2**i <= pause <= 0.4 * 2**i for i, pause in enumerate(clock.slept))
+    assert reflector.statistics.errors == 6
+
+
+async def test_watch_closed_at_once(clock):
+    """A server that ends each watch at once is not asked in a hot loop."""
+    async with mirrored(clock, [page(10)], [], [], [], [event("ADDED", pod("a", 11)), STAY]) as (
+        _,
+        handler,
+        _wire,
+    ):
+        await handler.until("add", "a@11")
+
+    assert len(clock.slept) == 3
+    assert clock.slept == sorted(clock.slept)
+
+
+async def test_throttled(clock):
+    """A 429 is waited out as long as it says."""
+    slow = answer(429, b"", "Retry-After: 17")
+    async with mirrored(clock, [slow, page(10)]) as (_, handler, _wire):
+        await handler.until("synced")
+
+    assert clock.slept == [17.0]
+
+
+async def test_huge_list_lets_others_run(clock, monkeypatch):
+    """While a long list is read, other tasks get many turns."""
+    monkeypatch.setattr("berth.client.reflector.TURN_SECONDS", 0.0)
+    turns = 0
+
+    async def other():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    many = page(10, *(pod(f"p{i}", i) for i in range(2000)))
+    task = asyncio.create_task(other())
+    async with mirrored(clock, [many]) as (reflector, handler, _):
+        await handler.until("add", "p0@0")
+        before = turns
+        await handler.until("synced")
+    task.cancel()
+    await asyncio.wait([task])
+
+    assert turns - before > 1000
+    assert len(reflector) == 2000
+
+
+async def test_keep(clock):
+    """Old objects are handed out as `keep` left them."""
+
+    def thin(obj):
+        return {"metadata": {**obj["metadata"], "name": "thin"}}
+
+    async with mirrored(
+        clock, [page(10, pod("a", 1))], [event("MODIFIED", pod("a", 2)), STAY], keep=thin
+    ) as (
+        _,
+        handler,
+        _wire,
+    ):
+        await handler.until("update", "thin@1", "a@2")
