@@ -1,0 +1,206 @@
+"""What the cluster looks like now: node and pod events, plus the pods this scheduler has assumed.
+
+    unknown --assume--> assumed --add (binding observed)--> added --update--> added
+    unknown --add--> added (bound by somebody else)
+    assumed --forget--> unknown
+    assumed, added --remove--> unknown
+
+An assumed pod stays assumed until its binding is observed, it is forgotten or removed: it never expires.
+One task owns the cache, so it needs no lock.
+
+Source: spec/core.md 3.
+"""
+
+from berth.cache.errors import CacheCorruptedError, PodStateError
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.snapshot.node_info import NodeInfo
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+
+
+class Cache:
+    """Nodes by name, pods by UID."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, NodeInfo] = {}
+        self._pods: dict[str, PodInfo] = {}
+        self._assumed: set[str] = set()
+        self._changed: dict[str, NodeInfo] = {}
+        self._removed: set[str] = set()
+
+    def node_count(self) -> int:
+        """How many nodes are known, ghosts included."""
+        return len(self._nodes)
+
+    def pod_count(self) -> int:
+        """How many pods are on nodes, assumed ones included."""
+        return len(self._pods)
+
+    def assumed_count(self) -> int:
+        """How many pods are assumed."""
+        return len(self._assumed)
+
+    def is_assumed(self, uid: str) -> bool:
+        """Whether the pod was placed by this scheduler and its binding not yet observed."""
+        return uid in self._assumed
+
+    def get_pod(self, uid: str) -> Pod | None:
+        """The pod as the cache knows it, with its node; None where it is unknown."""
+        info = self._pods.get(uid)
+        return info.pod if info else None
+
+    def node_info(self, name: str) -> NodeInfo | None:
+        """What is known of a node."""
+        return self._nodes.get(name)
+
+    def assume_pod(self, pod: Pod) -> None:
+        """Count a pod on the node it is about to be bound to.
+
+        Raises: PodStateError where the pod is already here.
+        """
+        if pod.uid in self._pods:
+            raise PodStateError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
+        self._place(pod)
+        self._assumed.add(pod.uid)
+
+    def forget_pod(self, pod: Pod) -> None:
+        """Take an assumed pod back; an unknown one is no matter.
+
+        Raises: PodStateError where the pod was observed as bound, or sits on another node.
+        """
+        info = self._pods.get(pod.uid)
+        if info is None:
+            return
+        if info.pod.node_name != pod.node_name:
+            raise PodStateError(
+                f"pod {pod.uid}({pod.key}) was assumed on {pod.node_name} "
+                f"but assigned to {info.pod.node_name}"
+            )
+        if pod.uid not in self._assumed:
+            raise PodStateError(f"pod {pod.uid}({pod.key}) wasn't assumed so cannot be forgotten")
+        self._take_out(info)
+
+    def add_pod(self, pod: Pod) -> None:
+        """Take over a pod that was observed on a node; for an assumed one this confirms the binding.
+
+        Raises: PodStateError where it was observed before.
+        """
+        known = self._pods.get(pod.uid)
+        if known is not None:
+            if pod.uid not in self._assumed:
+                raise PodStateError(f"pod {pod.uid}({pod.key}) was already in added state")
+            self._take_out(known)
+        self._place(pod)
+
+    def update_pod(self, old: Pod, new: Pod) -> None:
+        """Take over a new version of a pod on a node.
+
+        Raises: PodStateError where it is not in the added state; CacheCorruptedError where it changed nodes.
+        """
+        known = self._pods.get(old.uid)
+        if known is None:
+            raise PodStateError(
+                f"pod {old.uid}({old.key}) is not added to scheduler cache, so cannot be updated"
+            )
+        if old.uid in self._assumed:
+            raise PodStateError(f"assumed pod {old.uid}({old.key}) should not be updated")
+        if known.pod.node_name != new.node_name:
+            raise CacheCorruptedError(
+                f"pod {new.uid}({new.key}) was on {known.pod.node_name}, its update names {new.node_name}"
+            )
+        self._take_out(known)
+        self._place(new)
+
+    def remove_pod(self, pod: Pod) -> None:
+        """Take a deleted pod out, assumed or not.
+
+        Raises: PodStateError where it is unknown; CacheCorruptedError where it is on another node.
+        """
+        known = self._pods.get(pod.uid)
+        if known is None:
+            raise PodStateError(
+                f"pod {pod.uid}({pod.key}) is not found in scheduler cache, so cannot be removed from it"
+            )
+        if pod.node_name and known.pod.node_name != pod.node_name:
+            raise CacheCorruptedError(
+                f"pod {pod.uid}({pod.key}) was on {known.pod.node_name}, its removal names {pod.node_name}"
+            )
+        self._take_out(known)
+
+    def add_node(self, node: Node) -> None:
+        """Take over a node, new or seen before; a ghost keeps its pods and becomes real."""
+        info = self._nodes.get(node.name)
+        if info is None:
+            info = self._nodes[node.name] = NodeInfo(node.name)
+        info.set_node(node)
+        self._touch(info)
+
+    def update_node(self, old: Node, new: Node) -> None:
+        """Take over a new version of a node."""
+        del old
+        self.add_node(new)
+
+    def remove_node(self, node: Node) -> None:
+        """Take a node out; it stays as a ghost while pods are on it.
+
+        Raises: KeyError where it is unknown.
+        """
+        info = self._nodes.get(node.name)
+        if info is None or info.ghost:
+            raise KeyError(f"node {node.name} is not found")
+        info.set_node(None)
+        self._changed.pop(node.name, None)
+        self._removed.add(node.name)
+        self._drop_empty_ghost(info)
+
+    def update_snapshot(self, snapshot: Snapshot) -> None:
+        """Take over into the snapshot what changed since it was last updated.
+
+        One snapshot follows one cache. Cost: O(nodes changed).
+        """
+        for name in self._removed:
+            if name in snapshot.row_of:
+                snapshot.drop(name)
+        self._removed.clear()
+        if self._changed:
+            snapshot.take(self._changed.values())
+            snapshot.generation += 1
+            self._changed.clear()
+
+    def fresh_snapshot(self) -> Snapshot:
+        """A snapshot built from nothing, leaving the one that follows this cache alone."""
+        snapshot = Snapshot()
+        for info in self._nodes.values():
+            if info.node is not None:
+                twin = NodeInfo(info.name)
+                twin.set_node(info.node)
+                for pod in info.pods.values():
+                    twin.add_pod(pod)
+                snapshot.take([twin])
+        return snapshot
+
+    def _place(self, pod: Pod) -> None:
+        info = PodInfo(pod)
+        node = self._nodes.get(pod.node_name)
+        if node is None:
+            node = self._nodes[pod.node_name] = NodeInfo(pod.node_name)
+        node.add_pod(info)
+        self._pods[pod.uid] = info
+        self._touch(node)
+
+    def _take_out(self, info: PodInfo) -> None:
+        node = self._nodes[info.pod.node_name]
+        node.remove_pod(info.uid)
+        del self._pods[info.uid]
+        self._assumed.discard(info.uid)
+        self._touch(node)
+        self._drop_empty_ghost(node)
+
+    def _touch(self, info: NodeInfo) -> None:
+        if not info.ghost:
+            self._changed[info.name] = info
+
+    def _drop_empty_ghost(self, info: NodeInfo) -> None:
+        if info.ghost and not info.pods:
+            del self._nodes[info.name]

@@ -1,0 +1,73 @@
+"""The small record that every attempt fills; spans, metrics and `explain` are made from it afterwards.
+
+Nothing here knows of exporters. Times are monotonic nanoseconds of one process; `wall_offset_ns` turns them
+into wall-clock time.
+"""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from berth.framework.status import Status
+from berth.objects.pod import Pod
+
+nanoseconds = time.monotonic_ns
+
+
+@dataclass(slots=True)
+class Interval:
+    """One stretch of work: an extension point, or a plugin inside one (`parent` is its index).
+
+    `attributes` are small facts such as verdict counts; `span_id` is given where another process has to know
+    the span before it is exported.
+    """
+
+    name: str
+    started_ns: int
+    ended_ns: int = 0
+    parent: int = -1
+    attributes: dict[str, Any] = field(default_factory=dict)
+    span_id: bytes = b""
+    status: Status | None = None
+
+
+@dataclass(slots=True)
+class CycleRecord:
+    """One attempt at one pod, from the queue to the end of the binding cycle.
+
+    `trace_id` and `root_span_id` are given out when the attempt starts, so that sidecars can be told of them.
+    """
+
+    pod: Pod
+    profile: str
+    attempt: int
+    trace_id: bytes
+    root_span_id: bytes
+    wall_offset_ns: int
+    enqueued_ns: int
+    dequeued_ns: int
+    intervals: list[Interval] = field(default_factory=list)
+    node_count: int = 0
+    feasible_count: int = 0
+    evaluated_count: int = 0
+    node_name: str = ""
+    score: int | None = None
+    status: Status | None = None
+    result: str = ""
+    """`scheduled`, `unschedulable` or `error`; empty until the attempt has ended."""
+    cycle_ended_ns: int = 0
+    ended_ns: int = 0
+    first_enqueued_ns: int = 0
+
+    def begin(self, name: str, parent: int = -1) -> int:
+        """Start a stretch of work; its index ends it, and is its children's parent."""
+        self.intervals.append(Interval(name, nanoseconds(), parent=parent))
+        return len(self.intervals) - 1
+
+    def end(self, index: int, status: Status | None = None, **attributes: Any) -> None:
+        """End a stretch of work."""
+        interval = self.intervals[index]
+        interval.ended_ns = nanoseconds()
+        interval.status = status
+        if attributes:
+            interval.attributes.update(attributes)

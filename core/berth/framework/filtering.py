@@ -1,0 +1,202 @@
+"""Running PreFilter and Filter plugins over all nodes of a snapshot.
+
+Source: spec/core.md 4.4, 4.7; spec/plugins.md 1.2, 1.3.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from inspect import isawaitable
+
+import numpy as np
+
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import Diagnosis, Rejections
+from berth.framework.interface import (
+    FilterPlugin,
+    MaybeAwaitable,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreFilterResult,
+    ReasonCodes,
+)
+from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable
+from berth.snapshot.columns import Mask
+from berth.snapshot.pod_info import PodInfo
+
+
+@dataclass(slots=True)
+class PreFilterOutcome:
+    """The phase's status, the nodes it narrows the choice to, and the plugins that did so."""
+
+    status: Status = SUCCESS
+    node_names: frozenset[str] | None = None
+    narrowing: tuple[str, ...] = ()
+
+
+async def run_pre_filters(plugins: Sequence[PreFilterPlugin], attempt: Attempt) -> PreFilterOutcome:
+    """Run the phase; the skip set is in the state whatever comes of it."""
+    phase = _PreFilterPhase()
+    record = attempt.record
+    point = record.begin("PreFilter")
+    for plugin in plugins:
+        mark = record.begin(plugin.name, point)
+        result = await _pre_filter(plugin, attempt)
+        record.end(mark, result.status)
+        if phase.ends_with(plugin.name, result):
+            break
+    attempt.state.skip_filter = frozenset(phase.skipped)
+    record.end(point, phase.status)
+    return PreFilterOutcome(phase.status, phase.node_names, tuple(sorted(phase.narrowing)))
+
+
+async def _pre_filter(plugin: PreFilterPlugin, attempt: Attempt) -> PreFilterResult:
+    try:
+        answer = plugin.pre_filter(attempt.state, attempt.pod, attempt.nodes)
+        result = await answer if isawaitable(answer) else answer
+    except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this cycle, not the scheduler
+        return PreFilterResult(failed(error))
+    return result
+
+
+class _PreFilterPhase:
+    """The phase so far: its status, the nodes left, and who narrowed them."""
+
+    def __init__(self) -> None:
+        self.status = SUCCESS
+        self.node_names: frozenset[str] | None = None
+        self.narrowing: set[str] = set()
+        self.skipped: set[str] = set()
+
+    def ends_with(self, name: str, result: PreFilterResult) -> bool:
+        """Take a plugin's answer in; whether no other plugin is to be asked."""
+        match result.status.code:
+            case Code.SUCCESS:
+                return result.node_names is not None and self._narrow(name, result.node_names)
+            case Code.SKIP:
+                self.skipped.add(name)
+                return False
+            case Code.UNSCHEDULABLE:
+                self.status = result.status.from_plugin(name)
+                return False
+            case Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                self.status = result.status.from_plugin(name)
+                self.narrowing.clear()
+            case _:
+                text = f'running PreFilter plugin "{name}": {result.status.message}'
+                self.status = failed(text).from_plugin(name)
+        return True
+
+    def _narrow(self, name: str, node_names: frozenset[str]) -> bool:
+        self.narrowing.add(name)
+        self.node_names = node_names if self.node_names is None else self.node_names & node_names
+        if self.node_names:
+            return False
+        self.status = unresolvable(_nothing_left(sorted(self.narrowing)))
+        return True
+
+
+def _nothing_left(names: list[str]) -> str:
+    if len(names) == 1:
+        return f"node(s) didn't satisfy plugin {names[0]}"
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously"
+
+
+async def run_filters(
+    plugins: Sequence[FilterPlugin], attempt: Attempt, candidates: Mask, diagnosis: Diagnosis
+) -> Mask:
+    """Where the pod fits, among the candidates; every rejection of a candidate goes into the diagnosis.
+
+    The first plugin, in the profile's order, that turns a node down owns the rejection.
+
+    Shapes: candidates and result bool (n,). Raises: PluginError with upstream's text where a plugin fails.
+    """
+    record, state = attempt.record, attempt.state
+    active = [plugin for plugin in plugins if plugin.name not in state.skip_filter]
+    point = record.begin("Filter")
+    asked = {p.name: _ask(p, attempt) for p in active if not p.in_process}
+    alive = candidates.copy()
+    try:
+        for plugin in active:
+            mark = record.begin(plugin.name, point)
+            answer = asked.pop(plugin.name, None)
+            codes = await _codes(plugin, _ask(plugin, attempt) if answer is None else answer)
+            rejected = _fold(plugin, state, codes, alive, diagnosis)
+            record.end(mark, rejected=rejected)
+            if rejected and not alive.any():
+                break
+    finally:
+        for unread in asked.values():
+            cancel = getattr(unread, "cancel", None) or getattr(unread, "close", None)
+            if cancel is not None:
+                cancel()
+        record.end(point)
+    return alive
+
+
+def _ask(plugin: FilterPlugin, attempt: Attempt) -> MaybeAwaitable[ReasonCodes]:
+    try:
+        return plugin.filter(attempt.state, attempt.pod, attempt.nodes)
+    except Exception as error:
+        raise _filter_error(plugin, error) from error
+
+
+async def _codes(plugin: FilterPlugin, answer: MaybeAwaitable[ReasonCodes]) -> ReasonCodes:
+    if not isawaitable(answer):
+        return answer
+    try:
+        return await answer
+    except Exception as error:
+        raise _filter_error(plugin, error) from error
+
+
+def _filter_error(plugin: FilterPlugin, error: BaseException) -> PluginError:
+    return PluginError(f'running "{plugin.name}" filter plugin: {error}')
+
+
+def _fold(
+    plugin: FilterPlugin, state: CycleState, codes: ReasonCodes, alive: Mask, diagnosis: Diagnosis
+) -> int:
+    """Take the plugin's rejections out of `alive`; how many there were."""
+    if not codes.any():
+        return 0
+    rows = np.flatnonzero((codes != 0) & alive)
+    if rows.size:
+        diagnosis.record(Rejections(rows, codes[rows], partial(plugin.filter_status, state)))
+        alive[rows] = False
+    return int(rows.size)
+
+
+async def filter_with_nominated(
+    plugins: Sequence[FilterPlugin],
+    extensions: Sequence[PreFilterExtensions],
+    attempt: Attempt,
+    row: int,
+    nominated: Sequence[PodInfo],
+) -> Status:
+    """One node's status with the nominated pods thought to be on it.
+
+    Raises: PluginError where a plugin fails.
+    """
+    nodes, pod = attempt.nodes, attempt.pod
+    state = attempt.state.clone()
+    table = nodes.what_if(nodes.names[row], add=nominated)
+    for other in nominated:
+        for plugin in extensions:
+            if plugin.name in state.skip_filter:
+                continue
+            status = plugin.add_pod(state, pod, other, table)
+            if not status.ok:
+                raise PluginError(f'running AddPod on PreFilter plugin "{plugin.name}": {status.message}')
+    return await filter_one(plugins, attempt.on(table, state))
+
+
+async def filter_one(plugins: Sequence[FilterPlugin], attempt: Attempt) -> Status:
+    """The status of a table of one row: the first rejection, or success.
+
+    Raises: PluginError where a plugin fails.
+    """
+    diagnosis = Diagnosis(attempt.nodes.names)
+    fits = await run_filters(plugins, attempt, np.ones(1, dtype=bool), diagnosis)
+    return SUCCESS if fits[0] else diagnosis.node_status(0)

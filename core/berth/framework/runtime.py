@@ -1,0 +1,217 @@
+"""One profile's plugins, wired: who runs at which extension point, in which order, with which weight.
+
+`filtering.py` and `scoring.py` run the points that look at nodes; the rest runs here.
+
+Source: spec/core.md 5.2-5.7, 9.3.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import isawaitable
+from typing import Any
+
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import (
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
+from berth.objects.pod import Pod
+
+MAX_PERMIT_WAIT_SECONDS = 15 * 60
+
+
+@dataclass(slots=True)
+class PluginSet:
+    """The plugins of one profile by extension point, in running order."""
+
+    pre_enqueue: list[PreEnqueuePlugin] = field(default_factory=list)
+    queue_sort: list[QueueSortPlugin] = field(default_factory=list)
+    pre_filter: list[PreFilterPlugin] = field(default_factory=list)
+    filter: list[FilterPlugin] = field(default_factory=list)
+    post_filter: list[PostFilterPlugin] = field(default_factory=list)
+    pre_score: list[PreScorePlugin] = field(default_factory=list)
+    score: list[tuple[ScorePlugin, int]] = field(default_factory=list)
+    reserve: list[ReservePlugin] = field(default_factory=list)
+    permit: list[PermitPlugin] = field(default_factory=list)
+    pre_bind: list[PreBindPlugin] = field(default_factory=list)
+    bind: list[BindPlugin] = field(default_factory=list)
+    post_bind: list[PostBindPlugin] = field(default_factory=list)
+    by_name: dict[str, Plugin] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PermitOutcome:
+    """The phase's status and, where it says WAIT, how long each plugin asked to wait."""
+
+    status: Status = SUCCESS
+    timeouts_seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+class Framework:
+    """A profile that can run its plugins."""
+
+    def __init__(
+        self, profile_name: str, plugins: PluginSet, *, percentage_of_nodes_to_score: int | None = None
+    ) -> None:
+        self.profile_name = profile_name
+        self.plugins = plugins
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.extensions: Sequence[PreFilterExtensions] = [
+            p for p in plugins.pre_filter if isinstance(p, PreFilterExtensions)
+        ]
+
+    async def run_reserve(self, state: CycleState, pod: Pod, node_name: str, record: CycleRecord) -> Status:
+        """Let every Reserve plugin hold what the pod needs; the first that does not ends the phase."""
+        point = record.begin("Reserve")
+        status = SUCCESS
+        for plugin in self.plugins.reserve:
+            mark = record.begin(plugin.name, point)
+            status = await guarded(plugin, "Reserve", lambda p=plugin: p.reserve(state, pod, node_name))
+            record.end(mark, status)
+            if not status.ok:
+                break
+        record.end(point, status)
+        return status
+
+    async def run_unreserve(self, state: CycleState, pod: Pod, node_name: str, record: CycleRecord) -> None:
+        """Let every Reserve plugin let go, in reverse order, whatever became of the others."""
+        point = record.begin("Unreserve")
+        for plugin in reversed(self.plugins.reserve):
+            status = await guarded(plugin, "Unreserve", lambda p=plugin: p.unreserve(state, pod, node_name))
+            if not status.ok:
+                record.intervals[point].status = status
+        record.end(point, record.intervals[point].status)
+
+    async def run_permit(
+        self, state: CycleState, pod: Pod, node_name: str, record: CycleRecord
+    ) -> PermitOutcome:
+        """Ask every Permit plugin; one rejection beats any wish to wait."""
+        point = record.begin("Permit")
+        timeouts: dict[str, float] = {}
+        status = SUCCESS
+        for plugin in self.plugins.permit:
+            mark = record.begin(plugin.name, point)
+            answer, seconds = await _permit_one(plugin, state, pod, node_name)
+            record.end(mark, answer)
+            if answer.code is Code.WAIT:
+                timeouts[plugin.name] = min(seconds, MAX_PERMIT_WAIT_SECONDS)
+            elif not answer.ok:
+                record.end(point, answer)
+                return PermitOutcome(answer)
+        if timeouts:
+            waiting = "one or more plugins asked to wait and no plugin rejected pod"
+            status = Status(Code.WAIT, (waiting,), next(reversed(timeouts)))
+        record.end(point, status)
+        return PermitOutcome(status, timeouts)
+
+    def run_pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Find out which PreBind plugins have work: SKIP where none has."""
+        skipped, parallel = set(), set()
+        overall = SKIP
+        for plugin in self.plugins.pre_bind:
+            result = plugin.pre_bind_pre_flight(state, pod, node_name)
+            if result.allow_parallel:
+                parallel.add(plugin.name)
+            if result.status.skip:
+                skipped.add(plugin.name)
+            elif result.status.ok:
+                overall = SUCCESS
+            elif result.status.code is Code.ERROR:
+                return failed(f'running PreBindPreFlight "{plugin.name}": {result.status.message}')
+            else:
+                return failed(
+                    f'PreBindPreFlight {plugin.name} returned "{result.status.code}", which is unsupported. '
+                    "It is supposed to return Success, Skip, or Error status"
+                )
+        state.skip_pre_bind, state.parallel_pre_bind = frozenset(skipped), frozenset(parallel)
+        return overall
+
+    def pre_bind_groups(self, state: CycleState) -> list[list[PreBindPlugin]]:
+        """The PreBind plugins with work, those that may run side by side in one group."""
+        groups: list[list[PreBindPlugin]] = [[]]
+        for plugin in self.plugins.pre_bind:
+            serial = plugin.name not in state.parallel_pre_bind
+            if serial:
+                groups.append([])
+            if plugin.name not in state.skip_pre_bind:
+                groups[-1].append(plugin)
+            if serial:
+                groups.append([])
+        return [group for group in groups if group]
+
+    async def run_pre_bind_one(
+        self, plugin: PreBindPlugin, state: CycleState, pod: Pod, node_name: str
+    ) -> Status:
+        """Run one PreBind plugin."""
+        return await guarded(plugin, "PreBind", lambda: plugin.pre_bind(state, pod, node_name))
+
+    async def run_bind(self, state: CycleState, pod: Pod, node_name: str, record: CycleRecord) -> Status:
+        """Bind with the first plugin that does not pass."""
+        point = record.begin("Bind")
+        status = SKIP
+        for plugin in self.plugins.bind:
+            mark = record.begin(plugin.name, point)
+            status = await guarded(plugin, "Bind", lambda p=plugin: p.bind(state, pod, node_name))
+            record.end(mark, status)
+            if not status.skip:
+                break
+        record.end(point, status)
+        return status
+
+    async def run_post_bind(self, state: CycleState, pod: Pod, node_name: str, record: CycleRecord) -> None:
+        """Tell every PostBind plugin."""
+        point = record.begin("PostBind")
+        for plugin in self.plugins.post_bind:
+            status = await guarded(plugin, "PostBind", lambda p=plugin: p.post_bind(state, pod, node_name))
+            if not status.ok:
+                record.intervals[point].status = status
+        record.end(point, record.intervals[point].status)
+
+
+async def _permit_one(
+    plugin: PermitPlugin, state: CycleState, pod: Pod, node_name: str
+) -> tuple[Status, float]:
+    try:
+        answer = plugin.permit(state, pod, node_name)
+        result = await answer if isawaitable(answer) else answer
+    except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this attempt, not the scheduler
+        return _failure(plugin, "Permit", error), 0.0
+    if result.status.code is Code.WAIT:
+        return result.status, result.timeout_seconds
+    return _verdict(plugin, "Permit", result.status), 0.0
+
+
+async def guarded(plugin: Plugin, point: str, call: Any) -> Status:
+    """Call a plugin; whatever it raises becomes an error that names it and the extension point."""
+    try:
+        answer = call()
+        result = await answer if isawaitable(answer) else answer
+    except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this attempt, not the scheduler
+        return _failure(plugin, point, error)
+    return _verdict(plugin, point, result or SUCCESS)
+
+
+def _verdict(plugin: Plugin, point: str, status: Status) -> Status:
+    if status.ok or status.skip:
+        return status
+    if status.rejected:
+        return status.from_plugin(plugin.name)
+    return _failure(plugin, point, status.error or status.message)
+
+
+def _failure(plugin: Plugin, point: str, error: BaseException | str) -> Status:
+    return failed(f'running {point} plugin "{plugin.name}": {error}').from_plugin(plugin.name)

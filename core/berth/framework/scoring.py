@@ -1,0 +1,131 @@
+"""Running PreScore, Score and NormalizeScore over the feasible nodes.
+
+Source: spec/core.md 4.10; spec/plugins.md 0.4, 1.5.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from inspect import isawaitable
+
+import numpy as np
+
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    NormalizeScorePlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Scores,
+)
+from berth.framework.status import PluginError
+from berth.objects.pod import Pod
+from berth.snapshot.columns import Ints, Mask, Rows
+
+
+@dataclass(slots=True)
+class PluginScores:
+    """One plugin's part. Shapes: raw and final int64 (k,), the feasible nodes in table order."""
+
+    plugin: str
+    weight: int
+    raw: Scores
+    final: Scores
+
+
+@dataclass(slots=True)
+class NodeScores:
+    """What every feasible node scored.
+
+    Shapes: rows intp (k,), row numbers; totals int64 (k,), the weighted sums.
+    """
+
+    rows: Rows
+    totals: Ints
+    parts: list[PluginScores] = field(default_factory=list)
+
+
+async def run_pre_scores(plugins: Sequence[PreScorePlugin], attempt: Attempt, feasible: Mask) -> None:
+    """Run the phase and leave the set of plugins that do not score in the state.
+
+    Raises: PluginError with upstream's text where a plugin fails.
+    """
+    skipped: set[str] = set()
+    record = attempt.record
+    point = record.begin("PreScore")
+    for plugin in plugins:
+        mark = record.begin(plugin.name, point)
+        try:
+            answer = plugin.pre_score(attempt.state, attempt.pod, attempt.nodes, feasible)
+            status = await answer if isawaitable(answer) else answer
+        except Exception as error:
+            raise PluginError(f'running PreScore plugin "{plugin.name}": {error}') from error
+        record.end(mark, status)
+        if status.skip:
+            skipped.add(plugin.name)
+        elif not status.ok:
+            raise PluginError(f'running PreScore plugin "{plugin.name}": {status.message}')
+    attempt.state.skip_score = frozenset(skipped)
+    record.end(point)
+
+
+async def run_scores(
+    plugins: Sequence[tuple[ScorePlugin, int]], attempt: Attempt, feasible: Mask
+) -> NodeScores:
+    """Score the feasible nodes with every plugin that did not skip.
+
+    Raises: PluginError with upstream's text where a plugin fails or answers out of range.
+    """
+    state, pod, nodes, record = attempt.state, attempt.pod, attempt.nodes, attempt.record
+    rows = np.flatnonzero(feasible)
+    everywhere = rows.size == feasible.size
+    scores = NodeScores(rows, np.zeros(rows.size, dtype=np.int64))
+    point = record.begin("Score")
+    active = [(p, w) for p, w in plugins if p.name not in state.skip_score]
+    asked = {p.name: p.score(state, pod, nodes) for p, _ in active if not p.in_process}
+    for plugin, weight in active:
+        mark = record.begin(plugin.name, point)
+        try:
+            answer = asked.get(plugin.name)
+            answer = plugin.score(state, pod, nodes) if answer is None else answer
+            every = await answer if isawaitable(answer) else answer
+        except Exception as error:
+            raise PluginError(
+                f'running Score plugins: plugin "{plugin.name}" failed with: {error}'
+            ) from error
+        raw = every if everywhere else every[rows]
+        final = _normalized(plugin, state, pod, raw)
+        scores.totals += final * weight if weight != 1 else final
+        scores.parts.append(PluginScores(plugin.name, weight, raw, final))
+        record.end(mark)
+    record.end(point)
+    return scores
+
+
+def _normalized(plugin: ScorePlugin, state: CycleState, pod: Pod, raw: Scores) -> Scores:
+    final = raw
+    if isinstance(plugin, NormalizeScorePlugin):
+        try:
+            final = plugin.normalize_score(state, pod, raw)
+        except Exception as error:
+            raise PluginError(
+                f'running Normalize on Score plugins: plugin "{plugin.name}" failed with: {error}'
+            ) from error
+    if not plugin.in_process:
+        check_range(plugin.name, final)
+    return final
+
+
+def check_range(name: str, scores: Scores) -> None:
+    """Refuse scores that are not in 0 to 100.
+
+    Raises: PluginError with upstream's text.
+    """
+    outside = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)]
+    if outside.size:
+        raise PluginError(
+            f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score '
+            f"{int(outside[0])}, it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] "
+            "after normalizing"
+        )
