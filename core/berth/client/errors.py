@@ -113,8 +113,7 @@ class ConfigurationError(FatalError):
     """A kubeconfig, flag or mounted credential is unusable: says where, what, and what to do."""
 
     def __init__(self, file: str, field: str, problem: str, remedy: str) -> None:
-        where = f"{file}: {field}" if file and field else file or field
-        super().__init__(f"{where}: {problem}; {remedy}")
+        super().__init__(": ".join(part for part in (file, field, f"{problem}; {remedy}") if part))
         self.file = file
         self.field = field
         self.problem = problem

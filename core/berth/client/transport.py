@@ -58,7 +58,7 @@ class Transport:
         self._slots = asyncio.Semaphore(max_connections)
         self._idle: list[Connection] = []
         self._open_ones: WeakSet[Connection] = WeakSet()
-        self._authorization: str | None = None
+        self._shown_credential: str | None = None
         self._fixed_headers = ""
         self._closed = False
 
@@ -84,9 +84,12 @@ class Transport:
         request = Request(method, _target(path, query), body, content_type, guard)
         await self._admit(deadline)
         try:
-            response = await self._send(request, deadline)
-            if response.status == UNAUTHORIZED and await self._refresh_rejected(deadline):
-                response = await self._send(request, deadline)
+            credential = await self._credential(deadline)
+            response = await self._send(request, credential, deadline)
+            if response.status == UNAUTHORIZED:
+                renewed = await self._credential(deadline, rejected=True)
+                if renewed != credential:
+                    response = await self._send(request, renewed, deadline)
             return response
         finally:
             self._slots.release()
@@ -101,10 +104,13 @@ class Transport:
         deadline = asyncio.get_running_loop().time() + timeout_seconds
         target = _target(path, query)
         await self._limit(deadline)
-        stream = await self._open_stream(target, deadline)
-        if stream.status == UNAUTHORIZED and await self._refresh_rejected(deadline):
-            stream.close()
-            stream = await self._open_stream(target, deadline)
+        credential = await self._credential(deadline)
+        stream = await self._open_stream(target, credential, deadline)
+        if stream.status == UNAUTHORIZED:
+            renewed = await self._credential(deadline, rejected=True)
+            if renewed != credential:
+                stream.close()
+                stream = await self._open_stream(target, renewed, deadline)
         return stream
 
     async def aclose(self) -> None:
@@ -135,8 +141,8 @@ class Transport:
         except TimeoutError:
             raise NotSentError("held back by the client-side rate limit until the deadline") from None
 
-    async def _send(self, request: Request, deadline: float) -> Response:
-        data = await self._encoded(request)
+    async def _send(self, request: Request, credential: str, deadline: float) -> Response:
+        data = self._encoded(request, credential)
         while True:
             kept = self._take_idle()
             connection = kept or await self._open(deadline)
@@ -153,27 +159,23 @@ class Transport:
                 self._give_back(connection)
                 return response
 
-    async def _encoded(self, request: Request) -> bytes:
-        head = await self._head(request.method, request.target)
+    def _encoded(self, request: Request, credential: str) -> bytes:
+        head = self._head(request.method, request.target, credential)
         if request.body or request.method not in SAFE_METHODS:
             length = len(request.body)
             head += f"Content-Type: {request.content_type}\r\nContent-Length: {length}\r\n"
         return f"{head}\r\n".encode("latin-1") + request.body
 
-    async def _open_stream(self, target: str, deadline: float) -> BodyStream:
-        head = await self._head("GET", target)
+    async def _open_stream(self, target: str, credential: str, deadline: float) -> BodyStream:
+        head = self._head("GET", target, credential)
         connection = await self._open(deadline)
         return await connection.stream(f"{head}\r\n".encode("latin-1"), deadline)
 
-    async def _head(self, method: str, target: str) -> str:
-        value = self._endpoint.authorization.current()
-        if value is None:
-            value = await self._endpoint.authorization.refresh()
-        if value != self._authorization:
-            self._authorization = value
-            self._fixed_headers = self._headers(value)
-        prefix = self._endpoint.prefix
-        return f"{method} {prefix}{target} HTTP/1.1\r\n{self._fixed_headers}"
+    def _head(self, method: str, target: str, credential: str) -> str:
+        if credential != self._shown_credential:
+            self._shown_credential = credential
+            self._fixed_headers = self._headers(credential)
+        return f"{method} {self._endpoint.prefix}{target} HTTP/1.1\r\n{self._fixed_headers}"
 
     def _headers(self, authorization: str) -> str:
         lines = [
@@ -185,15 +187,20 @@ class Transport:
             lines.append(f"Authorization: {authorization}")
         return "".join(f"{line}\r\n" for line in lines)
 
-    async def _refresh_rejected(self, deadline: float) -> bool:
-        before = self._authorization
-        async with asyncio.timeout_at(deadline):
-            after = await self._endpoint.authorization.refresh(rejected=True)
-        # A client certificate is shown when a connection opens: start new ones.
-        for connection in self._idle:
-            connection.abort()
-        self._idle.clear()
-        return after != before
+    async def _credential(self, deadline: float, *, rejected: bool = False) -> str:
+        value = self._endpoint.authorization.current()
+        if value is not None and not rejected:
+            return value
+        try:
+            async with asyncio.timeout_at(deadline):
+                value = await self._endpoint.authorization.refresh(rejected=rejected)
+        except TimeoutError:
+            raise NotSentError("the credentials were not renewed before the deadline") from None
+        if rejected:
+            # A client certificate is shown when a connection opens: start new ones.
+            while self._idle:
+                self._idle.pop().abort()
+        return value
 
     def _take_idle(self) -> Connection | None:
         now = asyncio.get_running_loop().time()
