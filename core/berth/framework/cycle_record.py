@@ -58,10 +58,18 @@ class CycleRecord:
     cycle_ended_ns: int = 0
     ended_ns: int = 0
     first_enqueued_ns: int = 0
+    phase: int = -1
+    """The interval that extension points belong to: the scheduling cycle or the binding cycle."""
 
-    def begin(self, name: str, parent: int = -1) -> int:
+    def begin_phase(self, name: str) -> int:
+        """Start a cycle; extension points that begin before the next phase belong to it."""
+        self.phase = self.begin(name, -1)
+        return self.phase
+
+    def begin(self, name: str, parent: int | None = None) -> int:
         """Start a stretch of work; its index ends it, and is its children's parent."""
-        self.intervals.append(Interval(name, nanoseconds(), parent=parent))
+        belongs_to = self.phase if parent is None else parent
+        self.intervals.append(Interval(name, nanoseconds(), parent=belongs_to))
         return len(self.intervals) - 1
 
     def end(self, index: int, status: Status | None = None, **attributes: Any) -> None:

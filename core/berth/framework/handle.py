@@ -8,23 +8,21 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.listers import Listers
 from berth.objects.pod import Pod, PodCondition
 from berth.snapshot.snapshot import Snapshot
 
 
-class BindOutcomeUnknownError(Exception):
-    """The binding was sent and no answer tells whether it landed: the pod has to be read to find out."""
-
-
 class ApiWriter(Protocol):
     """Writes to the API server, as the adapters provide them."""
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Create the binding.
+        """Create the binding, and return once it is certain that it landed.
 
-        Raises: BindOutcomeUnknownError; any other exception means that it did not land.
+        An answer that leaves this open (a cut connection, a time-out, a server error) is cleared up by
+        reading the pod, however long that takes. Raises: any exception means that the binding did not land.
         """
 
     async def patch_pod_status(
@@ -91,8 +89,7 @@ class WaitingPods(Protocol):
 class Handle:
     """One profile's access to what all profiles share.
 
-    `snapshot` is the current cycle's; `spawn` runs a coroutine in the background under the scheduler's task
-    group; `random` is seeded by whoever builds the scheduler.
+    `snapshot` is the current cycle's; `random` is seeded by whoever builds the scheduler.
     """
 
     profile_name: str
@@ -106,6 +103,6 @@ class Handle:
     random: random.Random
     feature_enabled: Callable[[str], bool]
     activate: Callable[[Iterable[Pod]], None]
-    spawn: Callable[[Any], None]
+    background: Background
     framework: Any = None
     """The profile's own runtime, for plugins that simulate cycles (preemption)."""

@@ -1,0 +1,140 @@
+"""The binding cycle: from an assumed pod to a bound one, or back to the queue.
+
+    pre-flight -> nomination, if there is work or waiting -> wait for Permit -> PreBind -> Bind -> PostBind
+
+Many run at once, each beside the scheduling cycles of other pods.
+
+Source: spec/core.md 5.4-5.8.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from berth.binding.waiting_pods import WaitingPods
+from berth.cache.cache import Cache
+from berth.cache.errors import PodStateError
+from berth.framework.attempt import Attempt
+from berth.framework.background import Background
+from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
+from berth.framework.diagnosis import Diagnosis, FitError
+from berth.framework.handle import ApiWriter, EventRecorder
+from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.runtime import Framework
+from berth.framework.status import SUCCESS, PluginError, Status, failed
+from berth.objects.pod import Pod
+from berth.queue.scheduling_queue import SchedulingQueue
+
+log = logging.getLogger(__name__)
+
+ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+
+OnFailure = Callable[[QueuedPodInfo, Status, NominatingInfo | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BindingCycle:
+    """Runs the binding cycle of one attempt after another, all on the same parts."""
+
+    cache: Cache
+    queue: SchedulingQueue
+    waiting_pods: WaitingPods
+    writer: ApiWriter
+    recorder: EventRecorder
+    background: Background
+    on_failure: OnFailure
+
+    async def run(self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod) -> Status:
+        """Bind the assumed pod to the node it names; what fails is undone and goes back to the queue."""
+        status = await self._until_bound(framework, attempt, assumed)
+        if not status.ok:
+            await self.undo(framework, attempt, info, assumed, status)
+            return status
+        note = f"Successfully assigned {assumed.key} to {assumed.node_name}"
+        self.recorder.event(info.pod, "Normal", "Scheduled", "Binding", note)
+        await framework.run_post_bind(attempt.state, assumed, assumed.node_name, attempt.record)
+        self.activate(attempt)
+        return status
+
+    def activate(self, attempt: Attempt) -> None:
+        """Bring back the pods that plugins asked for in this attempt."""
+        pods = attempt.state.pods_to_activate
+        if pods:
+            self.queue.activate(list(pods.values()))
+            pods.clear()
+
+    async def undo(
+        self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod, status: Status
+    ) -> None:
+        """Let go of everything held for the pod, and hand it to the failure handling."""
+        await framework.run_unreserve(attempt.state, assumed, assumed.node_name, attempt.record)
+        try:
+            self.cache.forget_pod(assumed)
+        except PodStateError as error:
+            log.warning("assumed pod not forgotten pod=%s error=%s", assumed.key, error)
+            self.on_failure(info, status, CLEAR_NOMINATION)
+            return
+        if not status.rejected:
+            self.queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
+        self.on_failure(info, status, CLEAR_NOMINATION)
+        if status.rejected:
+            self.queue.move_all(ASSIGNED_POD_DELETE, assumed, None, lambda pod: pod.uid != assumed.uid)
+
+    async def _until_bound(self, framework: Framework, attempt: Attempt, assumed: Pod) -> Status:
+        node_name, record = assumed.node_name, attempt.record
+        pre_flight = framework.run_pre_bind_pre_flight(attempt.state, assumed, node_name)
+        if not (pre_flight.ok or pre_flight.skip):
+            return pre_flight
+        if pre_flight.ok or self.waiting_pods.get(assumed.uid):
+            await self._nominate(assumed, node_name)
+        status = await self._wait_on_permit(attempt, assumed)
+        if not status.ok:
+            return status
+        self.queue.done(assumed.uid)
+        if pre_flight.ok:
+            status = await self._pre_bind(framework, attempt, assumed)
+            if not status.ok:
+                return status
+        return await framework.run_bind(attempt.state, assumed, node_name, record)
+
+    async def _nominate(self, assumed: Pod, node_name: str) -> None:
+        try:
+            await self.writer.patch_pod_status(assumed, None, node_name)
+        except Exception as error:  # noqa: BLE001 - the nomination is a hint to others; binding goes on without
+            log.warning("nomination not written pod=%s error=%s", assumed.key, error)
+
+    async def _wait_on_permit(self, attempt: Attempt, assumed: Pod) -> Status:
+        if self.waiting_pods.get(assumed.uid) is None:
+            return SUCCESS
+        point = attempt.record.begin("WaitOnPermit")
+        status = await self.waiting_pods.wait(assumed.uid) or SUCCESS
+        attempt.record.end(point, status)
+        if status.rejected:
+            return rejected_on(assumed.node_name, status)
+        if not status.ok:
+            text = f"waiting on permit for pod: {status.message}"
+            return failed(PluginError(text)).from_plugin(status.plugin)
+        return status
+
+    async def _pre_bind(self, framework: Framework, attempt: Attempt, assumed: Pod) -> Status:
+        point = attempt.record.begin("PreBind")
+        status = SUCCESS
+        for group in framework.pre_bind_groups(attempt.state):
+            runs = [
+                framework.run_pre_bind_one(plugin, attempt.state, assumed, assumed.node_name)
+                for plugin in group
+            ]
+            failures = [s for s in await self.background.all_of(runs) if not s.ok]
+            if failures:
+                status = failures[0]
+                break
+        attempt.record.end(point, status)
+        return status
+
+
+def rejected_on(node_name: str, status: Status) -> Status:
+    """A Reserve or Permit rejection as users read it: no fit on the one node that was chosen."""
+    diagnosis = Diagnosis([node_name], single={0: status})
+    diagnosis.blame(status)
+    return Status(status.code, plugin=status.plugin, error=FitError(diagnosis, 1))

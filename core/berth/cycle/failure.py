@@ -1,0 +1,104 @@
+"""What happens to a pod whose attempt failed: back to the queue, nomination, event, condition.
+
+Source: spec/core.md 4.14, 5.10.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from berth.framework.background import Background
+from berth.framework.clock import Clock
+from berth.framework.diagnosis import FitError
+from berth.framework.handle import ApiWriter, EventRecorder
+from berth.framework.interface import KEEP_NOMINATION, NominatingInfo, NominatingMode
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.status import Status
+from berth.objects.pod import Pod, PodCondition
+from berth.queue.scheduling_queue import SchedulingQueue
+
+log = logging.getLogger(__name__)
+
+REASON_UNSCHEDULABLE = "Unschedulable"
+REASON_SCHEDULER_ERROR = "SchedulerError"
+MAX_NOTE_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FailureHandler:
+    """Puts failed pods back and tells users why.
+
+    `lookup` finds the pod as the watch last told it, by namespace and name.
+    """
+
+    queue: SchedulingQueue
+    lookup: Callable[[str, str], Pod | None]
+    writer: ApiWriter
+    recorder: EventRecorder
+    background: Background
+    clock: Clock
+
+    def handle(self, info: QueuedPodInfo, status: Status, nominating: NominatingInfo | None) -> None:
+        """Give the pod back to the queue, then write its nomination, event and condition."""
+        info.unschedulable_plugins, info.pending_plugins = set(), set()
+        info.gating_plugin, info.gating_plugin_events = "", ()
+        if isinstance(status.error, FitError):
+            info.unschedulable_plugins = set(status.error.diagnosis.unschedulable_plugins)
+            info.pending_plugins = set(status.error.diagnosis.pending_plugins)
+        if not self._requeue(info):
+            return
+        self.queue.nominator.add(info.pod, nominating)
+        if not status.rejected and status.error is None:
+            return
+        self._tell(info.pod, status, nominating or KEEP_NOMINATION)
+
+    def _requeue(self, info: QueuedPodInfo) -> bool:
+        """Whether the pod is still the one that was tried, so that there is something to tell of it."""
+        pod, current = info.pod, self.lookup(info.pod.namespace, info.pod.name)
+        if current is not None and current.uid != pod.uid:
+            self.queue.done(pod.uid)
+            return False
+        if current is None or current.node_name:
+            self.queue.done(pod.uid)
+            return True
+        info.pod = current
+        try:
+            self.queue.add_unschedulable_if_not_present(info)
+        except ValueError as error:
+            log.warning("pod not put back pod=%s error=%s", pod.key, error)
+        return True
+
+    def _tell(self, pod: Pod, status: Status, nominating: NominatingInfo) -> None:
+        note = truncated(status.message)
+        self.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)
+        condition = PodCondition(
+            type="PodScheduled",
+            status="False",
+            reason=REASON_UNSCHEDULABLE if status.rejected else REASON_SCHEDULER_ERROR,
+            message=status.message,
+            last_transition_time=_timestamp(self.clock.now()),
+            observed_generation=pod.metadata.generation or None,
+        )
+        override = nominating.mode is NominatingMode.OVERRIDE
+        name = nominating.node_name if override else None
+        self.background.spawn(self._patch(pod, condition, name), f"status of {pod.key}")
+
+    async def _patch(self, pod: Pod, condition: PodCondition, nominated_node_name: str | None) -> None:
+        try:
+            await self.writer.patch_pod_status(pod, condition, nominated_node_name)
+        except Exception as error:  # noqa: BLE001 - the pod is already back in the queue; only its status is stale
+            log.warning("status not written pod=%s error=%s", pod.key, error)
+
+
+def truncated(note: str) -> str:
+    """The note, cut to what an event can hold."""
+    encoded = note.encode()
+    if len(encoded) <= MAX_NOTE_BYTES:
+        return note
+    suffix = " ..."
+    return encoded[: MAX_NOTE_BYTES - len(suffix)].decode(errors="ignore") + suffix
+
+
+def _timestamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

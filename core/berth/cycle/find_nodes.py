@@ -1,0 +1,187 @@
+"""From a pod to the nodes it fits on, or to the reasons why there are none.
+
+Source: spec/core.md 4.3-4.8.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from berth.framework.attempt import Attempt
+from berth.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, FitError
+from berth.framework.filtering import (
+    PreFilterOutcome,
+    filter_one,
+    filter_with_nominated,
+    run_filters,
+    run_pre_filters,
+)
+from berth.framework.handle import Nominator
+from berth.framework.runtime import Framework
+from berth.framework.status import Code, PluginError, Status, failed, unresolvable
+from berth.objects.pod import Pod
+from berth.snapshot.columns import Mask
+from berth.snapshot.pod_info import PodInfo
+
+MIN_FEASIBLE_NODES = 100
+
+
+@dataclass(slots=True)
+class Feasible:
+    """Where the pod fits. Shapes: mask bool (n,)."""
+
+    mask: Mask
+    count: int
+    evaluated: int
+
+
+@dataclass(slots=True)
+class Rotation:
+    """Where the next sampled search starts; shared by all profiles for the life of the process."""
+
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSearch:
+    """Finds feasible nodes for one profile after another.
+
+    `percentage_of_nodes_to_score` 0 means all nodes: Berth looks at the whole cluster unless told otherwise.
+    """
+
+    nominator: Nominator
+    rotation: Rotation
+    percentage_of_nodes_to_score: int = 0
+
+    async def find(self, framework: Framework, attempt: Attempt) -> Feasible | Status:
+        """The feasible nodes, or the status that ends the cycle (a FitError where no node fits)."""
+        if not len(attempt.nodes):
+            error = PluginError(NO_NODES_AVAILABLE)
+            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=error)
+        diagnosis = Diagnosis(attempt.nodes.names)
+        pre_filter = await run_pre_filters(framework.plugins.pre_filter, attempt)
+        if not pre_filter.status.ok:
+            return self._pre_filter_failed(pre_filter, diagnosis)
+        try:
+            return await self._search(framework, attempt, pre_filter, diagnosis)
+        except PluginError as error:
+            return failed(error)
+
+    def _pre_filter_failed(self, pre_filter: PreFilterOutcome, diagnosis: Diagnosis) -> Status:
+        status = pre_filter.status
+        if not status.rejected:
+            return status
+        diagnosis.absent = status
+        diagnosis.pre_filter_message = status.message
+        diagnosis.blame(status)
+        diagnosis.unschedulable_plugins.update(pre_filter.narrowing)
+        return does_not_fit(diagnosis)
+
+    async def _search(
+        self, framework: Framework, attempt: Attempt, pre_filter: PreFilterOutcome, diagnosis: Diagnosis
+    ) -> Feasible | Status:
+        nominated = attempt.nodes.row_of.get(attempt.pod.nominated_node_name)
+        if nominated is not None and await self._fits_alone(framework, attempt, nominated, diagnosis):
+            mask = np.zeros(len(attempt.nodes), dtype=bool)
+            mask[nominated] = True
+            return Feasible(mask, 1, 1)
+        candidates = self._candidates(attempt, pre_filter, diagnosis)
+        await self._with_nominated(framework, attempt, candidates, diagnosis)
+        mask = await run_filters(framework.plugins.filter, attempt, candidates, diagnosis)
+        count = int(np.count_nonzero(mask))
+        if not count:
+            return does_not_fit(diagnosis)
+        return self._sampled(framework, mask, count)
+
+    async def _fits_alone(
+        self, framework: Framework, attempt: Attempt, row: int, diagnosis: Diagnosis
+    ) -> bool:
+        """Whether the pod's own nomination still holds; the node's status is remembered where it does not."""
+        try:
+            status = await self._status_of(framework, attempt, row)
+        except PluginError:
+            return False
+        if not status.ok:
+            diagnosis.single[row] = status
+            diagnosis.blame(status)
+        return status.ok
+
+    async def _status_of(self, framework: Framework, attempt: Attempt, row: int) -> Status:
+        plugins = framework.plugins.filter
+        others = self._others_nominated(attempt.pod, attempt.nodes.names[row])
+        if others:
+            status = await filter_with_nominated(plugins, framework.extensions, attempt, row, others)
+            if not status.ok:
+                return status
+        return await filter_one(plugins, attempt.on(attempt.nodes.view(slice(row, row + 1)), attempt.state))
+
+    def _candidates(self, attempt: Attempt, pre_filter: PreFilterOutcome, diagnosis: Diagnosis) -> Mask:
+        n = len(attempt.nodes)
+        if pre_filter.node_names is None:
+            diagnosis.single.clear()
+            return np.ones(n, dtype=bool)
+        mask = np.zeros(n, dtype=bool)
+        mask[[attempt.nodes.row_of[name] for name in _known(pre_filter.node_names, attempt)]] = True
+        for row in [row for row in diagnosis.single if mask[row]]:
+            del diagnosis.single[row]
+        diagnosis.absent = unresolvable(
+            f"node(s) didn't satisfy plugin(s) [{' '.join(pre_filter.narrowing)}]"
+        )
+        diagnosis.unschedulable_plugins.update(pre_filter.narrowing)
+        return mask
+
+    async def _with_nominated(
+        self, framework: Framework, attempt: Attempt, candidates: Mask, diagnosis: Diagnosis
+    ) -> None:
+        """Take out the nodes that the pod does not fit on once the pods nominated to them are there."""
+        for name in self.nominator.nodes_with_nominations():
+            row = attempt.nodes.row_of.get(name)
+            if row is None or not candidates[row]:
+                continue
+            others = self._others_nominated(attempt.pod, name)
+            if not others:
+                continue
+            status = await filter_with_nominated(
+                framework.plugins.filter, framework.extensions, attempt, row, others
+            )
+            if not status.ok:
+                diagnosis.single[row] = status
+                diagnosis.blame(status)
+                candidates[row] = False
+
+    def _others_nominated(self, pod: Pod, node_name: str) -> list[PodInfo]:
+        nominated = self.nominator.nominated_pods_for_node(node_name)
+        return [PodInfo(p) for p in nominated if p.priority >= pod.priority and p.uid != pod.uid]
+
+    def _sampled(self, framework: Framework, mask: Mask, count: int) -> Feasible:
+        percentage = framework.percentage_of_nodes_to_score
+        if percentage is None:
+            percentage = self.percentage_of_nodes_to_score
+        n = mask.size
+        wanted = nodes_to_find(n, percentage)
+        if count <= wanted:
+            self.rotation.start %= n
+            return Feasible(mask, count, n)
+        order = (self.rotation.start + np.arange(n)) % n
+        scanned = int(np.searchsorted(np.cumsum(mask[order]), wanted)) + 1
+        kept = np.zeros(n, dtype=bool)
+        kept[order[:scanned]] = mask[order[:scanned]]
+        self.rotation.start = (self.rotation.start + scanned) % n
+        return Feasible(kept, wanted, scanned)
+
+
+def nodes_to_find(n: int, percentage: int) -> int:
+    """How many feasible nodes end the search; 0 % stands for all of them."""
+    if n < MIN_FEASIBLE_NODES or percentage == 0:
+        return n
+    return max(MIN_FEASIBLE_NODES, n * percentage // 100)
+
+
+def does_not_fit(diagnosis: Diagnosis) -> Status:
+    """The status of a cycle that found no node."""
+    return Status(Code.UNSCHEDULABLE, error=FitError(diagnosis, len(diagnosis.node_names)))
+
+
+def _known(names: Iterable[str], attempt: Attempt) -> list[str]:
+    return [name for name in names if name in attempt.nodes.row_of]

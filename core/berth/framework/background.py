@@ -1,0 +1,39 @@
+"""Concurrency as it is handed to the core, which awaits but owns neither loop nor tasks."""
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Outcome(Protocol):
+    """A value that arrives once; awaiting it waits for that."""
+
+    def set(self, value: Any) -> bool:
+        """Deliver; False where a value was delivered before."""
+
+    def __await__(self) -> Any:
+        """The value."""
+
+
+class Timer(Protocol):
+    """A call that is going to be made."""
+
+    def cancel(self) -> None:
+        """Do not make it."""
+
+
+class Background(Protocol):
+    """What runs beside the scheduling loop."""
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Run it under the scheduler's task group; it handles its own failures."""
+
+    def outcome(self) -> Outcome:
+        """A place for a value that arrives later."""
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Make the call after that time."""
+
+    async def all_of(self, work: Sequence[Awaitable[T]]) -> list[T]:
+        """Run side by side; the results in order."""

@@ -1,0 +1,62 @@
+"""Running PostFilter plugins for a pod that fits nowhere.
+
+Source: spec/core.md 4.13.
+"""
+
+from collections.abc import Sequence
+from inspect import isawaitable
+
+from berth.framework.attempt import Attempt
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.interface import (
+    CLEAR_NOMINATION,
+    NominatingInfo,
+    NominatingMode,
+    PostFilterPlugin,
+    PostFilterResult,
+)
+from berth.framework.status import Code, Status, failed, unschedulable
+
+
+async def run_post_filters(
+    plugins: Sequence[PostFilterPlugin], attempt: Attempt, diagnosis: Diagnosis
+) -> PostFilterResult:
+    """Run the phase: the first plugin that makes room, or knows that there is no way, ends it."""
+    if not plugins:
+        return PostFilterResult(unschedulable(), CLEAR_NOMINATION)
+    if attempt.state.skip_post_filter:
+        return PostFilterResult(unschedulable("All PostFilter plugins are skipped"))
+    point = attempt.record.begin("PostFilter")
+    result = await _run(plugins, attempt, diagnosis, point)
+    attempt.record.end(point, result.status)
+    return result
+
+
+async def _run(
+    plugins: Sequence[PostFilterPlugin], attempt: Attempt, diagnosis: Diagnosis, point: int
+) -> PostFilterResult:
+    reasons: list[str] = []
+    nomination: NominatingInfo | None = None
+    first = ""
+    for plugin in plugins:
+        mark = attempt.record.begin(plugin.name, point)
+        result = await _one(plugin, attempt, diagnosis)
+        attempt.record.end(mark, result.status)
+        status = result.status.from_plugin(plugin.name)
+        if status.ok or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return PostFilterResult(status, result.nominating_info)
+        if not status.rejected:
+            return PostFilterResult(status)
+        first = first or plugin.name
+        reasons.extend(status.reasons)
+        if result.nominating_info and result.nominating_info.mode is not NominatingMode.NOOP:
+            nomination = result.nominating_info
+    return PostFilterResult(Status(Code.UNSCHEDULABLE, tuple(reasons), first), nomination)
+
+
+async def _one(plugin: PostFilterPlugin, attempt: Attempt, diagnosis: Diagnosis) -> PostFilterResult:
+    try:
+        answer = plugin.post_filter(attempt.state, attempt.pod, diagnosis)
+        return await answer if isawaitable(answer) else answer
+    except Exception as error:  # noqa: BLE001 - whatever a plugin raises ends this phase, not the scheduler
+        return PostFilterResult(failed(error))
