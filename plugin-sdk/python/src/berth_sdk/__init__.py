@@ -1,1 +1,79 @@
-"""Write Berth scheduler plugins as plain Python functions."""
+"""Write Berth scheduler plugins as plain Python functions.
+
+A whole plugin:
+
+    from berth_sdk import Node, Plugin, Pod, serve
+
+    class TeamNodes(Plugin):
+        name = "team-nodes"
+
+        def filter(self, pod: Pod, node: Node) -> str | None:
+            team = node.labels.get("team")
+            return None if team in (None, pod.labels.get("team")) else "node(s) belong to another team"
+
+    serve(TeamNodes(), "unix:/run/berth/team-nodes.sock")
+"""
+
+from berth_sdk.errors import AddressError, ArgumentError, ContractError, SdkError
+from berth_sdk.objects import Node, Pod
+from berth_sdk.outcomes import (
+    SKIP,
+    SUCCESS,
+    Action,
+    Answer,
+    ClusterEvent,
+    Code,
+    Codes,
+    CycleOutcome,
+    MetadataPatch,
+    Nomination,
+    Normalization,
+    PodKey,
+    PodStage,
+    Points,
+    Reason,
+    Status,
+    Verdicts,
+    Wait,
+)
+from berth_sdk.plugin import Call, EventInterest, Plugin, current_call, plugin
+from berth_sdk.serving import Server, serve
+from berth_sdk.state import Nodes, PlacedPod
+from berth_sdk.tracing import Tracing
+
+__all__ = [
+    "SKIP",
+    "SUCCESS",
+    "Action",
+    "AddressError",
+    "Answer",
+    "ArgumentError",
+    "Call",
+    "ClusterEvent",
+    "Code",
+    "Codes",
+    "ContractError",
+    "CycleOutcome",
+    "EventInterest",
+    "MetadataPatch",
+    "Node",
+    "Nodes",
+    "Nomination",
+    "Normalization",
+    "PlacedPod",
+    "Plugin",
+    "Pod",
+    "PodKey",
+    "PodStage",
+    "Points",
+    "Reason",
+    "SdkError",
+    "Server",
+    "Status",
+    "Tracing",
+    "Verdicts",
+    "Wait",
+    "current_call",
+    "plugin",
+    "serve",
+]

@@ -142,9 +142,10 @@ class Begin(_message.Message):
     reservation of the old one.
     """
     resume_generation: _builtins.int
-    """Resume: deltas from this generation on follow, which must be what the
-    plugin holds. Absent: the full state follows as chunks and a commit, and
-    replaces what is held in one step at the commit.
+    """Resume: deltas from this generation on follow. It is what Held said, or
+    earlier: steps that the plugin holds already are skipped. Absent: the full
+    state follows as chunks and a commit, and replaces what is held in one step
+    at the commit.
     """
     def __init__(
         self,
@@ -214,7 +215,9 @@ Global___Commit: _TypeAlias = Commit  # noqa: Y015
 
 @_typing.final
 class Delta(_message.Message):
-    """Delta is one atomic step. A step that would pass 4 MiB is sent as several."""
+    """Delta is one atomic step. A step that would pass 4 MiB is sent as several. The
+    stream carries every step; a call may carry a copy to spare a wait.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

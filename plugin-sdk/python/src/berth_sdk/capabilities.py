@@ -1,0 +1,59 @@
+"""What a plugin does and needs, read off its class."""
+
+import msgspec
+from google.protobuf.duration_pb2 import Duration
+
+from berth_sdk._generated import identity_pb2 as pb
+from berth_sdk.plugin import EventInterest, Plugin, overrides
+
+METHODS = {
+    pb.EXTENSION_POINT_PRE_ENQUEUE: ("pre_enqueue",),
+    pb.EXTENSION_POINT_FILTER: ("pre_filter", "filter", "filter_nodes"),
+    pb.EXTENSION_POINT_POST_FILTER: ("post_filter",),
+    pb.EXTENSION_POINT_SCORE: ("score", "score_nodes"),
+    pb.EXTENSION_POINT_RESERVE: ("reserve", "unreserve"),
+    pb.EXTENSION_POINT_PERMIT: ("permit",),
+    pb.EXTENSION_POINT_PRE_BIND: ("pre_bind",),
+    pb.EXTENSION_POINT_POST_BIND: ("post_bind",),
+    pb.EXTENSION_POINT_CYCLE_DONE: ("cycle_done",),
+    pb.EXTENSION_POINT_QUEUEING_HINTS: ("queueing_hint", "queueing_hints"),
+}
+"""Which methods make which extension point; Requeue is always served."""
+
+
+def capabilities(plugin: Plugin) -> pb.Capabilities:
+    """Return the announcement."""
+    points = [point for point, methods in METHODS.items() if overrides(plugin, *methods)]
+    asks = overrides(plugin, "queueing_hint", "queueing_hints")
+    return pb.Capabilities(
+        extension_points=[*points, pb.EXTENSION_POINT_REQUEUE],
+        events=[_event(each, ask_hint=asks) for each in plugin.events],
+        pod_fields=None if plugin.pod_fields is None else pb.PodFields(paths=plugin.pod_fields),
+        state=pb.StateInterest(
+            nodes=True,
+            pods=plugin.wants_pods,
+            nominations=plugin.wants_nominations,
+            pod_resources=plugin.pod_resources,
+        ),
+        node_local=plugin.node_local,
+        score_needs_feasible=plugin.score_needs_feasible,
+        arguments_schema=None
+        if plugin.arguments_schema is None
+        else msgspec.json.encode(plugin.arguments_schema),
+        wanted_deadline=_duration(plugin.wanted_deadline_seconds),
+    )
+
+
+def _event(interest: EventInterest, *, ask_hint: bool) -> pb.EventInterest:
+    return pb.EventInterest(
+        resource=interest.resource,
+        actions=[action.value for action in interest.actions],
+        changed_fields=interest.changed_fields,
+        label_selector=interest.label_selector,
+        pod_resources=interest.pod_resources,
+        ask_hint=ask_hint,
+    )
+
+
+def _duration(seconds: float | None) -> Duration | None:
+    return None if seconds is None else Duration(nanos=int(seconds % 1 * 1e9), seconds=int(seconds))

@@ -1,0 +1,66 @@
+"""IdentityService: who the plugin is, and which profiles use it with which arguments."""
+
+import logging
+from typing import Any
+
+import msgspec
+
+from berth_sdk._generated import identity_pb2 as pb
+from berth_sdk.capabilities import capabilities
+from berth_sdk.errors import ArgumentError
+from berth_sdk.session import Session
+
+PROTOCOL_VERSION = 1
+
+log = logging.getLogger(__name__)
+
+
+async def handshake(session: Session, request: pb.HandshakeRequest) -> pb.HandshakeResponse:
+    """Introduce the plugin."""
+    versions = list(request.supported_versions)
+    log.info("handshake host=%s version=%s protocol=%s", request.host_name, request.host_version, versions)
+    return pb.HandshakeResponse(
+        name=session.plugin.name,
+        version=session.plugin.version,
+        supported_versions=[PROTOCOL_VERSION],
+        capabilities=capabilities(session.plugin),
+    )
+
+
+async def configure(session: Session, request: pb.ConfigureRequest) -> pb.ConfigureResponse:
+    """Hand a profile's arguments to the plugin; every error goes back."""
+    errors = _refusals(request)
+    if not errors:
+        errors = _configured(session, request)
+    for error in errors:
+        log.error("configure profile=%s error=%r", request.profile, error)
+    await session.announce()
+    return pb.ConfigureResponse(errors=errors)
+
+
+def _refusals(request: pb.ConfigureRequest) -> list[str]:
+    errors = list(request.handshake_errors)
+    if request.protocol_version != PROTOCOL_VERSION:
+        errors.append(
+            f"protocol_version: {request.protocol_version} is not spoken here, {PROTOCOL_VERSION} is"
+        )
+    return errors
+
+
+def _configured(session: Session, request: pb.ConfigureRequest) -> list[str]:
+    try:
+        session.plugin.configure(_arguments(request), request.profile)
+    except ArgumentError as error:
+        return list(error.errors)
+    except Exception as error:
+        log.exception("configure profile=%s", request.profile)
+        return [f"{type(error).__name__}: {error}"]
+    session.profiles.add(request.profile)
+    return []
+
+
+def _arguments(request: pb.ConfigureRequest) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(request.arguments or b"{}", type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise ArgumentError(f"arguments: {error}") from error

@@ -1,0 +1,122 @@
+"""Vectors on the wire: bitmaps, reason bytes, little-endian scores."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth_sdk._generated import common_pb2, scheduling_pb2
+from berth_sdk.errors import ContractError
+from berth_sdk.outcomes import Codes, Normalization, Points, Reason, Status, Verdicts
+
+MAX_REASONS = 255
+MAX_SCORE = 100
+
+
+def pack_bits(mask: NDArray[np.bool_]) -> bytes:
+    """Return one bit an entry, least significant first."""
+    return np.packbits(mask, bitorder="little").tobytes()
+
+
+def unpack_bits(bitmap: bytes, count: int) -> NDArray[np.bool_]:
+    """Return the mask.
+
+    Raises: ValueError: the bitmap is not for this many entries.
+    """
+    if len(bitmap) != (count + 7) // 8:
+        raise ValueError(f"a bitmap of {count} entries has {(count + 7) // 8} bytes, not {len(bitmap)}")
+    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), count=count, bitorder="little")
+    return bits.view(np.bool_)
+
+
+def verdicts_of(answer: Codes | Verdicts, reasons: tuple[Reason, ...], count: int) -> Verdicts:
+    """Return what a vector filter answered as codes with their table.
+
+    Raises: ContractError: wrong shape, a code without a reason, or too many reasons.
+    """
+    if isinstance(answer, Verdicts):
+        codes, reasons = answer.codes, answer.reasons
+    elif answer.dtype == np.bool_:
+        codes = np.logical_not(answer).view(np.uint8)
+    else:
+        codes = answer.astype(np.uint8, copy=False)
+    if codes.shape != (count,) or codes.dtype != np.uint8:
+        raise ContractError(f"expected {count} codes of uint8, got {codes.dtype} {codes.shape}")
+    if len(reasons) > MAX_REASONS:
+        raise ContractError(f"{len(reasons)} reasons, at most {MAX_REASONS} fit into a code")
+    return Verdicts(codes, reasons)
+
+
+def pack_verdicts(verdicts: Verdicts, candidates: NDArray[np.bool_] | None) -> scheduling_pb2.Verdicts:
+    """Return the message; what was not asked is sent as 0.
+
+    Raises: ContractError: a code of a candidate points past the table.
+    """
+    codes = verdicts.codes if candidates is None else np.where(candidates, verdicts.codes, np.uint8(0))
+    highest = int(codes.max(initial=0))
+    if highest > len(verdicts.reasons):
+        raise ContractError(f"code {highest} has no reason: there are {len(verdicts.reasons)}")
+    table = [common_pb2.Reason(code=each.code.value, text=each.text) for each in verdicts.reasons]
+    if not highest:
+        return scheduling_pb2.Verdicts(all=0)
+    return scheduling_pb2.Verdicts(each=codes.tobytes(), reasons=table)
+
+
+def unpack_verdicts(message: scheduling_pb2.Verdicts, reasons: tuple[Reason, ...], count: int) -> Verdicts:
+    """Return the codes with the table given.
+
+    Raises: ValueError: the message is not for this many nodes.
+    """
+    codes = np.full(count, message.all, np.uint8)
+    if message.WhichOneof("codes") == "each":
+        codes = np.frombuffer(message.each, np.uint8)
+    if len(codes) != count:
+        raise ValueError(f"{len(codes)} codes for {count} nodes")
+    return Verdicts(codes, reasons)
+
+
+def pack_scores(
+    scores: Points, normalization: Normalization, candidates: NDArray[np.bool_] | None, count: int
+) -> scheduling_pb2.Scores:
+    """Return the message in the narrowest form; what was not asked is sent as 0.
+
+    Raises: ContractError: wrong shape or type, or out of range for the normalization.
+    """
+    if scores.shape != (count,) or not np.issubdtype(scores.dtype, np.integer):
+        raise ContractError(f"expected {count} integers, got {scores.dtype} {scores.shape}")
+    values = scores if candidates is None else np.where(candidates, scores, 0)
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    if normalization is Normalization.NONE and (low < 0 or high > MAX_SCORE):
+        raise ContractError(
+            f"scores from {low} to {high} without normalization: 0 to {MAX_SCORE} is the range"
+        )
+    return _narrowest(values, low, high, normalization)
+
+
+def _narrowest(values: Points, low: int, high: int, normalization: Normalization) -> scheduling_pb2.Scores:
+    kind = normalization.value
+    if low >= 0 and high <= np.iinfo(np.uint8).max:
+        return scheduling_pb2.Scores(uint8=values.astype(np.uint8).tobytes(), normalization=kind)
+    if low >= np.iinfo(np.int32).min and high <= np.iinfo(np.int32).max:
+        return scheduling_pb2.Scores(int32=values.astype("<i4").tobytes(), normalization=kind)
+    return scheduling_pb2.Scores(int64=values.astype("<i8").tobytes(), normalization=kind)
+
+
+def unpack_scores(message: scheduling_pb2.Scores, count: int) -> NDArray[np.int64]:
+    """Return the raw scores.
+
+    Raises: ValueError: the message is not for this many nodes, or says nothing.
+    """
+    form = message.WhichOneof("values")
+    if form is None:
+        raise ValueError("scores without values")
+    if form == "all":
+        return np.full(count, message.all, np.int64)
+    dtype = {"uint8": "u1", "int32": "<i4", "int64": "<i8"}[form]
+    scores = np.frombuffer(getattr(message, form), dtype).astype(np.int64)
+    if len(scores) != count:
+        raise ValueError(f"{len(scores)} scores for {count} nodes")
+    return scores
+
+
+def pack_status(status: Status) -> common_pb2.Status:
+    """Return the message."""
+    return common_pb2.Status(code=status.code.value, reasons=status.reasons)

@@ -1,0 +1,212 @@
+"""The class that authors fill in; whatever a subclass defines becomes a capability of the plugin."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth_sdk.errors import ArgumentError
+from berth_sdk.objects import Node, Pod
+from berth_sdk.outcomes import (
+    Action,
+    Answer,
+    ClusterEvent,
+    Codes,
+    CycleOutcome,
+    MetadataPatch,
+    Nomination,
+    Normalization,
+    PodKey,
+    Points,
+    Reason,
+    Verdicts,
+    Wait,
+)
+from berth_sdk.requeue import Requeue
+from berth_sdk.state import Nodes, PlacedPod
+
+Result = TypeVar("Result")
+Maybe: TypeAlias = Result | Awaitable[Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The call being answered."""
+
+    profile: str
+    key: PodKey
+
+
+answering: ContextVar[Call] = ContextVar("berth_call")
+
+
+def current_call() -> Call:
+    """Return the call being answered: its profile, and the pod's attempt.
+
+    Raises: LookupError: no call is being answered.
+    """
+    return answering.get()
+
+
+@dataclass(frozen=True, slots=True)
+class EventInterest:
+    """Cluster events that may let a pod fit which this plugin rejected; all given conditions must hold."""
+
+    resource: str
+    actions: tuple[Action, ...]
+    changed_fields: tuple[str, ...] = ()
+    label_selector: str | None = None
+    pod_resources: tuple[str, ...] = ()
+
+
+class Plugin:
+    """A scheduler plugin.
+
+    Override what you need; functions may be `async` except the vector forms and the state hooks. One call is
+    answered at a time unless a function awaits, so plain attributes need no locks.
+    """
+
+    name: ClassVar[str]
+    """A DNS label: what profiles call the plugin."""
+    version: ClassVar[str] = "0.0.0"
+    reasons: ClassVar[tuple[Reason, ...]] = ()
+    """The reasons that `filter_nodes` numbers from 1."""
+    normalization: ClassVar[Normalization] = Normalization.NONE
+    events: ClassVar[tuple[EventInterest, ...]] = ()
+    pod_fields: ClassVar[tuple[str, ...] | None] = None
+    """JSON pointers of all pod fields the verdicts depend on; None: any."""
+    pod_resources: ClassVar[tuple[str, ...]] = ()
+    """Mirror only the pods that request one of these; empty: all."""
+    wants_pods: ClassVar[bool] = True
+    wants_nominations: ClassVar[bool] = False
+    node_local: ClassVar[bool] = False
+    """A node's verdict and score depend on the pod, the node and the pods on it alone."""
+    score_needs_feasible: ClassVar[bool] = False
+    arguments_schema: ClassVar[dict[str, Any] | None] = None
+    wanted_deadline_seconds: ClassVar[float | None] = None
+
+    @property
+    def requeue(self) -> Requeue:
+        """Tell the scheduler that state outside the cluster changed."""
+        return self.__dict__.setdefault("_requeue", Requeue())  # type: ignore[no-any-return]
+
+    def configure(self, arguments: dict[str, Any], profile: str) -> None:
+        """Take over a profile's arguments; raise ArgumentError with everything that is wrong."""
+        if arguments:
+            raise ArgumentError(*(f"{key}: unknown argument of profile {profile}" for key in arguments))
+
+    # -- asked about the pod ------------------------------------------------------------------------------
+
+    def pre_enqueue(self, pod: Pod) -> Maybe[Answer]:
+        """Answer whether the pod may enter the queue."""
+
+    def pre_filter(self, pod: Pod) -> Maybe[Answer]:
+        """Answer for the pod before any node is looked at; SKIP: the plugin has nothing to filter."""
+
+    def post_filter(self, pod: Pod, nodes: Nodes, verdicts: Verdicts) -> Maybe[Nomination | Answer]:
+        """Make room somewhere, after no node was left."""
+        raise NotImplementedError
+
+    # -- asked about nodes --------------------------------------------------------------------------------
+
+    def filter(self, pod: Pod, node: Node) -> str | Reason | None:
+        """Answer None if the node can take the pod, else why not."""
+        raise NotImplementedError
+
+    def filter_nodes(self, pod: Pod, nodes: Nodes) -> Codes | Verdicts:
+        """Answer for all nodes at once: 0 passes, k is `reasons[k - 1]`; or True where a node passes.
+
+        Shapes: uint8 or bool (n,). Where `nodes.candidates` is False the answer is ignored.
+        """
+        raise NotImplementedError
+
+    def score(self, pod: Pod, node: Node) -> int:
+        """Say how good the node is for the pod, 0 to 100 unless `normalization` says otherwise."""
+        raise NotImplementedError
+
+    def score_nodes(self, pod: Pod, nodes: Nodes) -> Points | None:
+        """Score all nodes at once; None: no opinion on this pod.
+
+        Shapes: integers (n,).
+        """
+        raise NotImplementedError
+
+    # -- asked after a node was chosen ----------------------------------------------------------------------
+
+    def reserve(self, pod: Pod, node: Node) -> Maybe[Answer]:
+        """Set aside what the pod will use, under current_call().key; repeating it changes nothing."""
+
+    def unreserve(self, key: PodKey, node_name: str) -> Maybe[None]:
+        """Give it back; unknown keys and old attempts are none of your business."""
+
+    def permit(self, pod: Pod, node: Node) -> Maybe[Wait | Answer]:
+        """Let the pod go on, stop it, or make it wait."""
+
+    def pre_bind(self, pod: Pod, node: Node) -> Maybe[MetadataPatch | Answer]:
+        """Prepare the binding, or have annotations and labels written to the pod."""
+
+    def post_bind(self, key: PodKey, node_name: str) -> Maybe[None]:
+        """Hear that the pod was bound."""
+
+    def cycle_done(self, key: PodKey, outcome: CycleOutcome, node_name: str | None) -> Maybe[None]:
+        """Hear what became of an attempt."""
+
+    # -- asked about the queue ------------------------------------------------------------------------------
+
+    def queueing_hint(self, pod: Pod, event: ClusterEvent) -> bool:
+        """Answer whether the event may let the pod fit, which this plugin rejected."""
+        raise NotImplementedError
+
+    def queueing_hints(self, pods: Sequence[Pod], events: Sequence[ClusterEvent]) -> NDArray[np.bool_]:
+        """Answer for all pairs at once.
+
+        Shapes: (events, pods).
+        """
+        raise NotImplementedError
+
+    # -- told about the cluster: keep your own columns with these -------------------------------------------
+
+    def state_reset(self, *, epoch_changed: bool) -> None:
+        """Forget all nodes and pods; the present ones follow.
+
+        A changed epoch means another run of the scheduler: its attempts are void, and so is what you hold.
+        """
+
+    def state_settled(self) -> None:
+        """Hear that a full transfer is complete."""
+
+    def node_upserted(self, index: int, node: Node) -> None:
+        """Take over a new node at index n, or a changed one at its index."""
+
+    def node_removed(self, index: int, last: int) -> None:
+        """Drop the node at `index`; the node at `last` moves there (both may be the same)."""
+
+    def pod_upserted(self, placed: PlacedPod) -> None:
+        """Take over a pod that counts on a node, or a change of it."""
+
+    def pod_removed(self, placed: PlacedPod) -> None:
+        """Drop a pod that no longer counts."""
+
+
+def overrides(plugin: Plugin, *methods: str) -> bool:
+    """Return whether the author defined one of these methods."""
+    return any(getattr(type(plugin), each) is not getattr(Plugin, each) for each in methods)
+
+
+def plugin(name: str, *, version: str = "0.0.0", **functions: Callable[..., Any]) -> Plugin:
+    """Return a plugin made of plain functions, named like Plugin's methods: `plugin("x", filter=f)`.
+
+    Raises: TypeError: there is no such method.
+    """
+    unknown = [
+        each for each in functions if not callable(getattr(Plugin, each, None)) or each.startswith("_")
+    ]
+    if unknown:
+        raise TypeError(f"not an extension point: {', '.join(unknown)}")
+    members = {each: staticmethod(function) for each, function in functions.items()}
+    kind = type(name, (Plugin,), {"name": name, "version": version, **members})
+    made: Plugin = kind()
+    return made

@@ -1,0 +1,46 @@
+"""Telling the scheduler, unasked, that pods are worth another attempt or may stop waiting."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+
+from berth_sdk._generated import queueing_pb2 as pb
+
+
+class Requeue:
+    """The plugin's side of the Requeue stream; its methods may be called from any thread.
+
+    What is said while no scheduler listens is lost: it starts by trying everything anyway.
+    """
+
+    def __init__(self) -> None:
+        self._listeners: dict[asyncio.Queue[pb.RequeueResponse], asyncio.AbstractEventLoop] = {}
+
+    def pods(self, uids: Iterable[str], cause: str) -> None:
+        """Try these pods again."""
+        self._say(pb.RequeueResponse(requeue=pb.PodSet(uids=uids), cause=cause))
+
+    def all_rejected(self, cause: str) -> None:
+        """Try all pods again that this plugin rejected."""
+        self._say(pb.RequeueResponse(requeue_all=pb.AllRejected(), cause=cause))
+
+    def allow(self, uids: Iterable[str], cause: str) -> None:
+        """Let pods go on that wait at Permit."""
+        self._say(pb.RequeueResponse(allow_waiting=pb.PodSet(uids=uids), cause=cause))
+
+    def reject(self, uids: Iterable[str], cause: str) -> None:
+        """Stop pods that wait at Permit."""
+        self._say(pb.RequeueResponse(reject_waiting=pb.PodSet(uids=uids), cause=cause))
+
+    async def listen(self) -> AsyncIterator[pb.RequeueResponse]:
+        """Yield what is said from now on."""
+        queue: asyncio.Queue[pb.RequeueResponse] = asyncio.Queue()
+        self._listeners[queue] = asyncio.get_running_loop()
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            del self._listeners[queue]
+
+    def _say(self, message: pb.RequeueResponse) -> None:
+        for queue, loop in tuple(self._listeners.items()):
+            loop.call_soon_threadsafe(queue.put_nowait, message)

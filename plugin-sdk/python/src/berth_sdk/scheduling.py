@@ -1,0 +1,293 @@
+"""SchedulingService: turn calls into the author's functions and their answers into packed replies."""
+
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+from google.protobuf.duration_pb2 import Duration
+from numpy.typing import NDArray
+
+from berth_sdk._generated import common_pb2
+from berth_sdk._generated import scheduling_pb2 as pb
+from berth_sdk.errors import ContractError
+from berth_sdk.objects import Node, Pod
+from berth_sdk.outcomes import (
+    SKIP,
+    SUCCESS,
+    Code,
+    CycleOutcome,
+    MetadataPatch,
+    Nomination,
+    Reason,
+    Status,
+    Verdicts,
+    Wait,
+    status_of,
+)
+from berth_sdk.packing import (
+    MAX_REASONS,
+    pack_scores,
+    pack_status,
+    pack_verdicts,
+    unpack_verdicts,
+    verdicts_of,
+)
+from berth_sdk.plugin import Plugin, overrides
+from berth_sdk.session import Session, key_of
+from berth_sdk.state import Nodes
+
+log = logging.getLogger(__name__)
+
+FURTHER = Reason("further reasons, more than one answer can hold")
+Chosen = TypeVar("Chosen", pb.ReserveRequest, pb.PermitRequest, pb.PreBindRequest)
+
+
+async def pre_enqueue(session: Session, request: pb.PreEnqueueRequest) -> pb.PreEnqueueResponse:
+    """Answer whether the pod may enter the queue."""
+    status = await verdict(session.plugin.pre_enqueue, session.pod(request.call.pod))
+    return pb.PreEnqueueResponse(status=pack_status(status))
+
+
+async def filter_pod(session: Session, request: pb.FilterRequest) -> pb.FilterResponse:
+    """Answer for the pod, then for all nodes."""
+    await session.catch_up(request.call)
+    pod = session.pod(request.call.pod)
+    candidates = request.candidates if request.HasField("candidates") else None
+    response, _ = await filtered(session, request.call, pod, candidates)
+    return response
+
+
+async def score_pod(session: Session, request: pb.ScoreRequest) -> pb.ScoreResponse:
+    """Score all nodes."""
+    await session.catch_up(request.call)
+    pod = session.pod(request.call.pod)
+    candidates = request.candidates if request.HasField("candidates") else None
+    return await scored(session, pod, session.nodes(request.call, candidates))
+
+
+async def filter_score(session: Session, request: pb.FilterScoreRequest) -> pb.FilterScoreResponse:
+    """Filter, and score what passed."""
+    await session.catch_up(request.call)
+    pod = session.pod(request.call.pod)
+    candidates = request.candidates if request.HasField("candidates") else None
+    response, passing = await filtered(session, request.call, pod, candidates)
+    if passing is None or (passing.candidates is not None and not passing.candidates.any()):
+        return pb.FilterScoreResponse(filter=response)
+    return pb.FilterScoreResponse(filter=response, score=await scored(session, pod, passing))
+
+
+async def post_filter(session: Session, request: pb.PostFilterRequest) -> pb.PostFilterResponse:
+    """Ask for room after no node was left."""
+    await session.catch_up(request.call)
+    pod, nodes = session.pod(request.call.pod), session.nodes(request.call)
+    table = tuple(Reason(each.text, Code(each.code)) for each in request.verdicts.reasons)
+    verdicts = unpack_verdicts(request.verdicts, table, len(nodes))
+    try:
+        answer = await ask(session.plugin.post_filter, pod, nodes, verdicts)
+        if isinstance(answer, Nomination):
+            return pb.PostFilterResponse(
+                status=pack_status(SUCCESS),
+                nominated_node_name=answer.node_name,
+                victim_uids=answer.victim_uids,
+            )
+        return pb.PostFilterResponse(status=pack_status(status_of(answer)))
+    except ContractError as error:
+        return pb.PostFilterResponse(status=failure(session.plugin, error))
+
+
+async def reserve(session: Session, request: pb.ReserveRequest) -> pb.ReserveResponse:
+    """Set aside what the pod will use."""
+    pod, node = await chosen(session, request)
+    status = gone(request) if node is None else await verdict(session.plugin.reserve, pod, node)
+    return pb.ReserveResponse(
+        status=pack_status(status), skip_pre_bind=not overrides(session.plugin, "pre_bind")
+    )
+
+
+async def unreserve(session: Session, request: pb.UnreserveRequest) -> pb.UnreserveResponse:
+    """Give it back."""
+    await tell(session.plugin.unreserve, key_of(request.call.pod), request.node_name)
+    return pb.UnreserveResponse()
+
+
+async def permit(session: Session, request: pb.PermitRequest) -> pb.PermitResponse:
+    """Let the pod go on, stop it, or make it wait."""
+    pod, node = await chosen(session, request)
+    if node is None:
+        return pb.PermitResponse(status=pack_status(gone(request)))
+    try:
+        answer = await ask(session.plugin.permit, pod, node)
+        if isinstance(answer, Wait):
+            timeout = Duration(seconds=int(answer.seconds), nanos=int(answer.seconds % 1 * 1e9))
+            return pb.PermitResponse(status=common_pb2.Status(code=Code.WAIT.value), timeout=timeout)
+        return pb.PermitResponse(status=pack_status(status_of(answer)))
+    except ContractError as error:
+        return pb.PermitResponse(status=failure(session.plugin, error))
+
+
+async def pre_bind(session: Session, request: pb.PreBindRequest) -> pb.PreBindResponse:
+    """Prepare the binding."""
+    pod, node = await chosen(session, request)
+    if node is None:
+        return pb.PreBindResponse(status=pack_status(gone(request)))
+    try:
+        answer = await ask(session.plugin.pre_bind, pod, node)
+        if isinstance(answer, MetadataPatch):
+            return pb.PreBindResponse(status=pack_status(SUCCESS), metadata_patch=_merge_patch(answer))
+        return pb.PreBindResponse(status=pack_status(status_of(answer)))
+    except ContractError as error:
+        return pb.PreBindResponse(status=failure(session.plugin, error))
+
+
+async def post_bind(session: Session, request: pb.PostBindRequest) -> pb.PostBindResponse:
+    """Tell of the binding."""
+    await tell(session.plugin.post_bind, key_of(request.call.pod), request.node_name)
+    return pb.PostBindResponse()
+
+
+async def cycle_done(session: Session, request: pb.CycleDoneRequest) -> pb.CycleDoneResponse:
+    """Tell what became of the attempt; a pod that will not be asked about again is forgotten."""
+    outcome = CycleOutcome(request.outcome)
+    node_name = request.node_name if request.HasField("node_name") else None
+    await tell(session.plugin.cycle_done, key_of(request.call.pod), outcome, node_name)
+    if outcome in {CycleOutcome.BOUND, CycleOutcome.ABORTED}:
+        session.pods.pop(request.call.pod.uid, None)
+    return pb.CycleDoneResponse()
+
+
+async def filtered(
+    session: Session, call: common_pb2.Call, pod: Pod, candidates: pb.Candidates | None
+) -> tuple[pb.FilterResponse, Nodes | None]:
+    """Return the reply, and the nodes that passed, None if none is left to score."""
+    plugin = session.plugin
+    try:
+        status = status_of(await ask(plugin.pre_filter, pod))
+        nodes = session.nodes(call, candidates)
+        response = pb.FilterResponse(generation=session.mirror.generation, status=pack_status(status))
+        if status.code is not Code.SUCCESS:
+            return response, nodes if status.code is Code.SKIP else None
+        verdicts = await node_verdicts(plugin, pod, nodes)
+        response.verdicts.CopyFrom(pack_verdicts(verdicts, nodes.candidates))
+    except ContractError as error:
+        return pb.FilterResponse(generation=session.mirror.generation, status=failure(plugin, error)), None
+    passes = verdicts.codes == 0
+    passing = passes if nodes.candidates is None else passes & nodes.candidates
+    return response, Nodes(session.mirror, passing)
+
+
+async def node_verdicts(plugin: Plugin, pod: Pod, nodes: Nodes) -> Verdicts:
+    """Return the verdicts by whichever form the author chose.
+
+    Raises: ContractError: what came back can't be sent.
+    """
+    if overrides(plugin, "filter_nodes"):
+        return verdicts_of(await ask(plugin.filter_nodes, pod, nodes), plugin.reasons, len(nodes))
+    if overrides(plugin, "filter"):
+        verdicts: Verdicts = await ask(filter_each_node, plugin, pod, nodes)
+        return verdicts
+    return Verdicts(np.zeros(len(nodes), np.uint8), ())
+
+
+def filter_each_node(plugin: Plugin, pod: Pod, nodes: Nodes) -> Verdicts:
+    """Return the verdicts of the per-node form, with a table of the reasons met."""
+    codes = np.zeros(len(nodes), np.uint8)
+    table: dict[Reason, int] = {}
+    for index, node in nodes.asked():
+        answer = plugin.filter(pod, node)
+        if answer is not None:
+            codes[index] = _row(table, answer)
+    return Verdicts(codes, tuple(table))
+
+
+def score_each_node(plugin: Plugin, pod: Pod, nodes: Nodes) -> NDArray[np.int64]:
+    """Return the scores of the per-node form."""
+    points = np.zeros(len(nodes), np.int64)
+    for index, node in nodes.asked():
+        points[index] = plugin.score(pod, node)
+    return points
+
+
+async def scored(session: Session, pod: Pod, nodes: Nodes) -> pb.ScoreResponse:
+    """Return the scores by whichever form the author chose."""
+    plugin, generation = session.plugin, session.mirror.generation
+    try:
+        scores = await _points(plugin, pod, nodes)
+        if scores is None:
+            return pb.ScoreResponse(generation=generation, status=pack_status(SKIP))
+        packed = pack_scores(scores, plugin.normalization, nodes.candidates, len(nodes))
+    except ContractError as error:
+        return pb.ScoreResponse(generation=generation, status=failure(plugin, error))
+    return pb.ScoreResponse(generation=generation, status=pack_status(SUCCESS), scores=packed)
+
+
+async def _points(plugin: Plugin, pod: Pod, nodes: Nodes) -> Any:
+    if overrides(plugin, "score_nodes"):
+        return await ask(plugin.score_nodes, pod, nodes)
+    if overrides(plugin, "score"):
+        return await ask(score_each_node, plugin, pod, nodes)
+    return None
+
+
+async def chosen(session: Session, request: Chosen) -> tuple[Pod, Node | None]:
+    """Return the pod and the node it was given, None if the node is gone."""
+    await session.catch_up(request.call)
+    return session.pod(request.call.pod), session.node(request.node_name)
+
+
+async def verdict(function: Callable[..., Any], *arguments: Any) -> Status:
+    """Return the author's verdict on the pod; a failure is one too."""
+    try:
+        return status_of(await ask(function, *arguments))
+    except ContractError as error:
+        return Status(Code.ERROR, (str(error),))
+
+
+async def tell(function: Callable[..., Any], *arguments: Any) -> None:
+    """Tell the author something; a failure is logged and nothing else."""
+    try:
+        await ask(function, *arguments)
+    except ContractError as error:
+        log.warning("ignored error=%r", str(error))
+
+
+async def ask(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what the author's function returns.
+
+    Raises: ContractError: it failed.
+    """
+    try:
+        answer = function(*arguments)
+        return await answer if inspect.isawaitable(answer) else answer
+    except ContractError:
+        raise
+    except Exception as error:
+        name = getattr(function, "__name__", "function")
+        log.exception("plugin function failed function=%s", name)
+        raise ContractError(f"{name}: {type(error).__name__}: {error}") from error
+
+
+def gone(request: Chosen) -> Status:
+    """Return the verdict on a node that went away between choice and call."""
+    return Status(Code.UNSCHEDULABLE, (f"node {request.node_name} is gone",))
+
+
+def failure(plugin: Plugin, error: ContractError) -> common_pb2.Status:
+    """Return the status of an author's failure."""
+    return common_pb2.Status(code=Code.ERROR.value, reasons=[f"{plugin.name}: {error}"])
+
+
+def _row(table: dict[Reason, int], answer: Any) -> int:
+    reason = Reason(answer) if isinstance(answer, str) else answer
+    if not isinstance(reason, Reason):
+        raise ContractError(f"filter answers None, a text or a Reason, not {answer!r}")
+    if len(table) == MAX_REASONS - 1 and reason not in table:
+        reason = FURTHER
+    return table.setdefault(reason, len(table) + 1)
+
+
+def _merge_patch(patch: MetadataPatch) -> bytes:
+    parts = {"annotations": dict(patch.annotations), "labels": dict(patch.labels)}
+    return msgspec.json.encode({name: part for name, part in parts.items() if part})

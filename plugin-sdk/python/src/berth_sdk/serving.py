@@ -1,0 +1,277 @@
+"""Serve a plugin: gRPC on a unix socket (or TCP with certificates), health, tracing, graceful stop."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import grpc
+from google.protobuf.message import Message
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from berth_sdk import identity, queueing, scheduling
+from berth_sdk import sync as state
+from berth_sdk._generated import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
+from berth_sdk.errors import AddressError, CallError, ContractError
+from berth_sdk.plugin import Call, Plugin, answering
+from berth_sdk.session import Session, key_of
+from berth_sdk.tracing import Tracing
+
+log = logging.getLogger(__name__)
+
+PACKAGE = "berth.plugin.v1"
+READINESS = f"{PACKAGE}.SchedulingService"
+REASON_KEY = "berth-reason"
+MAX_MESSAGE_BYTES = 64 << 20  # replies and calls grow with the cluster; Sync stays below 4 MiB by itself
+OPTIONS = (("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.so_reuseport", 0))
+
+Unary = Callable[[Session, Any], Awaitable[Message]]
+Context = grpc.aio.ServicerContext[Any, Any]
+
+UNARY: dict[str, dict[str, tuple[Unary, type[Message]]]] = {
+    "IdentityService": {
+        "Handshake": (identity.handshake, identity_pb2.HandshakeRequest),
+        "Configure": (identity.configure, identity_pb2.ConfigureRequest),
+    },
+    "SchedulingService": {
+        "PreEnqueue": (scheduling.pre_enqueue, scheduling_pb2.PreEnqueueRequest),
+        "Filter": (scheduling.filter_pod, scheduling_pb2.FilterRequest),
+        "Score": (scheduling.score_pod, scheduling_pb2.ScoreRequest),
+        "FilterScore": (scheduling.filter_score, scheduling_pb2.FilterScoreRequest),
+        "PostFilter": (scheduling.post_filter, scheduling_pb2.PostFilterRequest),
+        "Reserve": (scheduling.reserve, scheduling_pb2.ReserveRequest),
+        "Unreserve": (scheduling.unreserve, scheduling_pb2.UnreserveRequest),
+        "Permit": (scheduling.permit, scheduling_pb2.PermitRequest),
+        "PreBind": (scheduling.pre_bind, scheduling_pb2.PreBindRequest),
+        "PostBind": (scheduling.post_bind, scheduling_pb2.PostBindRequest),
+        "CycleDone": (scheduling.cycle_done, scheduling_pb2.CycleDoneRequest),
+    },
+    "QueueingService": {
+        "QueueingHints": (queueing.queueing_hints, queueing_pb2.QueueingHintsRequest),
+    },
+}
+
+
+class Server:
+    """A plugin being served."""
+
+    def __init__(
+        self,
+        plugin: Plugin,
+        address: str,
+        *,
+        credentials: grpc.ServerCredentials | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
+        self.plugin = plugin
+        self.address = address
+        self.session = Session(plugin)
+        self._credentials = credentials
+        self._tracing = tracing or Tracing.from_environment(plugin.name, plugin.version)
+        self._health = health.aio.HealthServicer()
+        self._server = grpc.aio.server(options=OPTIONS)
+        self._watch: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises: AddressError: somebody else does, or the address can't be served.
+        """
+        self._server.add_generic_rpc_handlers(self._handlers())
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        await self._report(ready=False)
+        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+        self._bind()
+        await self._server.start()
+        if path := unix_path(self.address):
+            path.chmod(0o600)
+        self._watch = asyncio.create_task(self._watch_readiness())
+        log.info(
+            "serving plugin=%s version=%s address=%s", self.plugin.name, self.plugin.version, self.address
+        )
+
+    async def stop(self, grace_seconds: float = 5.0) -> None:
+        """Turn unready, let calls that are running end, and write out spans."""
+        if self._watch:
+            self._watch.cancel()
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace_seconds)
+        await asyncio.to_thread(self._tracing.shutdown)
+        if path := unix_path(self.address):
+            path.unlink(missing_ok=True)
+
+    async def _watch_readiness(self) -> None:
+        ready = False
+        while True:
+            async with self.session.moved:
+                await self.session.moved.wait_for(partial(self._is_ready, not ready))
+            ready = not ready
+            await self._report(ready=ready)
+
+    def _is_ready(self, wanted: bool) -> bool:
+        return self.session.ready is wanted
+
+    async def _report(self, *, ready: bool) -> None:
+        status = health_pb2.HealthCheckResponse
+        await self._health.set(READINESS, status.SERVING if ready else status.NOT_SERVING)
+
+    def _bind(self) -> None:
+        path = unix_path(self.address)
+        if path:
+            prepare_socket(path)
+        elif self._credentials is None:
+            raise AddressError(f"{self.address}: only unix:/path sockets are served without certificates")
+        before = os.umask(0o177)  # the socket is private from its first moment on
+        try:
+            if self._credentials and not path:
+                self._server.add_secure_port(self.address, self._credentials)
+            else:
+                self._server.add_insecure_port(self.address)
+        except RuntimeError as error:
+            raise AddressError(f"{self.address}: {error}") from error
+        finally:
+            os.umask(before)
+
+    def _handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
+        tables = {service: self._unary_handlers(methods) for service, methods in UNARY.items()}
+        tables["StateService"] = {
+            "Sync": grpc.stream_stream_rpc_method_handler(
+                self._sync,
+                request_deserializer=state_pb2.SyncRequest.FromString,
+                response_serializer=state_pb2.SyncResponse.SerializeToString,
+            )
+        }
+        tables["QueueingService"]["Requeue"] = grpc.unary_stream_rpc_method_handler(
+            self._requeue,
+            request_deserializer=queueing_pb2.RequeueRequest.FromString,
+            response_serializer=queueing_pb2.RequeueResponse.SerializeToString,
+        )
+        return tuple(
+            grpc.method_handlers_generic_handler(f"{PACKAGE}.{service}", table)
+            for service, table in tables.items()
+        )
+
+    def _unary_handlers(
+        self, methods: dict[str, tuple[Unary, type[Message]]]
+    ) -> "dict[str, grpc.RpcMethodHandler[Any, Any]]":
+        return {
+            name: grpc.unary_unary_rpc_method_handler(
+                self._unary(name, function),
+                request_deserializer=request.FromString,
+                response_serializer=_serialized,
+            )
+            for name, (function, request) in methods.items()
+        }
+
+    def _unary(self, name: str, function: Unary) -> Callable[[Any, Context], Awaitable[Message]]:
+        attributes = {"berth.plugin": self.plugin.name, "rpc.method": name}
+
+        async def handle(request: Any, context: Context) -> Message:
+            with self._tracing.span(
+                f"{self.plugin.name}/{name}", context.invocation_metadata() or ()
+            ) as span:
+                if hasattr(request, "call"):
+                    answering.set(Call(request.call.profile, key_of(request.call.pod)))
+                try:
+                    response = await function(self.session, request)
+                except CallError as error:
+                    await _refuse(context, error)
+                except ContractError as error:
+                    await context.abort(grpc.StatusCode.INTERNAL, str(error))
+                except ValueError as error:
+                    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+                if span.is_recording():
+                    span.set_attributes({**attributes, "berth.generation": self.session.mirror.generation})
+                return response
+
+        return handle
+
+    async def _sync(
+        self, requests: AsyncIterator[state_pb2.SyncRequest], context: Context
+    ) -> AsyncIterator[state_pb2.SyncResponse]:
+        del context
+        async for response in state.sync(self.session, requests):
+            yield response
+
+    async def _requeue(
+        self, request: queueing_pb2.RequeueRequest, context: Context
+    ) -> AsyncIterator[queueing_pb2.RequeueResponse]:
+        del context
+        async for message in queueing.requeue(self.session, request):
+            yield message
+
+
+def serve(
+    plugin: Plugin,
+    address: str | None = None,
+    *,
+    credentials: grpc.ServerCredentials | None = None,
+    grace_seconds: float = 5.0,
+) -> None:
+    """Serve the plugin until SIGTERM or SIGINT.
+
+    Args:
+        plugin: What to serve.
+        address: `unix:/path/to/socket`, or `host:port` with credentials; BERTH_PLUGIN_ADDRESS if not given.
+        credentials: Certificates for TCP; demand the client's too.
+        grace_seconds: How long running calls may take to end.
+
+    Raises: AddressError: the address can't be served.
+    """
+    asyncio.run(_serve(plugin, address, credentials, grace_seconds))
+
+
+async def _serve(
+    plugin: Plugin, address: str | None, credentials: grpc.ServerCredentials | None, grace_seconds: float
+) -> None:
+    where = address or os.environ.get("BERTH_PLUGIN_ADDRESS")
+    if not where:
+        raise AddressError("no address: give one, or set BERTH_PLUGIN_ADDRESS")
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    server = Server(plugin, where, credentials=credentials)
+    await server.start()
+    await stopped.wait()
+    log.info("stopping plugin=%s", plugin.name)
+    await server.stop(grace_seconds)
+
+
+def unix_path(address: str) -> Path | None:
+    """Return the socket's path, None for TCP addresses."""
+    scheme, _, path = address.partition(":")
+    return Path(path.removeprefix("//")) if scheme == "unix" else None
+
+
+def prepare_socket(path: Path) -> None:
+    """Make the socket's directory, private if it is new, and take away a socket that nobody serves.
+
+    Raises: AddressError: somebody serves it, or something else is there.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            return
+        if not path.is_socket():
+            raise AddressError(f"unix:{path}: there is a file that is no socket")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            if not probe.connect_ex(str(path)):
+                raise AddressError(f"unix:{path}: in use")
+        path.unlink()
+    except OSError as error:
+        raise AddressError(f"unix:{path}: {error.strerror}") from error
+
+
+async def _refuse(context: Context, error: CallError) -> NoReturn:
+    metadata = ((REASON_KEY, error.cause.value),)
+    await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error), metadata)
+
+
+def _serialized(message: Message) -> bytes:
+    return message.SerializeToString()

@@ -1,0 +1,120 @@
+"""What one plugin process knows: its mirror, its profiles, and the pods it was asked about."""
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+import msgspec
+
+from berth_sdk._generated import common_pb2, scheduling_pb2, state_pb2
+from berth_sdk.errors import CallError, Cause, SyncError
+from berth_sdk.objects import Node, Pod, decode_pod
+from berth_sdk.outcomes import PodKey
+from berth_sdk.packing import unpack_bits
+from berth_sdk.plugin import Plugin
+from berth_sdk.state import Mirror, Nodes
+
+
+@dataclass
+class Session:
+    """The state behind all services of one plugin; used by one event loop."""
+
+    plugin: Plugin
+    remembered_pods: int = 10_000
+    profiles: set[str] = field(default_factory=set)
+    stream: object = None
+    """The Sync stream that counts, the one opened last."""
+    pods: OrderedDict[str, tuple[int, Pod]] = field(default_factory=OrderedDict)
+    """The pods last asked about, with their attempts, most recent last."""
+
+    def __post_init__(self) -> None:
+        self.mirror = Mirror(self.plugin)
+        self.moved = asyncio.Condition()
+
+    @property
+    def ready(self) -> bool:
+        """Return whether calls can be answered: configured and synced."""
+        return bool(self.profiles and self.mirror.generation)
+
+    async def announce(self) -> None:
+        """Wake the calls that wait for a generation, and whoever watches `ready`."""
+        async with self.moved:
+            self.moved.notify_all()
+
+    async def catch_up(self, call: common_pb2.Call) -> None:
+        """Hold the generation that the call is about, by its own deltas or by waiting for the stream.
+
+        Raises: CallError: the profile or the epoch can't be served.
+        """
+        if call.profile not in self.profiles:
+            raise CallError(Cause.NOT_CONFIGURED, f"profile {call.profile!r} was not configured")
+        self._check_epoch(call)
+        await self._follow(call)
+        if call.generation > self.mirror.generation:
+            async with self.moved:
+                await self.moved.wait_for(lambda: self._arrived(call))
+            self._check_epoch(call)
+
+    def pod(self, ref: common_pb2.PodRef) -> Pod:
+        """Return the pod's view, remembered from an earlier call of the attempt if it isn't sent.
+
+        Raises: CallError: the host has to send it, or what it sent is no pod.
+        """
+        if ref.HasField("object"):
+            try:
+                view = decode_pod(ref.object)
+            except msgspec.MsgspecError as error:
+                raise ValueError(f"pod {ref.namespace}/{ref.name}: {error}") from error
+            self._remember(ref, view)
+            return view
+        attempt, known = self.pods.get(ref.uid, (0, None))
+        if known is None or attempt != ref.attempt:
+            raise CallError(Cause.POD_UNKNOWN, f"pod {ref.namespace}/{ref.name}: its object is needed")
+        return known
+
+    def nodes(self, call: common_pb2.Call, candidates: scheduling_pb2.Candidates | None = None) -> Nodes:
+        """Return all nodes at the call's indices, with the mask of those asked about.
+
+        Raises: CallError: nodes have moved since; ValueError: the bitmap is not for this many nodes.
+        """
+        self._check_epoch(call)
+        if call.generation < self.mirror.layout_since:
+            text = f"node indices of generation {call.generation} ended at {self.mirror.layout_since}"
+            raise CallError(Cause.GENERATION_GONE, text)
+        mask = None if candidates is None else unpack_bits(candidates.bitmap, len(self.mirror.nodes))
+        return Nodes(self.mirror, mask)
+
+    def node(self, name: str) -> Node | None:
+        """Return a node by name, None if it is gone."""
+        index = self.mirror.index.get(name)
+        return None if index is None else self.mirror.nodes[index]
+
+    def _check_epoch(self, call: common_pb2.Call) -> None:
+        if not self.mirror.generation or call.epoch != self.mirror.epoch:
+            raise CallError(Cause.NOT_SYNCED, f"epoch {self.mirror.epoch!r} is held, not {call.epoch!r}")
+
+    def _arrived(self, call: common_pb2.Call) -> bool:
+        return self.mirror.epoch != call.epoch or self.mirror.generation >= call.generation
+
+    async def _follow(self, call: common_pb2.Call) -> None:
+        before = self.mirror.generation
+        try:
+            for delta in call.deltas:
+                self.mirror.follow(delta)
+        except SyncError as error:
+            if error.reason != state_pb2.NACK_REASON_GAP:
+                raise CallError(Cause.NOT_SYNCED, str(error)) from error
+        finally:
+            if before != self.mirror.generation:
+                await self.announce()
+
+    def _remember(self, ref: common_pb2.PodRef, view: Pod) -> None:
+        self.pods[ref.uid] = (ref.attempt, view)
+        self.pods.move_to_end(ref.uid)
+        if len(self.pods) > self.remembered_pods:
+            self.pods.popitem(last=False)
+
+
+def key_of(ref: common_pb2.PodRef) -> PodKey:
+    """Return the attempt's identity."""
+    return PodKey(ref.uid, ref.attempt, ref.namespace, ref.name)

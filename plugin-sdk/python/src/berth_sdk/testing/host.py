@@ -1,0 +1,333 @@
+"""A host for tests: it speaks the scheduler's side of the protocol and checks what comes back."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import grpc
+import msgspec
+import numpy as np
+
+from berth_sdk._generated import (
+    common_pb2,
+    identity_pb2,
+    identity_pb2_grpc,
+    queueing_pb2,
+    queueing_pb2_grpc,
+    scheduling_pb2,
+    scheduling_pb2_grpc,
+    state_pb2,
+    state_pb2_grpc,
+)
+from berth_sdk.outcomes import Code, CycleOutcome, Reason, Status
+from berth_sdk.packing import pack_bits, unpack_bits, unpack_scores, unpack_verdicts
+from berth_sdk.plugin import Plugin
+from berth_sdk.serving import Server
+from berth_sdk.testing.builders import Document
+from berth_sdk.testing.cluster import Cluster
+from berth_sdk.tracing import Tracing
+
+TIMEOUT_SECONDS = 10.0
+
+
+class Refused(AssertionError):  # noqa: N818 - it reads as what happened
+    """The plugin answered with a status that is no success."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(f"{status.code.name}: {'; '.join(status.reasons)}")
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Rejections:
+    """Filter's answer: the pod's status, and the reason of every node that was turned down, by name."""
+
+    status: Status
+    nodes: dict[str, Reason]
+
+    def passing(self, names: Iterable[str]) -> list[str]:
+        """Return those of the names that passed."""
+        fits = self.status.code in {Code.SUCCESS, Code.SKIP}
+        return [name for name in names if fits and name not in self.nodes]
+
+
+class Host:
+    """One connection to a plugin, with a cluster of its own to show it.
+
+    Every method sends the changes made to `cluster` before it asks.
+    """
+
+    def __init__(self, address: str, *, profile: str = "default-scheduler", epoch: str | None = None) -> None:
+        self.address = address
+        self.cluster = Cluster()
+        self.profile = profile
+        self.epoch = epoch or uuid4().hex
+        self.attempts: dict[str, int] = {}
+        self.metadata: tuple[tuple[str, str], ...] = ()
+        self.channel = grpc.aio.insecure_channel(address, options=(("grpc.use_local_subchannel_pool", 1),))
+        self.identity: identity_pb2_grpc.IdentityServiceAsyncStub = identity_pb2_grpc.IdentityServiceStub(
+            self.channel
+        )
+        self.scheduling: scheduling_pb2_grpc.SchedulingServiceAsyncStub = (
+            scheduling_pb2_grpc.SchedulingServiceStub(self.channel)
+        )
+        self.queueing: queueing_pb2_grpc.QueueingServiceAsyncStub = queueing_pb2_grpc.QueueingServiceStub(
+            self.channel
+        )
+        self.state: state_pb2_grpc.StateServiceAsyncStub = state_pb2_grpc.StateServiceStub(self.channel)
+        self._stream: Any = None
+
+    async def connect(self, arguments: Mapping[str, Any] | None = None) -> identity_pb2.HandshakeResponse:
+        """Shake hands, configure the profile and transfer the cluster.
+
+        Raises: AssertionError: the plugin refuses the arguments.
+        """
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            await self.channel.channel_ready()
+        answer = await self.handshake()
+        errors = await self.configure(arguments)
+        assert not errors, errors
+        await self.sync()
+        return answer
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self._stream is not None:
+            self._stream.cancel()
+        await self.channel.close()
+
+    async def handshake(self) -> identity_pb2.HandshakeResponse:
+        """Return the plugin's introduction."""
+        request = identity_pb2.HandshakeRequest(
+            host_name="berth-sdk-testing", host_version="1", supported_versions=[1]
+        )
+        return await self.identity.Handshake(request, timeout=TIMEOUT_SECONDS)
+
+    async def configure(self, arguments: Mapping[str, Any] | None = None) -> list[str]:
+        """Configure the profile and return the plugin's errors."""
+        data = None if arguments is None else msgspec.json.encode(arguments)
+        request = identity_pb2.ConfigureRequest(protocol_version=1, profile=self.profile, arguments=data)
+        response = await self.identity.Configure(request, timeout=TIMEOUT_SECONDS)
+        return list(response.errors)
+
+    # -- state ----------------------------------------------------------------------------------------------
+
+    async def open(self) -> state_pb2.Held:
+        """Open the Sync stream and return what the plugin says it holds."""
+        self._stream = self.state.Sync()
+        return (await self._read()).held
+
+    async def sync(self) -> None:
+        """Open the stream and transfer everything."""
+        await self.open()
+        for message in self.cluster.transfer(self.epoch):
+            await self._stream.write(message)
+        await self._acknowledged()
+
+    async def resume(self) -> None:
+        """Open the stream and go on from what the plugin holds, or transfer everything."""
+        held = await self.open()
+        if (held.epoch, held.generation) != (self.epoch, self.cluster.generation):
+            for message in self.cluster.transfer(self.epoch):
+                await self._stream.write(message)
+        else:
+            begin = state_pb2.Begin(epoch=self.epoch, resume_generation=held.generation)
+            await self._stream.write(state_pb2.SyncRequest(begin=begin))
+        await self._acknowledged()
+
+    async def send(self, message: state_pb2.SyncRequest) -> state_pb2.SyncResponse:
+        """Send one message and return the answer to it."""
+        await self._stream.write(message)
+        return await self._read()
+
+    async def update(self) -> None:
+        """Send what changed in the cluster, if anything did."""
+        if self.cluster.pending:
+            await self._stream.write(state_pb2.SyncRequest(delta=self.cluster.step()))
+            await self._acknowledged()
+
+    async def _read(self) -> state_pb2.SyncResponse:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            response: state_pb2.SyncResponse = await self._stream.read()
+        return response
+
+    async def _acknowledged(self) -> None:
+        response = await self._read()
+        assert response.ack.generation == self.cluster.generation, response
+
+    # -- questions ------------------------------------------------------------------------------------------
+
+    def call(self, pod: Document, *, attempt: int | None = None) -> common_pb2.Call:
+        """Return the head of a request about this pod, at the present generation."""
+        metadata = pod["metadata"]
+        uid = metadata["uid"]
+        ref = common_pb2.PodRef(
+            uid=uid,
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            attempt=attempt or self.attempts.setdefault(uid, 1),
+            object=msgspec.json.encode(pod),
+        )
+        return common_pb2.Call(
+            epoch=self.epoch, generation=self.cluster.generation, profile=self.profile, pod=ref
+        )
+
+    async def filter(self, pod: Document, candidates: Iterable[str] | None = None) -> Rejections:
+        """Return which nodes are turned down, and why."""
+        await self.update()
+        request = scheduling_pb2.FilterRequest(call=self.call(pod), candidates=self._candidates(candidates))
+        response = await self.scheduling.Filter(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+        return self._rejections(response)
+
+    async def score(self, pod: Document, candidates: Iterable[str] | None = None) -> dict[str, int] | None:
+        """Return the raw score of each node asked about, None if the plugin has no opinion."""
+        await self.update()
+        request = scheduling_pb2.ScoreRequest(call=self.call(pod), candidates=self._candidates(candidates))
+        response = await self.scheduling.Score(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+        return self._scores(response, None if candidates is None else set(candidates))
+
+    async def filter_score(self, pod: Document) -> tuple[Rejections, dict[str, int] | None]:
+        """Return both in one round trip; scores are those of the nodes that pass."""
+        await self.update()
+        request = scheduling_pb2.FilterScoreRequest(call=self.call(pod))
+        response = await self.scheduling.FilterScore(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+        rejections = self._rejections(response.filter)
+        if not response.HasField("score"):
+            return rejections, None
+        passing = set(rejections.passing(self.cluster.names))
+        return rejections, self._scores(response.score, passing)
+
+    async def reserve(self, pod: Document, node_name: str) -> None:
+        """Reserve, as the pod's present attempt.
+
+        Raises: Refused: the plugin says no.
+        """
+        await self.update()
+        request = scheduling_pb2.ReserveRequest(call=self.call(pod), node_name=node_name)
+        response = await self.scheduling.Reserve(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+        _succeeded(response.status)
+
+    async def unreserve(self, pod: Document, node_name: str) -> None:
+        """Take the attempt back; the next one has a new number."""
+        request = scheduling_pb2.UnreserveRequest(call=self.call(pod), node_name=node_name)
+        await self.scheduling.Unreserve(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+        self.attempts[pod["metadata"]["uid"]] += 1
+
+    async def pre_bind(self, pod: Document, node_name: str) -> Document:
+        """Return the metadata that the plugin wants merged into the pod, empty if nothing.
+
+        Raises: Refused: the plugin says no.
+        """
+        await self.update()
+        request = scheduling_pb2.PreBindRequest(call=self.call(pod), node_name=node_name)
+        response = await self.scheduling.PreBind(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+        _succeeded(response.status)
+        patch: Document = msgspec.json.decode(response.metadata_patch or b"{}")
+        return patch
+
+    async def permit(self, pod: Document, node_name: str) -> scheduling_pb2.PermitResponse:
+        """Return the plugin's answer."""
+        await self.update()
+        request = scheduling_pb2.PermitRequest(call=self.call(pod), node_name=node_name)
+        return await self.scheduling.Permit(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+
+    async def cycle_done(self, pod: Document, outcome: CycleOutcome, node_name: str | None = None) -> None:
+        """Tell how the attempt ended."""
+        request = scheduling_pb2.CycleDoneRequest(
+            call=self.call(pod), outcome=outcome.value, node_name=node_name
+        )
+        await self.scheduling.CycleDone(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+
+    async def hints(
+        self, pods: Iterable[Document], events: Iterable[queueing_pb2.ClusterEvent]
+    ) -> list[list[bool]]:
+        """Return, for each event, whether each pod is worth another attempt."""
+        refs = [self.call(pod).pod for pod in pods]
+        request = queueing_pb2.QueueingHintsRequest(profile=self.profile, events=list(events), pods=refs)
+        response = await self.queueing.QueueingHints(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+        return [_hint(hint, len(refs)) for hint in response.hints]
+
+    async def place(self, pod: Document, node_name: str) -> Document:
+        """Reserve, bind and confirm the pod on a node; return it as it is afterwards."""
+        await self.reserve(pod, node_name)
+        patch = await self.pre_bind(pod, node_name)
+        merged = {**pod, "metadata": {**pod["metadata"]}, "spec": {**pod["spec"], "nodeName": node_name}}
+        for part in ("annotations", "labels"):
+            merged["metadata"][part] = {**pod["metadata"].get(part, {}), **patch.get(part, {})}
+        self.cluster.put_pod(merged, node_name)
+        await self.update()
+        return merged
+
+    def _candidates(self, names: Iterable[str] | None) -> scheduling_pb2.Candidates | None:
+        if names is None:
+            return None
+        wanted = set(names)
+        mask = np.array([name in wanted for name in self.cluster.names], np.bool_)
+        return scheduling_pb2.Candidates(bitmap=pack_bits(mask))
+
+    def _rejections(self, response: scheduling_pb2.FilterResponse) -> Rejections:
+        assert response.generation == self.cluster.generation, response.generation
+        status = _status(response.status)
+        assert response.HasField("verdicts") == (status.code is Code.SUCCESS), response
+        if status.code is not Code.SUCCESS:
+            return Rejections(status, {})
+        table = tuple(Reason(each.text, Code(each.code)) for each in response.verdicts.reasons)
+        codes = unpack_verdicts(response.verdicts, table, len(self.cluster.names)).codes
+        rejected = {
+            name: table[code - 1] for name, code in zip(self.cluster.names, codes, strict=True) if code
+        }
+        return Rejections(status, rejected)
+
+    def _scores(self, response: scheduling_pb2.ScoreResponse, only: set[str] | None) -> dict[str, int] | None:
+        if _status(response.status).code is Code.SKIP:
+            return None
+        _succeeded(response.status)
+        scores = unpack_scores(response.scores, len(self.cluster.names)).tolist()
+        pairs = zip(self.cluster.names, scores, strict=True)
+        return {name: score for name, score in pairs if only is None or name in only}
+
+
+@asynccontextmanager
+async def running(
+    plugin: Plugin,
+    *nodes: Document,
+    profile: str = "default-scheduler",
+    arguments: Mapping[str, Any] | None = None,
+    tracing: Tracing | None = None,
+) -> AsyncIterator[Host]:
+    """Serve the plugin in this process, on a socket of its own, and yield a host that shows it the nodes."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        address = f"unix:{Path(folder, 'plugin.sock')}"
+        server = Server(plugin, address, tracing=tracing)
+        await server.start()
+        host = Host(address, profile=profile)
+        for node in nodes:
+            host.cluster.put_node(node)
+        try:
+            await host.connect(arguments)
+            yield host
+        finally:
+            await host.close()
+            await server.stop(grace_seconds=0)
+
+
+def _status(message: common_pb2.Status) -> Status:
+    return Status(Code(message.code), tuple(message.reasons))
+
+
+def _succeeded(message: common_pb2.Status) -> None:
+    status = _status(message)
+    if status.code is not Code.SUCCESS:
+        raise Refused(status)
+
+
+def _hint(hint: queueing_pb2.Hint, count: int) -> list[bool]:
+    if hint.WhichOneof("queue") == "all":
+        return [hint.all] * count
+    bits: list[bool] = unpack_bits(hint.pods, count).tolist()
+    return bits

@@ -1,0 +1,79 @@
+"""Spans for the calls answered, as children of the scheduler's, where somebody collects them.
+
+The scheduler sends its W3C context in the call's metadata. OTEL_* variables choose an OTLP collector,
+BERTH_TRACE_FILE a file; without either a call costs nothing, and traces that the scheduler did not sample
+are not written.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
+from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Tracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from berth_sdk.trace_file import FileSpanExporter
+
+Metadata = Iterable[tuple[str, str | bytes]]
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_PROPAGATOR = TraceContextTextMapPropagator()
+
+
+class Tracing:
+    """Open spans for calls; made without exporters it opens none."""
+
+    def __init__(self, name: str, version: str, exporters: Iterable[SpanExporter] = ()) -> None:
+        self._provider: TracerProvider | None = None
+        self._tracer: Tracer | None = None
+        for exporter in exporters:
+            self._provider = self._provider or _provider(name, version)
+            self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        if self._provider:
+            self._tracer = self._provider.get_tracer("berth_sdk", version)
+
+    @classmethod
+    def from_environment(
+        cls, name: str, version: str, environment: Mapping[str, str] = os.environ
+    ) -> "Tracing":
+        """Return what OTEL_* and BERTH_TRACE_FILE ask for."""
+        exporters: list[SpanExporter] = []
+        if path := environment.get("BERTH_TRACE_FILE"):
+            exporters.append(FileSpanExporter(path))
+        wanted = environment.get("OTEL_TRACES_EXPORTER", "otlp") != "none"
+        if wanted and any(environment.get(each) for each in _ENDPOINTS):
+            exporters.append(_otlp())
+        return cls(name, version, exporters)
+
+    def span(self, name: str, metadata: Metadata) -> AbstractContextManager[Span]:
+        """Return the span of a call, current while it is entered."""
+        if self._tracer is None:
+            return nullcontext(INVALID_SPAN)
+        carrier = {key: value for key, value in metadata if isinstance(value, str)}
+        context = _PROPAGATOR.extract(carrier)
+        return self._tracer.start_as_current_span(name, context, SpanKind.SERVER)
+
+    def shutdown(self) -> None:
+        """Write out what is pending."""
+        if self._provider:
+            self._provider.shutdown()
+
+
+def _provider(name: str, version: str) -> TracerProvider:
+    resource = Resource.create(
+        {SERVICE_NAME: os.environ.get("OTEL_SERVICE_NAME", name), SERVICE_VERSION: version}
+    )
+    chosen = "OTEL_TRACES_SAMPLER" in os.environ
+    return TracerProvider(resource=resource, sampler=None if chosen else ParentBased(ALWAYS_OFF))
+
+
+def _otlp() -> SpanExporter:
+    from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (  # noqa: PLC0415 - 150 ms to import
+        OTLPSpanExporter,
+    )
+
+    return OTLPSpanExporter()
