@@ -1,0 +1,60 @@
+"""The core's background work on an asyncio loop, every task in one task group."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class FutureOutcome:
+    """A value that arrives once."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._future: asyncio.Future[Any] = loop.create_future()
+
+    def set(self, value: Any) -> bool:
+        """Deliver; False where a value was delivered before."""
+        if self._future.done():
+            return False
+        self._future.set_result(value)
+        return True
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._future.__await__()
+
+
+class AsyncioBackground:
+    """Implements berth.framework.background.Background."""
+
+    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+        self._tasks = tasks
+        self._loop = asyncio.get_running_loop()
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Run it beside everything else; a failure that it did not handle itself is logged."""
+        self._tasks.create_task(_logged(work, name), name=name)
+
+    def outcome(self) -> FutureOutcome:
+        """A place for a value that arrives later."""
+        return FutureOutcome(self._loop)
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        """Make the call after that time."""
+        return self._loop.call_later(seconds, call)
+
+    async def all_of(self, work: Sequence[Awaitable[T]]) -> list[T]:
+        """Run side by side; the results in order."""
+        if len(work) == 1:
+            return [await work[0]]
+        return list(await asyncio.gather(*work))
+
+
+async def _logged(work: Coroutine[Any, Any, None], name: str) -> None:
+    try:
+        await work
+    except Exception:
+        log.exception("background work failed name=%s", name)

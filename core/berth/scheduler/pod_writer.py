@@ -1,0 +1,125 @@
+"""The core's writes, made of the client's calls: certain bindings, and status patches that say something.
+
+Source: spec/core.md 5.7, 5.10; docs/architecture.md "Nothing is bound twice, nothing is lost".
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from berth.client.errors import ClientError, NotFoundError
+from berth.client.pods import Ambiguous, Bound, Conflict, Pods
+from berth.client.timing import Backoff
+from berth.objects.decode import decoder
+from berth.objects.pod import Pod, PodCondition
+
+log = logging.getLogger(__name__)
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class BindFailedError(Exception):
+    """The binding did not land; the text is the API server's."""
+
+
+class PodWriter:
+    """Implements berth.framework.handle.ApiWriter."""
+
+    def __init__(self, pods: Pods, *, sleep: Sleep = asyncio.sleep) -> None:
+        self._pods = pods
+        self._sleep = sleep
+        self._decode = decoder(Pod)
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Create the binding and return once it is certain that it landed.
+
+        Raises: BindFailedError where it is certain that it did not.
+        """
+        backoff = Backoff(0.05, cap=5.0)
+        while True:
+            outcome = await self._pods.bind(pod.namespace, pod.name, pod.uid, node_name)
+            if isinstance(outcome, Bound):
+                return
+            if not isinstance(outcome, Ambiguous | Conflict):
+                raise BindFailedError(outcome.message)
+            if await self._landed(pod, node_name):
+                return
+            if isinstance(outcome, Conflict):
+                raise BindFailedError(outcome.message)
+            # The first try may yet arrive: the same binding once more is harmless, any other would not be.
+            await self._sleep(backoff.next())
+
+    async def _landed(self, pod: Pod, node_name: str) -> bool:
+        """Whether the API server has the pod on the node; False where it is on none.
+
+        Raises: BindFailedError where the pod is gone or on another node.
+        """
+        current = await self._read(pod)
+        if current is None or current.uid != pod.uid:
+            raise BindFailedError(f"pod {pod.key} is gone")
+        if current.node_name and current.node_name != node_name:
+            raise BindFailedError(f"pod {pod.key} is already assigned to node {current.node_name}")
+        return current.node_name == node_name
+
+    async def _read(self, pod: Pod) -> Pod | None:
+        backoff = Backoff(0.05, cap=5.0)
+        while True:
+            try:
+                return self._decode(await self._pods.get(pod.namespace, pod.name))
+            except NotFoundError:
+                return None
+            except ClientError as error:
+                log.info("binding's outcome still unknown pod=%s error=%s", pod.key, error)
+                await self._sleep(backoff.next())
+
+    async def patch_pod_status(
+        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        """Write what differs from the status that the scheduler holds; nothing differs, nothing is sent."""
+        status: dict[str, Any] = {}
+        if condition is not None and _changes(pod, condition):
+            status["conditions"] = [_merged(pod, condition)]
+        if nominated_node_name is not None and nominated_node_name != pod.nominated_node_name:
+            status["nominatedNodeName"] = nominated_node_name or None
+        if status:
+            await self._pods.patch_status(pod.namespace, pod.name, {"status": status})
+
+    async def patch_pod_metadata(self, pod: Pod, patch: Mapping[str, Any]) -> None:
+        """Merge labels and annotations into the pod of that UID."""
+        await self._pods.patch_metadata(
+            pod.namespace,
+            pod.name,
+            uid=pod.uid,
+            annotations=patch.get("annotations"),
+            labels=patch.get("labels"),
+        )
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Delete the pod of that UID."""
+        await self._pods.delete(pod.namespace, pod.name, pod.uid)
+
+
+def _held(pod: Pod, kind: str) -> PodCondition | None:
+    return next((c for c in pod.status.conditions if c.type == kind), None)
+
+
+def _changes(pod: Pod, condition: PodCondition) -> bool:
+    """Whether writing the condition would change more than its times (core 5.10)."""
+    old = _held(pod, condition.type)
+    return old is None or (old.status, old.reason, old.message) != (
+        condition.status,
+        condition.reason,
+        condition.message,
+    )
+
+
+def _merged(pod: Pod, condition: PodCondition) -> dict[str, Any]:
+    """The condition as it is sent: its transition time moves only where its status does."""
+    old = _held(pod, condition.type)
+    document: dict[str, Any] = msgspec.to_builtins(condition)
+    if old is not None and old.status == condition.status and old.last_transition_time:
+        document["lastTransitionTime"] = old.last_transition_time
+    return document
