@@ -1,0 +1,97 @@
+"""How Go writes values in messages and in JSON: quoted strings, numbers, compact JSON.
+
+Source: strconv.Quote, encoding/json (Go 1.26).
+"""
+
+import json
+import struct
+from collections.abc import Iterable
+from decimal import Decimal
+
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
+_JSON_HTML = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_EXPONENT_FROM = 1e21
+_EXPONENT_BELOW = 1e-6
+_CONTROL, _DELETE, _BMP = 0x20, 0x7F, 0x10000
+
+
+def quote(text: str) -> str:
+    """Give the text in double quotes, as the verb %q prints it."""
+    return f'"{"".join(map(_quoted_char, text))}"'
+
+
+def _quoted_char(char: str) -> str:
+    code = ord(char)
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char == " " or char.isprintable():
+        return char
+    if code < _CONTROL or code == _DELETE:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < _BMP else f"\\U{code:08x}"
+
+
+def quote_ascii(text: str) -> str:
+    r"""Give the text in double quotes with every other byte than printable ASCII as \xNN."""
+    return f'"{"".join(map(_ascii_char, text))}"'
+
+
+def _ascii_char(char: str) -> str:
+    if char in '"\\':
+        return "\\" + char
+    if " " <= char < "\x80":
+        return char
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "replace"))
+
+
+def quoted_list(values: Iterable[str]) -> str:
+    """Give the texts quoted and joined by a comma and a blank."""
+    return ", ".join(map(quote, values))
+
+
+def float_text(value: float) -> str:
+    """Give a finite float as Go's JSON writes it: shortest digits, exponents only at the far ends."""
+    if value != 0 and not _EXPONENT_BELOW <= abs(value) < _EXPONENT_FROM:
+        return _scientific(value)
+    text = format(Decimal(repr(value)), "f")
+    return text.removesuffix(".0")
+
+
+def _scientific(value: float) -> str:
+    mantissa, _, exponent = repr(value).partition("e")
+    sign, digits = exponent[0], exponent[1:].lstrip("0")
+    return f"{mantissa}e{sign}{digits}"
+
+
+def float32(literal: str) -> float:
+    """Give the nearest 32-bit float of a decimal literal.
+
+    Raises:
+        OverflowError: it lies beyond the largest one.
+    """
+    rounded: float = struct.unpack("<f", struct.pack("<f", float(literal)))[0]
+    return rounded
+
+
+def float32_text(value: float) -> str:
+    """Give a 32-bit float by the fewest digits that find it again."""
+    shortest = next(text for digits in range(1, 18) if float32(text := f"{value:.{digits}g}") == value)
+    return float_text(float(shortest))
+
+
+def json_text(value: object) -> str:
+    """Give compact JSON with Go's escapes; mappings keep their order."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for char, escape in _JSON_HTML.items():
+        text = text.replace(char, escape)
+    return text

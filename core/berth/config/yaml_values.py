@@ -1,0 +1,150 @@
+"""YAML nodes to the generic tree, as upstream turns YAML into JSON: keys become text, numbers JSON literals.
+
+Keys that are set twice are noted with their lines; of several values the last one counts, so that
+type errors are found as upstream finds them.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+from berth.config.errors import DecodeError
+from berth.config.go_text import float_text, quote
+from berth.config.tree import Number, Value, compact, sorted_object
+from berth.config.yaml_nodes import AliasNode, ListNode, MapNode, Node, ScalarNode
+from berth.config.yaml_scalars import TAG, Scalar, resolve_plain, resolve_tagged
+
+_FEW_ALIASES, _FEW_NODES = 100, 1_000
+_MANY_NODES, _TOO_MANY_NODES = 400_000, 4_000_000
+
+# A key with its type: 1, 1.0, true and "1" are four keys.
+_Key = tuple[type, Scalar]
+
+
+@dataclass(slots=True)
+class Conversion:
+    """One pass over a document; `duplicates` holds a line for each key that was set again."""
+
+    duplicates: list[str] = field(default_factory=list)
+    _open: set[int] = field(default_factory=set)
+    _nodes: int = 0
+    _aliased: int = 0
+    _alias_depth: int = 0
+
+    def value(self, node: Node) -> Value:
+        """Give the node's value.
+
+        Raises:
+            DecodeError: it has no form in JSON, or it contains itself, or it repeats aliases beyond reason.
+        """
+        self._count()
+        if isinstance(node, AliasNode):
+            return self._through_alias(node)
+        if isinstance(node, ListNode):
+            return [self.value(item) for item in node.items]
+        if isinstance(node, MapNode):
+            members: dict[_Key, Value] = {}
+            self._fill(node, members)
+            return sorted_object((_key_text(key), value) for key, value in members.items())
+        return _json_scalar(_scalar(node))
+
+    def _fill(self, node: MapNode, members: dict[_Key, Value]) -> None:
+        for key_node, value_node in node.pairs:
+            if _is_merge(key_node):
+                self._merge(value_node, members)
+                continue
+            key = self._key(key_node, value_node)
+            value = self.value(value_node)
+            if key in members:
+                self.duplicates.append(f"line {value_node.line}: key {_key_source(key)} already set in map")
+            members[key] = value
+
+    def _merge(self, node: Node, members: dict[_Key, Value]) -> None:
+        # The last of a list is applied first: earlier ones take precedence.
+        sources = reversed(node.items) if isinstance(node, ListNode) else [node]
+        for source in sources:
+            self._count()
+            target = source.target if isinstance(source, AliasNode) else source
+            if not isinstance(target, MapNode):
+                raise DecodeError("yaml: map merge requires map or sequence of maps as the value")
+            self._enter(target)
+            self._fill(target, members)
+            self._open.discard(id(target))
+
+    def _key(self, node: Node, value: Node) -> _Key:
+        target = node.target if isinstance(node, AliasNode) else node
+        if not isinstance(target, ScalarNode):
+            raise DecodeError(f"yaml: invalid map key: {compact(self.value(target))}")
+        key = _scalar(target)
+        if key is None:
+            shown = compact(self.value(value))
+            raise DecodeError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")
+        return type(key), key
+
+    def _through_alias(self, node: AliasNode) -> Value:
+        self._enter(node.target, node.name)
+        self._alias_depth += 1
+        value = self.value(node.target)
+        self._alias_depth -= 1
+        self._open.discard(id(node.target))
+        return value
+
+    def _enter(self, target: Node, name: str = "<<") -> None:
+        if id(target) in self._open:
+            raise DecodeError(f"yaml: anchor '{name}' value contains itself")
+        self._open.add(id(target))
+
+    def _count(self) -> None:
+        self._nodes += 1
+        self._aliased += self._alias_depth > 0
+        busy = self._aliased > _FEW_ALIASES and self._nodes > _FEW_NODES
+        if busy and self._aliased > self._nodes * _allowed_share(self._nodes):
+            raise DecodeError("yaml: document contains excessive aliasing")
+
+
+def _allowed_share(nodes: int) -> float:
+    """Give the share of nodes that may come from aliases: 99 % of few, 10 % of millions."""
+    over = (nodes - _MANY_NODES) / (_TOO_MANY_NODES - _MANY_NODES)
+    return 0.99 - 0.89 * min(max(over, 0), 1)
+
+
+def _is_merge(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and node.text == "<<" and (node.plain or node.tag == f"{TAG}merge")
+
+
+def _scalar(node: ScalarNode) -> Scalar:
+    if node.tag is not None and node.tag != "!":
+        return resolve_tagged(node.tag, node.text)
+    return resolve_plain(node.text) if node.plain else node.text
+
+
+def _json_scalar(value: Scalar) -> Value:
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return Number(str(value))
+    if not math.isfinite(value):
+        raise DecodeError(f"json: unsupported value: {_unsupported(value)}")
+    return Number(float_text(value))
+
+
+def _unsupported(value: float) -> str:
+    return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+
+
+def _key_text(key: _Key) -> str:
+    value = key[1]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _float_key(value)
+    return str(value)
+
+
+def _float_key(value: float) -> str:
+    if not math.isfinite(value):
+        return {"NaN": ".nan", "+Inf": ".inf", "-Inf": "-.inf"}[_unsupported(value)]
+    return float_text(value)
+
+
+def _key_source(key: _Key) -> str:
+    return quote(key[1]) if isinstance(key[1], str) else _key_text(key)
