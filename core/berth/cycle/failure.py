@@ -16,13 +16,13 @@ from berth.framework.interface import KEEP_NOMINATION, NominatingInfo, Nominatin
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import Status
 from berth.objects.pod import Pod, PodCondition
+from berth.queue.errors import AlreadyQueuedError
 from berth.queue.scheduling_queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
 
 REASON_UNSCHEDULABLE = "Unschedulable"
 REASON_SCHEDULER_ERROR = "SchedulerError"
-MAX_NOTE_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,12 @@ class FailureHandler:
         info.pod = current
         try:
             self.queue.add_unschedulable_if_not_present(info)
-        except ValueError as error:
+        except AlreadyQueuedError as error:
             log.warning("pod not put back pod=%s error=%s", pod.key, error)
         return True
 
     def _tell(self, pod: Pod, status: Status, nominating: NominatingInfo) -> None:
-        note = truncated(status.message)
-        self.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)
+        self.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", status.message)
         condition = PodCondition(
             type="PodScheduled",
             status="False",
@@ -89,15 +88,6 @@ class FailureHandler:
             await self.writer.patch_pod_status(pod, condition, nominated_node_name)
         except Exception as error:  # noqa: BLE001 - the pod is already back in the queue; only its status is stale
             log.warning("status not written pod=%s error=%s", pod.key, error)
-
-
-def truncated(note: str) -> str:
-    """The note, cut to what an event can hold."""
-    encoded = note.encode()
-    if len(encoded) <= MAX_NOTE_BYTES:
-        return note
-    suffix = " ..."
-    return encoded[: MAX_NOTE_BYTES - len(suffix)].decode(errors="ignore") + suffix
 
 
 def _timestamp(seconds: float) -> str:

@@ -4,13 +4,12 @@ Source: spec/core.md 9.3.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from berth.config.catalogue import Catalogue, ExtensionPoint
+from berth.config.catalogue import ExtensionPoint
 from berth.config.errors import BuildError
-from berth.config.plugin_sets import ResolvedPoints, resolve_points
-from berth.config.types import Profile
+from berth.config.profiles import ResolvedProfile
 from berth.framework.handle import Handle
 from berth.framework.interface import Plugin
 from berth.framework.runtime import Framework, PluginSet
@@ -20,28 +19,23 @@ log = logging.getLogger(__name__)
 PluginFactory = Callable[[Any, Handle], Plugin]
 
 WEIGHTED = frozenset({ExtensionPoint.SCORE})
-NOT_RUN_BY_POINT = frozenset({ExtensionPoint.PLACEMENT_GENERATE, ExtensionPoint.PLACEMENT_SCORE})
+FOR_POD_GROUPS = frozenset({ExtensionPoint.PLACEMENT_GENERATE, ExtensionPoint.PLACEMENT_SCORE})
 
 
 def build_frameworks(
-    profiles: tuple[Profile, ...],
-    catalogue: Catalogue,
+    profiles: Iterable[ResolvedProfile],
     registry: Mapping[str, PluginFactory],
     handle_for: Callable[[str], Handle],
 ) -> dict[str, Framework]:
     """A Framework for each profile, by scheduler name, in the order of the configuration.
 
-    Raises: BuildError naming the profile where its plugins cannot be put together.
+    Raises: BuildError naming profile and plugin where a plugin refuses its arguments.
     """
     frameworks: dict[str, Framework] = {}
     for profile in profiles:
         name = profile.scheduler_name
-        try:
-            points = resolve_points(name, profile.plugins, catalogue)
-        except BuildError as error:
-            raise BuildError(f"creating profile for scheduler name {name}: {error}") from error
         handle = handle_for(name)
-        plugins = wire(points, construct(profile, points, registry, handle))
+        plugins = wire(profile, construct(profile, registry, handle))
         frameworks[name] = Framework(
             name, plugins, percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score
         )
@@ -50,31 +44,33 @@ def build_frameworks(
 
 
 def construct(
-    profile: Profile, points: ResolvedPoints, registry: Mapping[str, PluginFactory], handle: Handle
+    profile: ResolvedProfile, registry: Mapping[str, PluginFactory], handle: Handle
 ) -> dict[str, Plugin]:
     """Every plugin that some point names, made once, with its arguments.
 
     Raises: BuildError where a plugin refuses its arguments.
     """
-    args = {entry.name: entry.args for entry in profile.plugin_config}
     built: dict[str, Plugin] = {}
-    for name in dict.fromkeys(name for plugins in points.values() for name, _ in plugins):
+    for name in dict.fromkeys(name for plugins in profile.points.values() for name, _ in plugins):
         factory = registry.get(name)
         if factory is None:
             log.warning("plugin has no implementation and does nothing plugin=%s", name)
             continue
         try:
-            built[name] = factory(args.get(name), handle)
+            built[name] = factory(profile.args.get(name), handle)
         except (ValueError, TypeError) as error:
-            raise BuildError(f'initializing plugin "{name}": {error}') from error
+            raise BuildError(
+                f"creating profile for scheduler name {profile.scheduler_name}: "
+                f'initializing plugin "{name}": {error}'
+            ) from error
     return built
 
 
-def wire(points: ResolvedPoints, built: Mapping[str, Plugin]) -> PluginSet:
+def wire(profile: ResolvedProfile, built: Mapping[str, Plugin]) -> PluginSet:
     """The plugins, each at its points."""
     plugins = PluginSet(by_name=dict(built))
-    for point, named in points.items():
-        if point in NOT_RUN_BY_POINT:
+    for point, named in profile.points.items():
+        if point in FOR_POD_GROUPS:
             continue
         here = [(built[name], weight) for name, weight in named if name in built]
         value: list[Any] = list(here) if point in WEIGHTED else [plugin for plugin, _ in here]
