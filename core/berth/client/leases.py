@@ -1,0 +1,255 @@
+"""Leader election over a Lease, safe against a process that stood still.
+
+    candidate ──► leading (fresh) ──► stale ──► lost: LeaseLostError, the process ends
+                        │
+                        └──► released, on an orderly end
+
+`is_fresh()` answers from the monotonic clock alone and counts from the moment at which the last
+successful renewal was *sent*: whatever froze since then, process or network, has used the time up.
+It says no as soon as the renew deadline is over; others may not take the lease before its whole
+duration is, so a write sent while fresh has the difference of the two to arrive.
+
+Called by: the scheduler process (acquire, hold, release); pods asks is_fresh before each write.
+Source: the rules of client-go/tools/leaderelection (Kubernetes v1.36).
+"""
+
+import asyncio
+import logging
+import math
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from berth.client.api import Api, Retry, never_landed
+from berth.client.errors import (
+    ClientError,
+    ConfigurationError,
+    ConflictError,
+    LeaseLostError,
+    NotFoundError,
+)
+from berth.client.resources import LEASES
+from berth.client.timing import Clock, Sleep, SystemClock, micro_time
+from berth.client.wire import encode
+
+log = logging.getLogger(__name__)
+
+JITTER_FACTOR = 1.2
+ONCE = Retry(1, 0.0, 1.0, 0.0, never_landed)
+NEVER = -math.inf
+
+
+@dataclass(frozen=True)
+class LeaseSettings:
+    """Which lease, and its times.
+
+    Units: seconds.
+    Raises: ConfigurationError when the times contradict each other.
+    """
+
+    namespace: str = "kube-system"
+    name: str = "kube-scheduler"
+    duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+
+    def __post_init__(self) -> None:
+        problem = ""
+        if self.duration <= self.renew_deadline:
+            problem = "leaseDuration must be greater than renewDeadline"
+        elif self.renew_deadline <= self.retry_period * JITTER_FACTOR:
+            problem = "renewDeadline must be greater than retryPeriod*JitterFactor"
+        if problem:
+            raise ConfigurationError(
+                "",
+                "leaderElection",
+                f"couldn't create leader elector: {problem}",
+                "lengthen the one or shorten the other",
+            )
+
+
+def new_identity() -> str:
+    """A name for this process that no other has: `<hostname>_<uuid>`."""
+    return f"{socket.gethostname()}_{uuid4()}"
+
+
+class LeaderElector:
+    """Acquires, renews and releases one lease for one identity.
+
+    `announce` is told `<identity> became leader` and `<identity> stopped leading`.
+    Give it a transport of its own: a renewal must not queue behind bindings.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        settings: LeaseSettings,
+        identity: str,
+        *,
+        announce: Callable[[str], None] = lambda _: None,
+        clock: Clock | None = None,
+        sleep: Sleep = asyncio.sleep,
+        rng: Random | None = None,
+    ) -> None:
+        self.identity = identity
+        self.settings = settings
+        self.leading = False
+        self._api = api
+        self._announce = announce
+        self._clock = clock or SystemClock()
+        self._sleep = sleep
+        self._rng = rng or Random()
+        self._renewed_at = NEVER
+        self._lease: dict[str, Any] | None = None
+        self._seen: tuple[Any, Any] | None = None
+        self._seen_at = NEVER
+
+    def is_fresh(self) -> bool:
+        """Whether this process can prove that it leads, now."""
+        return self.leading and self._age() < self.settings.renew_deadline
+
+    def is_healthy(self, tolerance_seconds: float = 20.0) -> bool:
+        """False when we lead on paper and the lease ran out longer ago than the tolerance."""
+        return not self.leading or self._age() <= self.settings.duration + tolerance_seconds
+
+    async def acquire(self) -> None:
+        """Campaign until this process leads."""
+        while not await self._try(self._request_seconds()):
+            await self._sleep(self.settings.retry_period * (1.0 + JITTER_FACTOR * self._rng.random()))
+        self.leading = True
+        log.info("became leader: identity=%s lease=%s/%s", self.identity, *self._names())
+        self._announce(f"{self.identity} became leader")
+
+    async def hold(self) -> None:
+        """Renew for as long as it works.
+
+        Raises: LeaseLostError when it did not work in time, or another process holds the lease.
+        """
+        while True:
+            await self._sleep(self.settings.retry_period)
+            # Never renew a stale lease: another may have led, and written, in the meantime.
+            left = self.settings.renew_deadline - self._age()
+            if left <= 0:
+                break
+            if not await self._try(min(self._request_seconds(), left)) and self._held_by_other():
+                break
+        self._stop()
+        raise LeaseLostError("Leaderelection lost")
+
+    async def release(self) -> None:
+        """Stop leading and let the next candidate in at once, if this process leads."""
+        if not self.leading:
+            return
+        fresh, lease = self.is_fresh(), self._lease
+        self._stop()
+        if not fresh or lease is None:
+            return
+        try:
+            await self._write(self._filled(lease, holder="", duration=1.0), self._request_seconds())
+        except ClientError as error:
+            log.warning("lease not released, it will run out: error=%s", error)
+
+    def _stop(self) -> None:
+        self.leading = False
+        self._renewed_at = NEVER
+        log.info("stopped leading: identity=%s lease=%s/%s", self.identity, *self._names())
+        self._announce(f"{self.identity} stopped leading")
+
+    def _age(self) -> float:
+        return self._clock.monotonic() - self._renewed_at
+
+    def _request_seconds(self) -> float:
+        return max(self.settings.renew_deadline / 2, 1.0)
+
+    def _names(self) -> tuple[str, str]:
+        return self.settings.namespace, self.settings.name
+
+    # One try.
+
+    async def _try(self, timeout_seconds: float) -> bool:
+        """Create, renew or take over the lease; whether that is known to have worked."""
+        started = self._clock.monotonic()
+        try:
+            written = await self._create_or_update(timeout_seconds)
+        except ConflictError as error:
+            self._lease = None
+            log.info("another process wrote the lease first: error=%s", error)
+            return False
+        except (ClientError, msgspec.DecodeError) as error:
+            self._lease = None
+            log.warning("lease not acquired or renewed: error=%s", error)
+            return False
+        if written:
+            self._renewed_at = started
+            self._seen = (self.identity, None)
+        return written
+
+    async def _create_or_update(self, timeout_seconds: float) -> bool:
+        lease = self._lease if self.leading and self._lease else await self._read(timeout_seconds)
+        if lease is not None and not self._may_take(lease):
+            return False
+        duration = self.settings.duration
+        await self._write(self._filled(lease, holder=self.identity, duration=duration), timeout_seconds)
+        return True
+
+    async def _read(self, timeout_seconds: float) -> dict[str, Any] | None:
+        path = LEASES.path(*self._names())
+        try:
+            body = await self._api.call("GET", path, timeout_seconds=timeout_seconds, retry=ONCE)
+        except NotFoundError:
+            return None
+        return msgspec.json.decode(body, type=dict[str, Any])
+
+    async def _write(self, lease: dict[str, Any], timeout_seconds: float) -> None:
+        """Create or replace the lease; its resourceVersion makes that fail if anybody wrote since."""
+        exists = "resourceVersion" in lease["metadata"]
+        path = LEASES.path(*self._names()) if exists else LEASES.collection(self.settings.namespace)
+        method = "PUT" if exists else "POST"
+        self._lease = None
+        body = await self._api.call(method, path, encode(lease), timeout_seconds=timeout_seconds, retry=ONCE)
+        try:
+            self._lease = msgspec.json.decode(body, type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            log.warning("lease written, the answer is unreadable: error=%s", error)
+
+    def _filled(self, lease: dict[str, Any] | None, *, holder: str, duration: float) -> dict[str, Any]:
+        """The lease as we want it; what we know nothing of stays as it is."""
+        now = micro_time(self._clock.now())
+        if lease is None:
+            namespace, name = self._names()
+            lease = {
+                "apiVersion": LEASES.api_version,
+                "kind": "Lease",
+                "metadata": {"namespace": namespace, "name": name},
+            }
+        spec: dict[str, Any] = dict(lease.get("spec") or {})
+        if spec.get("holderIdentity") != holder:
+            spec["acquireTime"] = now
+            if holder:
+                spec["leaseTransitions"] = (spec.get("leaseTransitions") or 0) + ("holderIdentity" in spec)
+        spec["holderIdentity"] = holder
+        spec["leaseDurationSeconds"] = max(1, math.ceil(duration))
+        spec["renewTime"] = now
+        return lease | {"spec": spec}
+
+    def _may_take(self, lease: dict[str, Any]) -> bool:
+        """Whether the lease is ours or free, or has not moved for its whole duration before our eyes.
+
+        The times written in it are never compared with our clock: other machines wrote them.
+        """
+        spec: dict[str, Any] = lease.get("spec") or {}
+        holder = spec.get("holderIdentity") or ""
+        seen = (holder, spec.get("renewTime"))
+        now = self._clock.monotonic()
+        if seen != self._seen:
+            self._seen, self._seen_at = seen, now
+        duration = spec.get("leaseDurationSeconds") or self.settings.duration
+        return holder in {"", self.identity} or now >= self._seen_at + duration
+
+    def _held_by_other(self) -> bool:
+        return self._seen is not None and self._seen[0] not in {"", self.identity}

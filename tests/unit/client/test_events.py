@@ -1,0 +1,233 @@
+"""Events are written beside the work, folded when they repeat, and dropped rather than waited for."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+
+from berth.client.api import Api
+from berth.client.events import EventRecorder, Reference, shortened
+from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
+
+POD = Reference("v1", "Pod", "ns", "p", "u1", "7")
+
+
+class EventServer:
+    """Keeps what was written; `answers` are statuses for the next requests."""
+
+    def __init__(self):
+        self.requests, self.answers, self.hold = [], [], None
+
+    async def serve(self, reader, writer):
+        while True:
+            head, body = await read_request(reader)
+            method, path = (part.decode() for part in head.split()[:2])
+            self.requests.append((method, path, json.loads(body)))
+            if self.hold is not None:
+                await self.hold.wait()
+            writer.write(answer(self.answers.pop(0) if self.answers else 201))
+
+
+@asynccontextmanager
+async def recording(clock, *, server=None, **options):
+    server = server or EventServer()
+    waiting = asyncio.Event()
+
+    async def sleep(seconds):
+        # Sweeping is called by the tests themselves; pauses between attempts pass at once.
+        if seconds == 60.0:
+            await waiting.wait()
+        await clock.sleep(seconds)
+
+    async with raw_server(server.serve) as address, transport_to(address.url) as transport:
+        recorder = EventRecorder(Api(transport), clock, sleep, hostname="host", **options)
+        task = asyncio.create_task(recorder.run())
+        try:
+            yield recorder, server
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+def scheduled(recorder, *, regarding=POD, note="Successfully assigned ns/p to n1"):
+    recorder.event(
+        regarding,
+        controller="default-scheduler",
+        type="Normal",
+        reason="Scheduled",
+        action="Binding",
+        note=note,
+    )
+
+
+async def test_event(clock):
+    """An event carries what kubectl shows, in the pod's namespace."""
+    async with recording(clock) as (recorder, server):
+        scheduled(recorder)
+        assert await recorder.drain(5)
+
+    method, path, event = server.requests[0]
+    assert (method, path) == ("POST", "/apis/events.k8s.io/v1/namespaces/ns/events")
+    name = event["metadata"].pop("name")
+    assert name == f"p.{1767323045 * 10**9:x}"
+    assert event == {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"namespace": "ns"},
+        "eventTime": "2026-01-02T03:04:05.000000Z",
+        "reportingController": "default-scheduler",
+        "reportingInstance": "default-scheduler-host",
+        "type": "Normal",
+        "reason": "Scheduled",
+        "action": "Binding",
+        "regarding": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": "ns",
+            "name": "p",
+            "uid": "u1",
+            "resourceVersion": "7",
+        },
+        "note": "Successfully assigned ns/p to n1",
+    }
+
+
+async def test_series(clock):
+    """The first repetition makes a series of two; later ones are counted in memory."""
+    async with recording(clock) as (recorder, server):
+        for i in range(5):
+            scheduled(recorder, note=f"note {i}")
+            await recorder.drain(5)
+
+    assert [method for method, _, _ in server.requests] == ["POST", "PATCH"]
+    assert server.requests[1][2] == {
+        "series": {"count": 2, "lastObservedTime": "2026-01-02T03:04:05.000000Z"}
+    }
+    assert recorder.statistics.folded == 4
+
+
+async def test_repeated_while_being_written(clock):
+    """A repetition that comes while the event is on its way is written after it, never before."""
+    server = EventServer()
+    server.hold = asyncio.Event()
+    async with recording(clock, server=server) as (recorder, _):
+        scheduled(recorder)
+        await eventually(lambda: server.requests)
+        scheduled(recorder)
+        scheduled(recorder)
+        server.hold.set()
+        await recorder.drain(5)
+
+    assert [method for method, _, _ in server.requests] == ["POST", "PATCH"]
+    assert server.requests[1][2]["series"]["count"] == 3
+
+
+async def test_series_is_refreshed_and_ended(clock):
+    """A series is written again after half an hour, ended after six quiet minutes, then forgotten."""
+    async with recording(clock) as (recorder, server):
+        for _ in range(3):
+            scheduled(recorder)
+            await recorder.drain(5)
+        for _ in range(10):
+            clock.seconds += 190
+            scheduled(recorder)
+            recorder._sweep()
+            await recorder.drain(5)
+        refreshed = server.requests[-1][2]["series"]["count"]
+        scheduled(recorder)
+        clock.seconds += 361
+        recorder._sweep()
+        await recorder.drain(5)
+        ended = server.requests[-1][2]["series"]["count"]
+        scheduled(recorder)
+        await recorder.drain(5)
+
+    assert refreshed == 13
+    assert ended == 14
+    assert [method for method, _, _ in server.requests] == ["POST", "PATCH", "PATCH", "PATCH", "POST"]
+
+
+async def test_expired_on_the_server(clock):
+    """A series whose event is gone begins as a new event."""
+    server = EventServer()
+    server.answers = [201, 404, 201]
+    async with recording(clock, server=server) as (recorder, _):
+        for _ in range(2):
+            scheduled(recorder)
+            await recorder.drain(5)
+
+    assert [method for method, _, _ in server.requests] == ["POST", "PATCH", "POST"]
+    assert server.requests[2][2]["series"]["count"] == 2
+
+
+async def test_drops_when_full(clock):
+    """What does not fit into the queue is dropped and counted; recording never waits."""
+    server = EventServer()
+    server.hold = asyncio.Event()
+    async with recording(clock, server=server, capacity=10, workers=1) as (recorder, _):
+        for i in range(100):
+            scheduled(recorder, regarding=POD._replace(name=f"p{i}"))
+        dropped = recorder.statistics.dropped
+        server.hold.set()
+        await recorder.drain(5)
+
+    assert dropped == 90
+    assert len(server.requests) == 10
+    assert recorder.statistics.written == 10
+
+
+@pytest.mark.parametrize(
+    ("statuses", "attempts", "written"),
+    [
+        pytest.param([503, 500, 201], 3, 1, id="passes later"),
+        pytest.param([503] * 20, 12, 0, id="never passes"),
+        pytest.param([403], 1, 0, id="refused"),
+        pytest.param([409], 1, 1, id="exists already"),
+    ],
+)
+async def test_attempts(clock, statuses, attempts, written):
+    """An event is tried twelve times, ten seconds apart, unless the server refuses it."""
+    server = EventServer()
+    server.answers = statuses
+    async with recording(clock, server=server) as (recorder, _):
+        scheduled(recorder)
+        await recorder.drain(5)
+
+    assert attempts == len(server.requests)
+    assert written == recorder.statistics.written
+    assert clock.slept == [10.0] * (attempts - 1)
+
+
+async def test_memory_is_bounded(clock):
+    """Only so many events are remembered; the rest of a forgotten series is written first."""
+    async with recording(clock, tracked=3) as (recorder, server):
+        for _ in range(3):
+            scheduled(recorder)
+            await recorder.drain(5)
+        for i in range(5):
+            scheduled(recorder, regarding=POD._replace(name=f"other-{i}"))
+        await recorder.drain(5)
+
+    assert len(recorder._known) == 3
+    assert {"series": {"count": 3, "lastObservedTime": "2026-01-02T03:04:05.000000Z"}} in [
+        body for _, _, body in server.requests
+    ]
+
+
+def test_names_are_unique(clock):
+    """Two events of one moment have different names."""
+    recorder = EventRecorder(None, clock)
+    names = {recorder._name("x" * 253, clock.now()) for _ in range(10)}
+
+    assert len(names) == 10
+    assert {253} == {len(name) for name in names}
+
+
+@pytest.mark.parametrize("note", ["short", "x" * 1024, "ä" * 1024])
+def test_notes(note):
+    """A note has at most 1024 bytes and never half a character."""
+    cut = shortened(note)
+
+    assert len(cut.encode()) <= 1024
+    assert cut == note or cut.endswith(" ...")

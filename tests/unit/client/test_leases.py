@@ -1,0 +1,257 @@
+"""At most one process thinks that it leads, whatever stands still and whatever gets lost."""
+
+import asyncio
+import json
+from random import Random
+
+import pytest
+
+from berth.client.api import Api
+from berth.client.errors import ConfigurationError, LeaseLostError
+from berth.client.leases import LeaderElector, LeaseSettings
+from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
+
+PATH = b"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+
+class LeaseServer:
+    """One lease with optimistic concurrency; `answers` says what becomes of the next requests."""
+
+    def __init__(self):
+        self.lease, self.version, self.requests, self.answers = None, 0, [], []
+
+    async def serve(self, reader, writer):
+        while True:
+            head, body = await read_request(reader)
+            method, path = head.split()[:2]
+            assert path.startswith(PATH)
+            self.requests.append(method.decode())
+            fate = self.answers.pop(0) if self.answers else "answer"
+            if fate == "down":
+                return
+            reply = self._apply(method, body)
+            if fate == "lost":
+                return
+            writer.write(reply)
+
+    def _apply(self, method, body):
+        if method == b"GET":
+            return answer(200, json.dumps(self.lease).encode()) if self.lease else answer(404)
+        sent = json.loads(body)
+        current = self.lease["metadata"]["resourceVersion"] if self.lease else None
+        if sent["metadata"].get("resourceVersion") != current:
+            return answer(409)
+        self.version += 1
+        sent["metadata"]["resourceVersion"] = str(self.version)
+        self.lease = sent
+        return answer(200, json.dumps(sent).encode())
+
+    def held_by(self, holder, duration=15):
+        self.version += 1
+        spec = {"holderIdentity": holder, "leaseDurationSeconds": duration, "renewTime": f"t{self.version}"}
+        self.lease = {
+            "metadata": {"resourceVersion": str(self.version), "labels": {"keep": "me"}},
+            "spec": {**spec, "strategy": "OldestEmulationVersion", "leaseTransitions": 4},
+        }
+
+
+@pytest.fixture
+async def server():
+    scripted = LeaseServer()
+    async with raw_server(scripted.serve) as address:
+        scripted.url = address.url
+        yield scripted
+
+
+@pytest.fixture
+async def elector(server, clock):
+    said = []
+    async with transport_to(server.url) as transport:
+        elector = LeaderElector(
+            Api(transport),
+            LeaseSettings(),
+            "me",
+            announce=said.append,
+            clock=clock,
+            sleep=clock.sleep,
+            rng=Random(1),
+        )
+        elector.said = said
+        yield elector
+
+
+async def test_first(server, elector):
+    """Where there is no lease, it is created and held."""
+    assert elector.is_fresh() is False
+    await elector.acquire()
+
+    assert elector.is_fresh() is True
+    assert server.lease["spec"]["holderIdentity"] == "me"
+    assert server.lease["spec"]["leaseDurationSeconds"] == 15
+    assert elector.said == ["me became leader"]
+
+
+async def test_waits_for_the_holder_to_expire(server, elector, clock):
+    """A lease is taken over when it has not moved for its duration before our eyes, not earlier."""
+    server.held_by("other")
+    start = clock.monotonic()
+    await elector.acquire()
+
+    assert clock.monotonic() - start >= 15
+    assert all(2.0 <= pause <= 4.4 for pause in clock.slept)
+    assert server.lease["spec"]["leaseTransitions"] == 5
+
+
+async def test_unknown_fields_survive(server, elector):
+    """What others wrote into the lease stays in it."""
+    server.held_by("")
+    await elector.acquire()
+
+    assert server.lease["metadata"]["labels"] == {"keep": "me"}
+    assert server.lease["spec"]["strategy"] == "OldestEmulationVersion"
+
+
+async def test_holder_that_renews_is_left_alone(server, elector, clock):
+    """As long as the holder renews, no candidate writes."""
+    server.held_by("other")
+    task = asyncio.create_task(elector.acquire())
+    while clock.monotonic() < 1100:
+        await asyncio.sleep(0)
+        server.held_by("other")
+    task.cancel()
+    await asyncio.wait([task])
+
+    assert set(server.requests) == {"GET"}
+
+
+async def test_renewing_costs_one_request(server, elector, clock):
+    """A holder renews every retry period, with one request."""
+    await elector.acquire()
+    server.requests.clear()
+    task = asyncio.create_task(elector.hold())
+    while clock.monotonic() < 1100:
+        await asyncio.sleep(0)
+        assert elector.is_fresh() is True
+    task.cancel()
+    await asyncio.wait([task])
+
+    assert set(server.requests) == {"PUT"}
+
+
+async def test_frozen_process(server, elector, clock):
+    """A process that stood still is not fresh from its first moment on, and does not renew."""
+    await elector.acquire()
+    clock.seconds += 14
+    server.requests.clear()
+
+    assert elector.is_fresh() is False
+    with pytest.raises(LeaseLostError):
+        await elector.hold()
+    assert server.requests == []
+
+
+async def test_frozen_while_renewing(server, elector, clock):
+    """A renewal counts from the moment it was sent: what a freeze uses up in between is gone."""
+    await elector.acquire()
+    apply = server._apply
+
+    def freeze(method, body):
+        clock.seconds += 11
+        return apply(method, body)
+
+    server._apply = freeze
+    with pytest.raises(LeaseLostError):
+        await elector.hold()
+    assert elector.is_fresh() is False
+
+
+async def test_server_gone(server, elector, clock):
+    """A holder that can't renew stops in the renew deadline, before anybody may take over."""
+    await elector.acquire()
+    start = clock.monotonic()
+    server.answers = ["down"] * 100
+    with pytest.raises(LeaseLostError):
+        await elector.hold()
+
+    assert clock.monotonic() - start <= 12
+    assert elector.said == ["me became leader", "me stopped leading"]
+
+
+async def test_lost_answer(server, elector, clock):
+    """A renewal whose answer got lost is found by reading, and leading goes on."""
+    server.held_by("earlier", duration=1)
+    await elector.acquire()
+    server.answers = ["lost", "down"]
+    task = asyncio.create_task(elector.hold())
+    await eventually(lambda: clock.monotonic() >= 1100)
+    assert elector.is_fresh() is True
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_taken_by_another(server, elector, clock):
+    """Finding another holder ends leading at once."""
+    await elector.acquire()
+    server.held_by("other")
+    start = clock.monotonic()
+    with pytest.raises(LeaseLostError):
+        await elector.hold()
+
+    assert clock.monotonic() - start <= 4
+    assert elector.is_fresh() is False
+
+
+async def test_release(server, elector):
+    """An orderly end frees the lease for the next candidate."""
+    await elector.acquire()
+    await elector.release()
+
+    assert server.lease["spec"]["holderIdentity"] == ""
+    assert elector.is_fresh() is False
+    assert elector.said[-1] == "me stopped leading"
+
+
+async def test_release_of_a_stale_lease(server, elector, clock):
+    """A lease that ran out is somebody else's: it is not touched."""
+    await elector.acquire()
+    clock.seconds += 60
+    server.requests.clear()
+    await elector.release()
+
+    assert server.requests == []
+
+
+async def test_race(server, clock):
+    """Of two candidates for one free lease, one wins."""
+    async with transport_to(server.url) as first, transport_to(server.url) as second:
+        electors = [
+            LeaderElector(Api(transport), LeaseSettings(), name, clock=clock)
+            for name, transport in (("a", first), ("b", second))
+        ]
+        won = await asyncio.gather(*(elector._try(5) for elector in electors))
+
+    assert sorted(won) == [False, True]
+
+
+async def test_health(elector, clock):
+    """Health fails only when the lease ran out long ago and we still think that we lead."""
+    before = elector.is_healthy()
+    await elector.acquire()
+    clock.seconds += 34
+    late = elector.is_healthy()
+    clock.seconds += 2
+
+    assert (before, late, elector.is_healthy()) == (True, True, False)
+
+
+@pytest.mark.parametrize(
+    ("times", "problem"),
+    [
+        ({"duration": 10.0}, "leaseDuration must be greater than renewDeadline"),
+        ({"retry_period": 9.0}, r"renewDeadline must be greater than retryPeriod\*JitterFactor"),
+    ],
+)
+def test_settings(times, problem):
+    """Times that contradict each other are refused."""
+    with pytest.raises(ConfigurationError, match=f"couldn't create leader elector: {problem}"):
+        LeaseSettings(**times)
