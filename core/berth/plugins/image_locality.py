@@ -1,0 +1,62 @@
+"""ImageLocality: prefer nodes that already have the pod's images.
+
+An image counts for its size times the share of nodes that have it, so that a single node with a large image
+does not draw every pod to itself.
+
+Source: pkg/scheduler/framework/plugins/imagelocality (Kubernetes v1.36); spec/plugins.md 5.16.
+"""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import MAX_NODE_SCORE, Depends, ScorePlugin, Scores
+from berth.objects.image_names import normalized_image_name
+from berth.objects.pod import Pod
+from berth.plugins.in_tree import InTreePlugin
+from berth.snapshot.snapshot import Snapshot
+
+MIB = 2**20
+LOW_BYTES = 23 * MIB
+HIGH_BYTES_PER_CONTAINER = 1000 * MIB
+
+
+class ImageLocality(InTreePlugin, ScorePlugin):
+    """Score 0 to 100 by the bytes of the pod's images that need no pull."""
+
+    depends = Depends.NODE
+
+    def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
+        """Between no more than a small image (0) and a large one for each container (100)."""
+        del state
+        question = wanted_images(pod)
+        return nodes.answer((self.name, question), lambda table: locality(question[0], question[1], table))
+
+    def sign_pod(self, pod: Pod) -> Hashable:
+        """The images, each as often as it is used, and the number of containers."""
+        return wanted_images(pod)
+
+
+def wanted_images(pod: Pod) -> tuple[tuple[str, ...], int]:
+    """The images of containers, init containers and image volumes, sorted; the number of both containers."""
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    volumes = (volume.get("image") for volume in pod.spec.volumes)
+    references = [c.image for c in containers] + [v.get("reference", "") for v in volumes if v is not None]
+    return tuple(sorted(normalized_image_name(name) for name in references)), len(containers)
+
+
+def locality(images: tuple[str, ...], containers: int, nodes: Snapshot) -> Scores:
+    """The score of every node.
+
+    Shapes: result int64 (n,).
+    """
+    present_bytes = np.zeros(len(nodes), dtype=np.int64)
+    for name in images:
+        on = nodes.image_on(name)
+        if on is not None:
+            spread = nodes.images.holders(name) / len(nodes)
+            present_bytes += on * int(nodes.images.size_bytes(name) * spread)
+    high = HIGH_BYTES_PER_CONTAINER * containers
+    scores: Scores = MAX_NODE_SCORE * (present_bytes.clip(LOW_BYTES, high) - LOW_BYTES) // (high - LOW_BYTES)
+    return scores

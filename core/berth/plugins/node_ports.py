@@ -1,0 +1,87 @@
+"""NodePorts: two pods cannot claim one host port.
+
+Source: pkg/scheduler/framework/plugins/nodeports (Kubernetes v1.36); spec/plugins.md 5.7.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from berth.framework.cluster_event import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import (
+    Depends,
+    EnqueueExtensions,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reason,
+    ReasonCodes,
+)
+from berth.framework.status import SKIP
+from berth.objects.host_ports import HostPort, conflicts, host_ports
+from berth.objects.pod import Pod
+from berth.plugins.in_tree import InTreePlugin, all_pass, first_reason
+from berth.plugins.queueing import expected, queue_if, unplaced
+from berth.snapshot.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class WantedPorts:
+    """The host ports that the pod claims."""
+
+    ports: tuple[HostPort, ...]
+
+
+class NodePorts(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions):
+    """Turn down nodes where a wanted host port is taken."""
+
+    depends = Depends.NODE
+    reasons = (Reason("node(s) didn't have free ports for the requested pod ports"),)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
+        """Collect the ports; without any there is nothing to filter."""
+        del nodes
+        ports = host_ports(pod)
+        if not ports:
+            return PreFilterResult(SKIP)
+        state.write(WantedPorts, WantedPorts(ports))
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
+        """Answer 1 where one of the ports is taken."""
+        del pod
+        taken = [nodes.port_conflicts(port) for port in state.read(WantedPorts).ports]
+        somewhere = [mask for mask in taken if mask is not None]
+        if not somewhere:
+            return all_pass(len(nodes))
+        return first_reason(np.logical_or.reduce(somewhere))
+
+    def sign_pod(self, pod: Pod) -> Hashable:
+        """The distinct ports, in any order."""
+        return frozenset(host_ports(pod))
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """Pods that leave a port free, and nodes that come."""
+        return [
+            ClusterEventWithHint(ClusterEvent(EventResource.POD, ActionType.DELETE), after_pod_deletion),
+            ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD)),
+        ]
+
+
+def after_pod_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where the deleted pod held a port that the waiting one wants."""
+    del new
+    deleted = expected(Pod, old)
+    if unplaced(deleted):
+        return QueueingHint.SKIP
+    freed = host_ports(deleted)
+    return queue_if(any(conflicts(wanted, used) for wanted in host_ports(pod) for used in freed))

@@ -1,0 +1,99 @@
+"""Whether a pod's request fits on nodes.
+
+A code is a sum of bits: 1 for too many pods, then one for each resource that the pod requests, and the
+highest for a request that exceeds what the node offers when it is empty.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from berth.framework.interface import ReasonCodes
+from berth.objects.pod_requests import Units
+from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended
+from berth.plugins.in_tree import all_pass
+from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.node_info import NodeInfo
+from berth.snapshot.snapshot import Snapshot
+
+TOO_MANY_PODS = "Too many pods"
+ALWAYS_COUNTED = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_NOTHING = np.zeros(1, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredResources:
+    """Extended resources that somebody else checks, by name or by the part before the slash."""
+
+    names: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+
+    def __contains__(self, name: str) -> bool:
+        return is_extended(name) and (name in self.names or name.split("/", 1)[0] in self.groups)
+
+
+class Fit:
+    """One pod's request, asked of nodes."""
+
+    __slots__ = ("_bits", "_dtype", "_hopeless", "wanted")
+
+    def __init__(self, requests: Mapping[str, int], ignored: IgnoredResources = IgnoredResources()) -> None:
+        self.wanted = checked(requests, ignored)
+        self._bits = {name: 2 << i for i, name in enumerate(self.wanted)}
+        self._hopeless = 2 << len(self.wanted)
+        self._dtype = np.min_scalar_type(2 * self._hopeless - 1)
+
+    def codes(self, nodes: Snapshot) -> ReasonCodes:
+        """Where and why the pod does not fit.
+
+        Shapes: result unsigned (n,), uint8 for up to six resources.
+        """
+        codes = self._marked(None, nodes.pod_count >= nodes.allowed_pods, 1)
+        for name, amount in self.wanted.items():
+            offered, used = _columns(nodes, name)
+            codes = self._marked(codes, offered - used < amount, self._bits[name])
+            if codes is not None:
+                short = (codes & self._bits[name]) != 0
+                codes = self._marked(codes, short & (offered < amount), self._hopeless)
+        return all_pass(len(nodes)) if codes is None else codes
+
+    def _marked(self, codes: ReasonCodes | None, where: Mask, bit: int) -> ReasonCodes | None:
+        if not where.any():
+            return codes
+        marks: ReasonCodes = where * self._dtype.type(bit)
+        return marks if codes is None else codes | marks
+
+    def reasons(self, code: int) -> tuple[tuple[str, ...], bool]:
+        """The texts that a code stands for, and whether no removal of pods helps."""
+        texts = [TOO_MANY_PODS] if code & 1 else []
+        texts += [insufficient(name) for name, bit in self._bits.items() if code & bit]
+        return tuple(texts), bool(code & self._hopeless)
+
+
+def checked(requests: Mapping[str, int], ignored: IgnoredResources) -> Units:
+    """The amounts that the filter looks at: what is requested and not ignored."""
+    return {
+        name: amount
+        for name, amount in requests.items()
+        if (amount > 0 or (amount and name not in ALWAYS_COUNTED)) and name not in ignored
+    }
+
+
+def insufficient(name: str) -> str:
+    """The reason for too little of a resource."""
+    return f"Insufficient {name}"
+
+
+def fits_when_empty(requests: Mapping[str, int], node: NodeInfo) -> bool:
+    """Whether the pod would fit if it were the node's only one, nothing being ignored."""
+    wanted = checked(requests, IgnoredResources())
+    return node.allowed_pods >= 1 and all(node.allocatable.get(k, 0) >= v for k, v in wanted.items())
+
+
+def _columns(nodes: Snapshot, name: str) -> tuple[Ints, Ints]:
+    index = nodes.resource_index(name)
+    if index is None:
+        nothing = np.broadcast_to(_NOTHING, (len(nodes),))
+        return nothing, nothing
+    return nodes.allocatable[index], nodes.requested[index]

@@ -1,0 +1,73 @@
+"""What may make room for a pod that did not fit."""
+
+from typing import Any
+
+from berth.framework.cluster_event import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.objects.pod_requests import fit_requests, pod_requests
+from berth.objects.quantity import milli
+from berth.plugins.node_resources_fit.filtering import fits_when_empty
+from berth.plugins.queueing import expected, is_own, maybe, queue_if, unplaced
+from berth.snapshot.node_info import NodeInfo
+
+POD_EVENTS = ClusterEvent(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
+NODE_EVENTS = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
+
+
+def registrations() -> list[ClusterEventWithHint]:
+    """The events with their hints."""
+    return [
+        ClusterEventWithHint(POD_EVENTS, after_pod_change),
+        ClusterEventWithHint(NODE_EVENTS, after_node_change),
+    ]
+
+
+def after_pod_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where a pod left its node, or shrank in something that the waiting one requests."""
+    before, after = expected(Pod, old), maybe(Pod, new)
+    if after is None:
+        return queue_if(not unplaced(before))
+    if is_own(pod, after):
+        return QueueingHint.QUEUE
+    return queue_if(after.node_name and _shrank_in(pod, before, after))
+
+
+def _shrank_in(pod: Pod, before: Pod, after: Pod) -> bool:
+    had, has = pod_requests(before, use_status=True), pod_requests(after, use_status=True)
+    wanted = pod_requests(pod, use_status=True)
+    return any(
+        amount and milli(had.get(name, 0)) > milli(has.get(name, 0)) for name, amount in wanted.items()
+    )
+
+
+def after_node_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where the node could hold the pod and is new, or has more of something the pod needs.
+
+    Resources that the filter ignores count here, as upstream has it.
+    """
+    before, after = maybe(Node, old), _offer(expected(Node, new))
+    requests = fit_requests(pod)
+    if not fits_when_empty(requests, after):
+        return QueueingHint.SKIP
+    if before is None:
+        return QueueingHint.QUEUE
+    was = _offer(before)
+    if after.allowed_pods > was.allowed_pods:
+        return QueueingHint.QUEUE
+    grew = (
+        after.allocatable.get(name, 0) > was.allocatable.get(name, 0) for name, v in requests.items() if v
+    )
+    return queue_if(any(grew))
+
+
+def _offer(node: Node) -> NodeInfo:
+    info = NodeInfo(node.name)
+    info.set_node(node)
+    return info

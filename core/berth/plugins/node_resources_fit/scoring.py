@@ -1,0 +1,150 @@
+"""The scoring strategies: LeastAllocated, MostAllocated, RequestedToCapacityRatio."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from berth.config.plugin_args import RequestedToCapacityRatioParam, ScoringStrategy
+from berth.framework.interface import MAX_NODE_SCORE, Scores
+from berth.framework.score import broken_linear
+from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
+from berth.plugins.resource_shares import Numbers, Offer, considered, floor_divided, offer
+from berth.snapshot.columns import Ints
+from berth.snapshot.snapshot import Snapshot
+
+MAX_SHAPE_SCORE = 10
+NON_ZERO_ROWS = {CPU: 0, MEMORY: 1}
+
+
+class Strategy(ABC):
+    """How full nodes would be with the pod, turned into scores."""
+
+    def __init__(self, weights: tuple[tuple[str, int], ...]) -> None:
+        self._weights = weights
+
+    @abstractmethod
+    def scores(self, requests: Mapping[str, int], nodes: Snapshot) -> Scores:
+        """Scores from 0 to 100.
+
+        Shapes: result int64 (n,).
+        """
+
+    def _counted(self, requests: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+        return tuple((name, weight) for name, weight in self._weights if counts(name, requests))
+
+
+def counts(name: str, requests: Mapping[str, int]) -> bool:
+    """Whether a resource enters the score of a pod: scalars only where it requests some."""
+    if is_scalar(name):
+        return requests.get(name, 0) != 0
+    return name in (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+def usage(nodes: Snapshot, name: str, index: int) -> Ints:
+    """What placed pods hold, with scoring's defaults for cpu and memory."""
+    row = NON_ZERO_ROWS.get(name)
+    held: Ints = nodes.requested[index] if row is None else nodes.non_zero_requested[row]
+    return held
+
+
+def totals(
+    weights: tuple[tuple[str, int], ...], requests: Mapping[str, int], nodes: Snapshot
+) -> Iterator[tuple[int, Offer, Numbers]]:
+    """For each resource that some node may have: its weight, its offer, and its use with the pod.
+
+    Shapes: the use (n,) in the offer's type, the caller's to change.
+    """
+    for name, weight in weights:
+        index, offered = nodes.resource_index(name), offer(nodes, name)
+        if index is None or offered is None:
+            continue
+        used = usage(nodes, name, index).astype(offered.amount.dtype)
+        used += requests.get(name, 0)
+        yield weight, offered, used
+
+
+class Averaged(Strategy):
+    """The weighted mean over resources, rounded down."""
+
+    def scores(self, requests: Mapping[str, int], nodes: Snapshot) -> Scores:
+        """The mean of each resource's percentage."""
+        counted = self._counted(requests)
+        total: Numbers | None = None
+        for weight, offered, used in totals(counted, requests, nodes):
+            percent = self._percent(offered, used)
+            if weight != 1:
+                percent *= weight
+            total = percent if total is None else np.add(total, percent, out=total)
+        if total is None:
+            return np.zeros(len(nodes), dtype=np.int64)
+        # Sums of at most 100 percentages times weights are tiny, so the float quotient's floor is exact.
+        return (total / considered(nodes, counted)).astype(np.int64)
+
+    @abstractmethod
+    def _percent(self, offered: Offer, used: Numbers) -> Numbers:
+        """Whole percents, 0 where the node has none of the resource; may reuse `used`."""
+
+
+class LeastAllocated(Averaged):
+    """Prefer nodes with most left: what is free in percent, 0 where more is asked than there is."""
+
+    def _percent(self, offered: Offer, used: Numbers) -> Numbers:
+        free = np.subtract(offered.amount, used, out=used)
+        np.maximum(free, 0, out=free)
+        free *= MAX_NODE_SCORE
+        return floor_divided(free, offered.divisor)
+
+
+class MostAllocated(Averaged):
+    """Prefer nodes with least left: what is used in percent."""
+
+    def _percent(self, offered: Offer, used: Numbers) -> Numbers:
+        return percent_used(offered, used)
+
+
+def percent_used(offered: Offer, used: Numbers) -> Numbers:
+    """Use in whole percents, at most 100; 0 where the node has none of the resource."""
+    np.minimum(offered.amount, used, out=used)
+    used *= MAX_NODE_SCORE
+    return floor_divided(used, offered.divisor)
+
+
+class RequestedToCapacityRatio(Strategy):
+    """Map each resource's use through a broken line, and average those that come out above 0."""
+
+    def __init__(self, weights: tuple[tuple[str, int], ...], param: RequestedToCapacityRatioParam) -> None:
+        super().__init__(weights)
+        scale = MAX_NODE_SCORE // MAX_SHAPE_SCORE
+        points = [(point.utilization, point.score * scale) for point in param.shape]
+        self._at = np.array([broken_linear(points, p) for p in range(101)], dtype=np.int64)
+
+    def scores(self, requests: Mapping[str, int], nodes: Snapshot) -> Scores:
+        """The weighted mean over resources with a score above 0, halves rounded up."""
+        total = np.zeros(len(nodes), dtype=np.int64)
+        weight_sum = np.zeros(len(nodes), dtype=np.int64)
+        for weight, offered, used in totals(self._counted(requests), requests, nodes):
+            part = self._at[percent_used(offered, used).astype(np.intp)]
+            part[offered.amount == 0] = 0
+            total += weight * part
+            weight_sum += weight * (part > 0)
+        np.maximum(weight_sum, 1, out=weight_sum)
+        # The quotients are small, so upstream's rounding of a float quotient equals this exact one.
+        rounded: Scores = (2 * total + weight_sum) // (2 * weight_sum)
+        return rounded
+
+
+def scorer(strategy: ScoringStrategy) -> Strategy:
+    """The strategy as configured.
+
+    Raises: ValueError where there is no such strategy.
+    """
+    weights = tuple((r.name, r.weight) for r in strategy.resources)
+    match strategy.type:
+        case "LeastAllocated":
+            return LeastAllocated(weights)
+        case "MostAllocated":
+            return MostAllocated(weights)
+        case "RequestedToCapacityRatio" if strategy.requested_to_capacity_ratio is not None:
+            return RequestedToCapacityRatio(weights, strategy.requested_to_capacity_ratio)
+    raise ValueError(f"scoring strategy {strategy.type!r} is not supported")

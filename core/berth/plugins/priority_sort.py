@@ -1,0 +1,18 @@
+"""PrioritySort: higher priority first, then first come, first served.
+
+Source: pkg/scheduler/framework/plugins/queuesort (Kubernetes v1.36); spec/plugins.md 5.2.
+"""
+
+from berth.framework.interface import QueueSortPlugin
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.plugins.in_tree import InTreePlugin
+
+
+class PrioritySort(InTreePlugin, QueueSortPlugin):
+    """Order pods by priority, equal ones by the time at which they were queued last."""
+
+    def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
+        """Whether `a` goes before `b`."""
+        if a.pod.priority != b.pod.priority:
+            return a.pod.priority > b.pod.priority
+        return a.timestamp < b.timestamp

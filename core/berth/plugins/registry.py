@@ -1,0 +1,33 @@
+"""The in-tree plugins by name: what a profile may name beside plugins out of tree."""
+
+from collections.abc import Mapping
+
+from berth.plugins.default_binder import DefaultBinder
+from berth.plugins.image_locality import ImageLocality
+from berth.plugins.in_tree import InTreePlugin
+from berth.plugins.node_affinity import NodeAffinity
+from berth.plugins.node_name import NodeName
+from berth.plugins.node_ports import NodePorts
+from berth.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from berth.plugins.node_resources_fit import NodeResourcesFit
+from berth.plugins.node_unschedulable import NodeUnschedulable
+from berth.plugins.priority_sort import PrioritySort
+from berth.plugins.scheduling_gates import SchedulingGates
+from berth.plugins.taint_toleration import TaintToleration
+
+IN_TREE: Mapping[str, type[InTreePlugin]] = {
+    plugin.__name__: plugin
+    for plugin in (
+        SchedulingGates,
+        PrioritySort,
+        NodeUnschedulable,
+        NodeName,
+        TaintToleration,
+        NodeAffinity,
+        NodePorts,
+        NodeResourcesFit,
+        NodeResourcesBalancedAllocation,
+        ImageLocality,
+        DefaultBinder,
+    )
+}

@@ -1,0 +1,183 @@
+"""Handles for plugins under test, and fakes of what a handle leads to."""
+
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from berth.config.feature_gates import FeatureGates
+from berth.config.plugin_args import ARGS_TYPES
+from berth.framework.background import Outcome, Timer
+from berth.framework.handle import Handle
+from berth.framework.interface import Plugin
+from berth.framework.listers import Listers
+from berth.objects.pod import Pod, PodCondition
+from berth.snapshot.snapshot import Snapshot
+
+P = TypeVar("P", bound=Plugin)
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class ManualClock:
+    """A clock that moves only when a test moves it. Units: seconds."""
+
+    seconds: float = 0.0
+
+    def now(self) -> float:
+        """The wall clock."""
+        return self.seconds
+
+    def monotonic(self) -> float:
+        """The clock that never jumps."""
+        return self.seconds
+
+
+@dataclass(slots=True)
+class RecordingWriter:
+    """An API writer that remembers its calls; `failure` is raised by each of them."""
+
+    bindings: list[tuple[Pod, str]] = field(default_factory=list)
+    patches: list[tuple[Pod, Any]] = field(default_factory=list)
+    deleted: list[Pod] = field(default_factory=list)
+    failure: Exception | None = None
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Remember the binding."""
+        self._fail()
+        self.bindings.append((pod, node_name))
+
+    async def patch_pod_status(
+        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        """Remember the patch."""
+        self._fail()
+        self.patches.append((pod, (condition, nominated_node_name)))
+
+    async def patch_pod_metadata(self, pod: Pod, patch: Mapping[str, Any]) -> None:
+        """Remember the patch."""
+        self._fail()
+        self.patches.append((pod, patch))
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Remember the pod."""
+        self._fail()
+        self.deleted.append(pod)
+
+    def _fail(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+
+@dataclass(slots=True)
+class RecordingRecorder:
+    """An event recorder that remembers what it was told."""
+
+    events: list[tuple[str, str, str, str, str]] = field(default_factory=list)
+
+    def event(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
+        """Remember the event."""
+        self.events.append((pod.key, kind, reason, action, note))
+
+
+@dataclass(slots=True)
+class FixedNominator:
+    """Nominations that a test gives, in order."""
+
+    by_node: dict[str, list[Pod]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, pods: Iterable[Pod]) -> "FixedNominator":
+        """The nominations that stand in the pods' own status."""
+        nominator = cls()
+        for pod in pods:
+            if pod.nominated_node_name:
+                nominator.by_node.setdefault(pod.nominated_node_name, []).append(pod)
+        return nominator
+
+    def nominated_pods_for_node(self, node_name: str) -> Iterable[Pod]:
+        """The pods nominated to that node."""
+        return self.by_node.get(node_name, ())
+
+    def nodes_with_nominations(self) -> Iterable[str]:
+        """The nodes that some pod is nominated to."""
+        return list(self.by_node)
+
+    def delete(self, pod: Pod) -> None:
+        """Take the pod's nomination back."""
+        self.by_node = {
+            name: [other for other in pods if other.uid != pod.uid] for name, pods in self.by_node.items()
+        }
+
+
+class NobodyWaits:
+    """No pod waits for permission."""
+
+    def get(self, uid: str) -> None:
+        """Nobody."""
+        del uid
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+
+class Unstarted:
+    """Background work that is never started, and timers that never fire."""
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Drop the work."""
+        del name
+        work.close()
+
+    def outcome(self) -> Outcome:
+        """Nothing arrives here."""
+        raise NotImplementedError("a test that waits for outcomes brings its own background")
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """A timer that stands still."""
+        del seconds, call
+        return StoppedTimer()
+
+    async def all_of(self, work: Sequence[Awaitable[T]]) -> list[T]:
+        """One after the other."""
+        return [await one for one in work]
+
+
+class StoppedTimer:
+    """A timer that never fires."""
+
+    def cancel(self) -> None:
+        """It does not fire anyway."""
+
+
+def make_handle(
+    snapshot: Snapshot | None = None,
+    *,
+    gates: Mapping[str, bool] | None = None,
+    listers: Listers | None = None,
+    nominator: FixedNominator | None = None,
+    writer: RecordingWriter | None = None,
+) -> Handle:
+    """A handle on fakes."""
+    return Handle(
+        profile_name="default-scheduler",
+        snapshot=snapshot or Snapshot(),
+        listers=listers or Listers(),
+        nominator=nominator or FixedNominator(),
+        waiting_pods=NobodyWaits(),
+        writer=writer or RecordingWriter(),
+        recorder=RecordingRecorder(),
+        clock=ManualClock(),
+        random=random.Random(0),
+        feature_enabled=FeatureGates(dict(gates or {})).enabled,
+        activate=lambda _: None,
+        background=Unstarted(),
+    )
+
+
+def make_plugin(kind: Callable[[Any, Handle], P], args: Any = None, **handle: Any) -> P:
+    """The plugin with its default arguments, or those given, and a handle made from the other keywords."""
+    if args is None:
+        kind_of_args = ARGS_TYPES.get(getattr(kind, "__name__", ""))
+        args = kind_of_args() if kind_of_args else None
+    return kind(args, make_handle(**handle))
