@@ -29,11 +29,12 @@ MIN_FEASIBLE_NODES = 100
 
 @dataclass(slots=True)
 class Feasible:
-    """Where the pod fits. Shapes: mask bool (n,)."""
+    """Where the pod fits, and why not elsewhere. Shapes: mask bool (n,)."""
 
     mask: Mask
     count: int
     evaluated: int
+    diagnosis: Diagnosis
 
 
 @dataclass(slots=True)
@@ -85,14 +86,14 @@ class NodeSearch:
         if nominated is not None and await self._fits_alone(framework, attempt, nominated, diagnosis):
             mask = np.zeros(len(attempt.nodes), dtype=bool)
             mask[nominated] = True
-            return Feasible(mask, 1, 1)
+            return Feasible(mask, 1, 1, diagnosis)
         candidates = self._candidates(attempt, pre_filter, diagnosis)
         await self._with_nominated(framework, attempt, candidates, diagnosis)
         mask = await run_filters(framework.plugins.filter, attempt, candidates, diagnosis)
         count = int(np.count_nonzero(mask))
         if not count:
             return does_not_fit(diagnosis)
-        return self._sampled(framework, mask, count)
+        return self._sampled(framework, mask, count, diagnosis)
 
     async def _fits_alone(
         self, framework: Framework, attempt: Attempt, row: int, diagnosis: Diagnosis
@@ -154,7 +155,7 @@ class NodeSearch:
         nominated = self.nominator.nominated_pods_for_node(node_name)
         return [PodInfo(p) for p in nominated if p.priority >= pod.priority and p.uid != pod.uid]
 
-    def _sampled(self, framework: Framework, mask: Mask, count: int) -> Feasible:
+    def _sampled(self, framework: Framework, mask: Mask, count: int, diagnosis: Diagnosis) -> Feasible:
         percentage = framework.percentage_of_nodes_to_score
         if percentage is None:
             percentage = self.percentage_of_nodes_to_score
@@ -162,13 +163,13 @@ class NodeSearch:
         wanted = nodes_to_find(n, percentage)
         if count <= wanted:
             self.rotation.start %= n
-            return Feasible(mask, count, n)
+            return Feasible(mask, count, n, diagnosis)
         order = (self.rotation.start + np.arange(n)) % n
         scanned = int(np.searchsorted(np.cumsum(mask[order]), wanted)) + 1
         kept = np.zeros(n, dtype=bool)
         kept[order[:scanned]] = mask[order[:scanned]]
         self.rotation.start = (self.rotation.start + scanned) % n
-        return Feasible(kept, wanted, scanned)
+        return Feasible(kept, wanted, scanned, diagnosis)
 
 
 def nodes_to_find(n: int, percentage: int) -> int:
