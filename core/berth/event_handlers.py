@@ -1,0 +1,394 @@
+"""What the watches tell, carried into cache, queue and stores.
+
+    node, pod on a node  --> cache, then a move pass: rejected pods that it may help are retried
+    pod without a node   --> queue, and the store that failed attempts read it back from
+    anything else        --> its store, then a move pass if a plugin waits for it
+
+Called by: the reflectors of the API client (each handler has their on_add, on_update, on_delete, on_synced),
+the simulator and tests. From here a new pod goes to the scheduling queue.
+
+Source: spec/core.md 1.7, 1.9, 1.11-1.13.
+"""
+
+import logging
+from collections.abc import Callable, Container, Mapping
+from typing import Any, Protocol
+
+from berth.cache.cache import Cache
+from berth.cache.errors import PodStateError
+from berth.framework.clock import Clock
+from berth.framework.cluster_event import ActionType, ClusterEvent
+from berth.framework.handle import WaitingPods
+from berth.framework.listers import Store
+from berth.framework.object_events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    ASSIGNED_POD_UPDATE,
+    NODE_ADD,
+    NODE_DELETE,
+    UNSCHEDULABLE_POD_ADD,
+    UNSCHEDULABLE_POD_DELETE,
+    UNSCHEDULABLE_POD_UPDATE,
+    node_events,
+    pod_events,
+)
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.queue.scheduling_queue import SchedulingQueue
+
+log = logging.getLogger(__name__)
+
+EventHandled = Callable[[str, float], None]
+"""(event label, seconds): event_handling_duration_seconds."""
+
+
+def ignore_duration(event: str, duration_seconds: float) -> None:
+    """Nobody counts."""
+    del event, duration_seconds
+
+
+class ResourceHandler(Protocol):
+    """What the event handlers of one kind offer to a watch."""
+
+    synced: bool
+
+    def on_add(self, obj: Any, /) -> None:
+        """An object is new."""
+
+    def on_update(self, old: Any, new: Any, /) -> None:
+        """An object changed."""
+
+    def on_delete(self, obj: Any, /) -> None:
+        """An object is gone."""
+
+    def on_synced(self) -> None:
+        """The first list was handled in full."""
+
+
+class _Handler:
+    def __init__(self) -> None:
+        self.synced = False
+
+    def on_synced(self) -> None:
+        """The first list was handled in full."""
+        self.synced = True
+
+
+class StoreHandler(_Handler):
+    """Keeps a store up to date with a kind that no pod waits for."""
+
+    def __init__(self, store: Store[Any]) -> None:
+        super().__init__()
+        self._store = store
+
+    def on_add(self, obj: Any) -> None:
+        """Store a new object."""
+        self._store.put(obj)
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """Store the new version."""
+        del old
+        self._store.put(new)
+
+    def on_delete(self, obj: Any) -> None:
+        """Drop the object."""
+        self._store.remove(obj)
+
+
+class _MovingHandler(_Handler):
+    def __init__(self, queue: SchedulingQueue, clock: Clock, handled: EventHandled) -> None:
+        super().__init__()
+        self._queue = queue
+        self._clock = clock
+        self._handled = handled
+
+    def _move(self, event: ClusterEvent, old: Any, new: Any, started: float) -> None:
+        self._queue.move_all(event, old, new)
+        self._handled(event.label, self._clock.monotonic() - started)
+
+    def _move_each(self, events: list[ClusterEvent], old: Any, new: Any, started: float) -> None:
+        """A move pass for each event; each is charged with what came before the first."""
+        before = self._clock.monotonic() - started
+        for event in events:
+            self._move(event, old, new, self._clock.monotonic() - before)
+
+
+class WaitedForHandler(_MovingHandler):
+    """Keeps a store up to date and retries pods, for a kind that plugins registered events of."""
+
+    def __init__(
+        self,
+        resource: str,
+        actions: ActionType,
+        store: Store[Any],
+        queue: SchedulingQueue,
+        *,
+        clock: Clock,
+        handled: EventHandled = ignore_duration,
+    ) -> None:
+        super().__init__(queue, clock, handled)
+        self._store = store
+        self._actions = actions
+        self._added = ClusterEvent(resource, ActionType.ADD)
+        self._updated = ClusterEvent(resource, ActionType.UPDATE)
+        self._deleted = ClusterEvent(resource, ActionType.DELETE)
+
+    def on_add(self, obj: Any) -> None:
+        """Store a new object."""
+        self._store.put(obj)
+        self._tell(self._added, None, obj)
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """Store the new version; what changed is for the hints to find out."""
+        self._store.put(new)
+        self._tell(self._updated, old, new)
+
+    def on_delete(self, obj: Any) -> None:
+        """Drop the object."""
+        self._store.remove(obj)
+        self._tell(self._deleted, obj, None)
+
+    def _tell(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        if self._actions & event.action:
+            self._move(event, old, new, self._clock.monotonic())
+
+
+class NodeHandler(_MovingHandler):
+    """Carries nodes into the cache."""
+
+    def __init__(
+        self,
+        queue: SchedulingQueue,
+        cache: Cache,
+        *,
+        clock: Clock,
+        handled: EventHandled = ignore_duration,
+        declared_features: bool = True,
+    ) -> None:
+        super().__init__(queue, clock, handled)
+        self._cache = cache
+        self._declared_features = declared_features
+
+    def on_add(self, node: Node) -> None:
+        """Add it, then retry pods."""
+        started = self._clock.monotonic()
+        self._cache.add_node(node)
+        self._move(NODE_ADD, None, node, started)
+
+    def on_update(self, old: Node, new: Node) -> None:
+        """Update it, then retry pods, once for each thing that changed."""
+        started = self._clock.monotonic()
+        self._cache.update_node(old, new)
+        events = node_events(old, new, declared_features=self._declared_features)
+        self._move_each(events, old, new, started)
+
+    def on_delete(self, node: Node) -> None:
+        """Retry pods, then remove it: the order is upstream's."""
+        self._move(NODE_DELETE, node, None, self._clock.monotonic())
+        try:
+            self._cache.remove_node(node)
+        except KeyError as error:
+            log.error("node not removed: node=%s error=%s", node.name, error)  # noqa: TRY400 - expected
+
+
+class PodHandler(_MovingHandler):
+    """Carries pods on nodes into the cache and pods of our profiles that are on none into the queue.
+
+    `unassigned` holds the latter; the queue reads it through `lister`.
+    """
+
+    def __init__(
+        self,
+        queue: SchedulingQueue,
+        cache: Cache,
+        *,
+        unassigned: Store[Pod],
+        profiles: Container[str],
+        waiting_pods: WaitingPods,
+        clock: Clock,
+        handled: EventHandled = ignore_duration,
+        gang_scheduling: bool = False,
+    ) -> None:
+        super().__init__(queue, clock, handled)
+        self._cache = cache
+        self._unassigned = unassigned
+        self._profiles = profiles
+        self._waiting_pods = waiting_pods
+        self._gang_scheduling = gang_scheduling
+
+    def on_add(self, pod: Pod) -> None:
+        """A pod is new, or new to us."""
+        if pod.node_name:
+            self._assigned_add(pod)
+        elif self._ours(pod):
+            self._unscheduled_add(pod)
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        """A pod changed; one that got a node leaves the queue for the cache."""
+        if old.node_name:
+            self._assigned_update(old, new)
+        elif new.node_name:
+            self._unassigned.remove(old)
+            self._assigned_add(new)
+            if self._ours(old):
+                self._queue.delete(old)
+        elif self._ours(old):
+            self._unassigned.put(new)
+            if old.metadata.resource_version != new.metadata.resource_version:
+                self._unscheduled_update(old, new)
+
+    def on_delete(self, pod: Pod, *, final_state_unknown: bool = False) -> None:
+        """A pod is gone, or finished; one whose last state was not seen may have got a node by then."""
+        self._unassigned.remove(pod)
+        if pod.node_name or final_state_unknown:
+            self._assigned_delete(pod)
+        if self._ours(pod) and (final_state_unknown or not pod.node_name):
+            self._unscheduled_delete(pod)
+
+    def _ours(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self._profiles
+
+    # Pods on nodes, whoever scheduled them.
+
+    def _assigned_add(self, pod: Pod) -> None:
+        started = self._clock.monotonic()
+        self._log_refusal(self._cache.add_pod, pod)
+        self._move(ASSIGNED_POD_ADD, None, pod, started)
+
+    def _assigned_update(self, old: Pod, new: Pod) -> None:
+        started = self._clock.monotonic()
+        self._log_refusal(self._cache.update_pod, old, new)
+        self._move_each(pod_events(old, new), old, new, started)
+        self._handled(ASSIGNED_POD_UPDATE.label, self._clock.monotonic() - started)
+
+    def _assigned_delete(self, pod: Pod) -> None:
+        started = self._clock.monotonic()
+        self._log_refusal(self._cache.remove_pod, pod)
+        self._move(ASSIGNED_POD_DELETE, pod, None, started)
+
+    # Pods to schedule.
+
+    def _unscheduled_add(self, pod: Pod) -> None:
+        started = self._clock.monotonic()
+        self._unassigned.put(pod)
+        self._queue.add(pod)
+        if self._gang_scheduling:
+            self._queue.move_all(UNSCHEDULABLE_POD_ADD, None, pod)
+        self._handled(UNSCHEDULABLE_POD_ADD.label, self._clock.monotonic() - started)
+
+    def _unscheduled_update(self, old: Pod, new: Pod) -> None:
+        started = self._clock.monotonic()
+        if self._cache.is_assumed(new.uid):
+            if new.terminating and not old.terminating:
+                self._assumed_deletion(new)
+        else:
+            self._queue.update(old, new)
+            if old.nominated_node_name not in ("", new.nominated_node_name):
+                self._nomination_lost(old)
+        seconds = self._clock.monotonic() - started
+        for label in {UNSCHEDULABLE_POD_UPDATE.label, *(event.label for event in pod_events(old, new))}:
+            self._handled(label, seconds)
+
+    def _unscheduled_delete(self, pod: Pod) -> None:
+        started = self._clock.monotonic()
+        self._queue.delete(pod)
+        if self._cache.is_assumed(pod.uid):
+            self._assumed_deletion(pod)
+        elif pod.nominated_node_name:
+            self._nomination_lost(pod)
+        self._handled(UNSCHEDULABLE_POD_DELETE.label, self._clock.monotonic() - started)
+
+    def _nomination_lost(self, pod: Pod) -> None:
+        """Let the pods retry that the nomination held off: those of no higher priority."""
+        self._queue.move_all(
+            ASSIGNED_POD_DELETE, pod, None, predicate=lambda other: other.priority <= pod.priority
+        )
+
+    def _assumed_deletion(self, pod: Pod) -> None:
+        """Free what a pod holds that is deleted on its way to a node."""
+        cached = self._cache.get_pod(pod.uid)
+        if cached is None:
+            return
+        if not self._ours(cached):
+            log.error("no profile of that name: pod=%s profile=%s", cached.key, cached.spec.scheduler_name)
+            return
+        waiting = self._waiting_pods.get(pod.uid)
+        if waiting is None or not waiting.reject("", "removed"):
+            self._log_refusal(self._cache.forget_pod, cached)
+        self._queue.move_all(ASSIGNED_POD_DELETE, cached, None)
+
+    def _log_refusal(self, operation: Callable[..., None], *pods: Pod) -> None:
+        try:
+            operation(*pods)
+        except PodStateError as error:
+            log.error("refused by the cache: error=%s", error)  # noqa: TRY400 - expected, one line
+
+
+def lister(unassigned: Store[Pod]) -> Callable[[str, str], Pod | None]:
+    """Pods without a node by (namespace, name), for the queue and for failed attempts.
+
+    None stands for a pod that is gone and for one that is on a node: neither is to be scheduled.
+    """
+    return lambda namespace, name: unassigned.get(name, namespace)
+
+
+class EventHandlers:
+    """The handlers of all kinds.
+
+    `profiles` are the scheduler names we answer to, `wanted` is what `wanted_actions` found,
+    `unassigned` the store that the queue's `pod_lister` reads.
+    """
+
+    def __init__(
+        self,
+        queue: SchedulingQueue,
+        cache: Cache,
+        *,
+        profiles: Container[str],
+        wanted: Mapping[str, ActionType],
+        unassigned: Store[Pod],
+        waiting_pods: WaitingPods,
+        clock: Clock,
+        handled: EventHandled = ignore_duration,
+        declared_features: bool = True,
+        gang_scheduling: bool = False,
+    ) -> None:
+        self._queue = queue
+        self._wanted = wanted
+        self._clock = clock
+        self._handled = handled
+        self.nodes = NodeHandler(
+            queue, cache, clock=clock, handled=handled, declared_features=declared_features
+        )
+        self.pods = PodHandler(
+            queue,
+            cache,
+            unassigned=unassigned,
+            profiles=profiles,
+            waiting_pods=waiting_pods,
+            clock=clock,
+            handled=handled,
+            gang_scheduling=gang_scheduling,
+        )
+        self._all: list[ResourceHandler] = [self.nodes, self.pods]
+
+    @property
+    def synced(self) -> bool:
+        """Whether every handler has handled its first list."""
+        return all(handler.synced for handler in self._all)
+
+    def resource(self, resource: str, store: Store[Any]) -> ResourceHandler:
+        """A handler for a further kind; pods are retried where some plugin waits for it.
+
+        `resource` is an EventResource or what a plugin registered; one that no plugin can register, such as
+        `services`, is only stored.
+        """
+        handler: ResourceHandler
+        if actions := self._wanted.get(resource, ActionType.NONE):
+            handler = WaitedForHandler(
+                resource, actions, store, self._queue, clock=self._clock, handled=self._handled
+            )
+        else:
+            handler = StoreHandler(store)
+        self._all.append(handler)
+        return handler

@@ -1,0 +1,104 @@
+"""What changed between two versions of a pod or of a node, as the events that plugins register for.
+
+Source: spec/core.md 1.4, 1.5.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
+from berth.objects.node import Amount, Node
+from berth.objects.pod import Pod
+from berth.objects.pod_requests import pod_requests
+from berth.objects.quantity import milli, nanos
+
+NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
+NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
+ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
+ASSIGNED_POD_UPDATE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE)
+ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
+UNSCHEDULABLE_POD_UPDATE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE)
+UNSCHEDULABLE_POD_DELETE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.DELETE)
+
+
+def pod_events(old: Pod, new: Pod) -> list[ClusterEvent]:
+    """At least one event: what changed if that has a name of its own, a general update otherwise."""
+    resource = EventResource.ASSIGNED_POD if new.node_name else EventResource.UNSCHEDULABLE_POD
+    found = [ClusterEvent(resource, action) for action in _pod_actions(old, new)]
+    return found or [ClusterEvent(resource, ActionType.UPDATE)]
+
+
+def _pod_actions(old: Pod, new: Pod) -> Iterator[ActionType]:
+    if old.labels != new.labels:
+        yield ActionType.UPDATE_POD_LABEL
+    if _scaled_down(old, new):
+        yield ActionType.UPDATE_POD_SCALE_DOWN
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        yield ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+    if len(old.spec.tolerations) != len(new.spec.tolerations):
+        yield ActionType.UPDATE_POD_TOLERATION
+    if _claims(old) != _claims(new):
+        yield ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+
+
+def _claims(pod: Pod) -> tuple[object, object]:
+    return pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status
+
+
+def _scaled_down(old: Pod, new: Pod) -> bool:
+    if _sizing(old) == _sizing(new):
+        return False
+    before, after = pod_requests(old, use_status=True), pod_requests(new, use_status=True)
+    return any(name not in after or milli(after[name]) < milli(before[name]) for name in before)
+
+
+def _sizing(pod: Pod) -> tuple[object, ...]:
+    """All that effective requests are made of; comparing it is much cheaper than adding them up."""
+    spec, status = pod.spec, pod.status
+    return (
+        spec.containers,
+        spec.init_containers,
+        spec.overhead,
+        spec.resources,
+        status.container_statuses,
+        status.init_container_statuses,
+        status.resources,
+        status.allocated_resources,
+        tuple(c.reason for c in status.conditions if c.type == "PodResizePending"),
+    )
+
+
+def node_events(old: Node, new: Node, *, declared_features: bool = True) -> list[ClusterEvent]:
+    """An event for each change that pods may wait for; none for a heartbeat."""
+    return [
+        ClusterEvent(EventResource.NODE, action)
+        for action in _node_actions(old, new, declared_features=declared_features)
+    ]
+
+
+def _node_actions(old: Node, new: Node, *, declared_features: bool) -> Iterator[ActionType]:
+    if old.spec.unschedulable and not new.spec.unschedulable:
+        yield ActionType.UPDATE_NODE_TAINT
+    if not _same_amounts(old.status.allocatable, new.status.allocatable):
+        yield ActionType.UPDATE_NODE_ALLOCATABLE
+    if old.labels != new.labels:
+        yield ActionType.UPDATE_NODE_LABEL
+    if old.spec.taints != new.spec.taints:
+        yield ActionType.UPDATE_NODE_TAINT
+    if _conditions(old) != _conditions(new):
+        yield ActionType.UPDATE_NODE_CONDITION
+    if old.metadata.annotations != new.metadata.annotations:
+        yield ActionType.UPDATE_NODE_ANNOTATION
+    if declared_features and old.status.declared_features != new.status.declared_features:
+        yield ActionType.UPDATE_NODE_DECLARED_FEATURE
+
+
+def _same_amounts(old: Mapping[str, Amount], new: Mapping[str, Amount]) -> bool:
+    """Whether both say the same, however they write it: `1` and `1000m` are one amount."""
+    if old == new:
+        return True
+    return old.keys() == new.keys() and all(nanos(old[name]) == nanos(new[name]) for name in old)
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions}

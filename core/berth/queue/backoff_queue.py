@@ -1,0 +1,108 @@
+"""backoffQ: pods that wait a little before the next attempt, rejected ones apart from failed ones.
+
+The normal heap may be popped from before its time when nothing else is ready; the error heap never is.
+
+Source: spec/core.md 2.4, 2.5.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import floor, inf
+
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.queue.record_heap import Order, RecordHeap
+
+log = logging.getLogger(__name__)
+
+
+def backoff_duration(count: int, initial: int, maximum: int) -> int:
+    """How long the count-th failure in a row holds a pod back, in the unit of the limits.
+
+    The maximum is shifted, not the initial value, so that no count overflows upstream.
+    """
+    if maximum == 0 or count == 0:
+        return 0
+    shift = count - 1
+    return maximum if initial > maximum >> shift else initial << shift
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """When pods have waited enough. `windowed` floors to whole seconds (SchedulerPopFromBackoffQ)."""
+
+    initial_seconds: int = 1
+    max_seconds: int = 10
+    windowed: bool = True
+
+    def expiry(self, record: QueuedPodInfo) -> float:
+        """The record's last moment of backing off, kept in the record; minus infinity for none."""
+        if record.backoff_expiration is None:
+            record.backoff_expiration = self._expiry(record)
+        return record.backoff_expiration
+
+    def _expiry(self, record: QueuedPodInfo) -> float:
+        count = record.consecutive_errors_count or record.unschedulable_count
+        duration = backoff_duration(count, self.initial_seconds, self.max_seconds)
+        return self._window(record.timestamp + duration) if duration else -inf
+
+    def backing_off(self, record: QueuedPodInfo, now: float) -> bool:
+        """Whether the record still waits; its last second counts in full."""
+        return self.expiry(record) >= self._window(now)
+
+    def _window(self, moment: float) -> float:
+        return float(floor(moment)) if self.windowed else moment
+
+
+class BackoffQueue:
+    """Two heaps, one queue: lookups and removals see both."""
+
+    def __init__(self, order: Order, backoff: Backoff) -> None:
+        self.backoff = backoff
+        self.normal = RecordHeap(lambda record: (backoff.expiry(record), order(record)))
+        self.error = RecordHeap(backoff.expiry)
+
+    def __len__(self) -> int:
+        return len(self.normal) + len(self.error)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.normal or key in self.error
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        yield from self.normal
+        yield from self.error
+
+    def get(self, key: str) -> QueuedPodInfo | None:
+        """The record of that key."""
+        return self.normal.get(key) or self.error.get(key)
+
+    def put(self, key: str, record: QueuedPodInfo) -> bool:
+        """Insert a record into the heap that its rejectors choose; False where the other heap had it."""
+        chosen, other = (self.normal, self.error) if record.rejectors else (self.error, self.normal)
+        misplaced = other.remove(key) is not None
+        if misplaced:
+            log.error("pod was in the other backoff queue: pod=%s", key)
+        chosen.put(key, record)
+        return not misplaced
+
+    def restore(self, key: str, record: QueuedPodInfo) -> None:
+        """Put a record of this queue back in order after it changed."""
+        (self.normal if key in self.normal else self.error).put(key, record)
+
+    def remove(self, key: str) -> QueuedPodInfo | None:
+        """Take the record of that key out."""
+        return self.normal.remove(key) or self.error.remove(key)
+
+    def pop_completed(self, now: float) -> Iterator[QueuedPodInfo]:
+        """Take out the records that have waited enough, rejected ones first."""
+        for heap in (self.normal, self.error):
+            while (head := heap.peek()) is not None and not self.backoff.backing_off(head, now):
+                heap.pop()
+                yield head
+
+    def next_completion(self) -> float:
+        """The whole second at which the next record has waited enough; infinity where none waits."""
+        heads = (self.normal.peek(), self.error.peek())
+        expiries = [self.backoff.expiry(head) for head in heads if head is not None]
+        finite = [floor(expiry) + 1.0 if expiry > -inf else expiry for expiry in expiries]
+        return min(finite, default=inf)

@@ -1,0 +1,178 @@
+"""Which plugins want to hear of which events, and what they are asked then.
+
+Source: spec/core.md 1.6, 1.7, 1.10, 9.7.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from berth.framework.cluster_event import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    QueueingHintFn,
+)
+from berth.framework.interface import (
+    EnqueueExtensions,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    ReservePlugin,
+)
+from berth.objects.pod import Pod
+from berth.queue.errors import EventRegistrationError
+
+log = logging.getLogger(__name__)
+
+EXTENDER = "Extender"
+
+REJECTING_POINTS = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
+
+NODE_TAINT = ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT))
+
+EVERYTHING = tuple(
+    ClusterEventWithHint(ClusterEvent(resource, ActionType.ALL))
+    for resource in (
+        EventResource.POD,
+        EventResource.NODE,
+        EventResource.PERSISTENT_VOLUME,
+        EventResource.PERSISTENT_VOLUME_CLAIM,
+        EventResource.CSI_NODE,
+        EventResource.CSI_DRIVER,
+        EventResource.CSI_STORAGE_CAPACITY,
+        EventResource.STORAGE_CLASS,
+        EventResource.RESOURCE_CLAIM,
+        EventResource.DEVICE_CLASS,
+    )
+)
+POD_GROUPS = ClusterEventWithHint(ClusterEvent(EventResource.POD_GROUP, ActionType.ALL))
+
+
+class Matching(NamedTuple):
+    """An incoming event's label, and the hints to ask about it, by plugin."""
+
+    label: str
+    hints: Mapping[str, tuple[QueueingHintFn, ...]]
+
+
+def always_queue(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """The hint of a registration that has none."""
+    del pod, old, new
+    return QueueingHint.QUEUE
+
+
+class HintMap:
+    """One profile's registrations: event -> (plugin, hint) pairs, in the order of the plugins."""
+
+    __slots__ = ("_latest", "_matching", "registrations")
+
+    def __init__(self, registrations: Mapping[ClusterEvent, list[tuple[str, QueueingHintFn]]]) -> None:
+        self.registrations = registrations
+        self._matching: dict[ClusterEvent, Matching] = {}
+        self._latest: tuple[ClusterEvent, Matching] | None = None
+
+    def matching(self, incoming: ClusterEvent) -> Matching:
+        """Whom to ask about an incoming event."""
+        # A move pass asks about one and the same event for every pod.
+        if self._latest is not None and self._latest[0] is incoming:
+            return self._latest[1]
+        found = self._matching.get(incoming)
+        if found is None:
+            found = self._matching[incoming] = Matching(incoming.label, self._match(incoming))
+        self._latest = incoming, found
+        return found
+
+    def _match(self, incoming: ClusterEvent) -> dict[str, tuple[QueueingHintFn, ...]]:
+        found: dict[str, tuple[QueueingHintFn, ...]] = {}
+        for registered, pairs in self.registrations.items():
+            if registered.matches(incoming):
+                for plugin, hint in pairs:
+                    found[plugin] = (*found.get(plugin, ()), hint)
+        return found
+
+    def events_of(self, plugin: str) -> Iterator[ClusterEvent]:
+        """The events that a plugin is registered for."""
+        for event, pairs in self.registrations.items():
+            if any(name == plugin for name, _ in pairs):
+                yield event
+
+
+NO_HINTS = HintMap({})
+
+
+def build_hint_map(
+    plugins: Iterable[Plugin], *, extenders: bool = False, generic_workload: bool = False
+) -> HintMap:
+    """The registrations of a profile's plugins, each plugin given once.
+
+    `extenders` says whether any extender is configured, `generic_workload` whether that gate is on.
+
+    Raises: EventRegistrationError, with all failures.
+    """
+    full = (*EVERYTHING, POD_GROUPS) if generic_workload else EVERYTHING
+    registrations: dict[ClusterEvent, list[tuple[str, QueueingHintFn]]] = {}
+    failures: list[str] = []
+    if extenders:
+        _register(registrations, EXTENDER, full)
+    for plugin in plugins:
+        if not isinstance(plugin, REJECTING_POINTS):
+            continue
+        try:
+            wanted = plugin.events_to_register() if isinstance(plugin, EnqueueExtensions) else full
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told together with the rest
+            failures.append(f"registering events of plugin {plugin.name}: {error}")
+        else:
+            _register(registrations, plugin.name, wanted)
+    if failures:
+        raise EventRegistrationError("\n".join(failures))
+    return HintMap(registrations)
+
+
+def _register(
+    registrations: dict[ClusterEvent, list[tuple[str, QueueingHintFn]]],
+    plugin: str,
+    wanted: Iterable[ClusterEventWithHint],
+) -> None:
+    for registration in _with_taints(tuple(wanted)):
+        pairs = registrations.setdefault(registration.event, [])
+        pairs.append((plugin, registration.hint or always_queue))
+
+
+def _with_taints(wanted: tuple[ClusterEventWithHint, ...]) -> tuple[ClusterEventWithHint, ...]:
+    """The registrations, with taint changes added for a plugin that waits for new nodes but not for those.
+
+    A node that was turned down for its taint never reached the plugin, so it may fit once the taint goes.
+    """
+    node_actions = [w.event.action for w in wanted if w.event.resource == EventResource.NODE]
+    adds = any(action & ActionType.ADD for action in node_actions)
+    taints = any(action & ActionType.UPDATE_NODE_TAINT for action in node_actions)
+    return (*wanted, NODE_TAINT) if adds and not taints else wanted
+
+
+def wanted_actions(hint_maps: Iterable[HintMap], *, generic_workload: bool = False) -> dict[str, ActionType]:
+    """The resources that plugins of any profile wait for, each with the union of its actions.
+
+    A resource that cannot be watched is logged and left out; the wildcard is no resource.
+    """
+    wanted: dict[str, ActionType] = {}
+    for event in (event for hint_map in hint_maps for event in hint_map.registrations):
+        if event.resource != EventResource.WILDCARD and _watchable(event.resource, generic_workload):
+            wanted[event.resource] = wanted.get(event.resource, ActionType.NONE) | event.action
+    return wanted
+
+
+def _watchable(resource: str, generic_workload: bool) -> bool:
+    if resource == EventResource.POD_GROUP:
+        return generic_workload
+    if resource in _KNOWN_RESOURCES or resource.count(".") > 1:
+        return True
+    log.error("Incorrect event registration: resource=%s", resource)
+    return False
+
+
+_KNOWN_RESOURCES = frozenset(EventResource)

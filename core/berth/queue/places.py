@@ -1,0 +1,100 @@
+"""The three places where a pod waits, and the ways between them.
+
+                 +--> activeQ --pop--> in flight
+    new, moved --+--> backoffQ --(backoff over)--> activeQ
+                 +--> pool (rejected or gated) --(event, flush, activate)--> backoffQ, activeQ
+
+Called by: the scheduling queue, which decides; a record is in one place at a time.
+
+Source: spec/core.md 2.7.
+"""
+
+from berth.framework.clock import Clock
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.objects.pod import Pod
+from berth.queue.backoff_queue import Backoff, BackoffQueue
+from berth.queue.gating import Gating
+from berth.queue.nominator import Nominator, PodLister
+from berth.queue.queue_metrics import QueueMetrics
+from berth.queue.record_heap import Order, RecordHeap
+from berth.queue.requeue_strategy import Strategy
+from berth.queue.unschedulable_pods import UnschedulablePods
+
+POD_ADD = "UnschedulablePodAdd"
+POD_UPDATE = "UnschedulablePodUpdate"
+
+ACTIVE = "active"
+BACKOFF = "backoff"
+UNSCHEDULABLE = "unschedulable"
+
+
+class Places:
+    """activeQ, backoffQ and the pool."""
+
+    def __init__(
+        self,
+        order: Order,
+        backoff: Backoff,
+        gating: Gating,
+        *,
+        clock: Clock,
+        pod_lister: PodLister,
+        metrics: QueueMetrics,
+        pop_from_backoff: bool,
+    ) -> None:
+        self.active = RecordHeap(order)
+        self.backoff = BackoffQueue(order, backoff)
+        self.pool = UnschedulablePods()
+        self.nominator = Nominator(pod_lister, self._queued_pod)
+        self._gating = gating
+        self._clock = clock
+        self._metrics = metrics
+        self._pop_from_backoff = pop_from_backoff
+
+    def move_to_active(self, record: QueuedPodInfo, event: str, *, from_backoff: bool = False) -> bool:
+        """Make a pod ready, unless it is gated; answers whether it is ready now."""
+        key = record.pod.key
+        checked_before = self._pop_from_backoff and from_backoff
+        if not checked_before and not self._gating.check(record):
+            if key not in self.active and key not in self.backoff:
+                self.park(record, event)
+            return False
+        if record.initial_attempt_timestamp is None:
+            record.initial_attempt_timestamp = self._clock.now()
+        self.pool.remove(key)
+        self.backoff.remove(key)
+        self.active.put(key, record)
+        self._metrics.pod_incoming(ACTIVE, event)
+        if event in (POD_ADD, POD_UPDATE):
+            self.nominator.add(record.pod)
+        return True
+
+    def move_to_backoff(self, record: QueuedPodInfo, event: str) -> bool:
+        """Make a pod back off, unless it is gated; answers whether it does."""
+        if self._pop_from_backoff and not self._gating.check(record):
+            self.park(record, event)
+            return False
+        key = record.pod.key
+        self.pool.remove(key)
+        if self.backoff.put(key, record):
+            self._metrics.pod_incoming(BACKOFF, event)
+        return True
+
+    def park(self, record: QueuedPodInfo, event: str) -> None:
+        """Put a pod into the pool, or leave it there."""
+        if self.pool.put(record.pod.key, record):
+            self._metrics.pod_incoming(UNSCHEDULABLE, event)
+
+    def requeue(self, record: QueuedPodInfo, strategy: Strategy, event: str) -> bool:
+        """Put a pod where the strategy says; answers whether it is in activeQ or backoffQ now."""
+        if strategy is Strategy.SKIP:
+            self.park(record, event)
+            return False
+        waits = strategy is Strategy.AFTER_BACKOFF and self.backoff.backoff.backing_off(
+            record, self._clock.now()
+        )
+        return self.move_to_backoff(record, event) if waits else self.move_to_active(record, event)
+
+    def _queued_pod(self, key: str) -> Pod | None:
+        record = self.active.get(key) or self.pool.get(key) or self.backoff.get(key)
+        return record.pod if record else None

@@ -1,0 +1,46 @@
+"""What the queue tells whoever counts.
+
+Sizes are not pushed: `SchedulingQueue.sizes()` is read when metrics are collected.
+
+Source: spec/core.md 2.16, 2.6, 2.8.
+"""
+
+from typing import Protocol
+
+
+class QueueMetrics(Protocol):
+    """Counters, gauges and durations of the queue."""
+
+    def pod_incoming(self, queue: str, event: str) -> None:
+        """A pod reached that queue (active, backoff, unschedulable): queue_incoming_pods_total."""
+
+    def rejected_pods(self, plugin: str, profile: str, change: int) -> None:
+        """That many more pods, or fewer, are held back by the plugin: unschedulable_pods."""
+
+    def in_flight_events(self, event: str, change: int) -> None:
+        """That many more, or fewer, entries of that label are kept: inflight_events."""
+
+    def hint_executed(self, plugin: str, event: str, hint: str, duration_seconds: float) -> None:
+        """A hint answered Queue, QueueSkip or Error: queueing_hint_execution_duration_seconds."""
+
+    def pre_enqueue_executed(self, profile: str, duration_seconds: float) -> None:
+        """A profile's PreEnqueue ran: framework_extension_point_duration_seconds, status Success."""
+
+
+class NoMetrics:
+    """Counts nothing."""
+
+    def pod_incoming(self, queue: str, event: str) -> None:
+        """Ignore it."""
+
+    def rejected_pods(self, plugin: str, profile: str, change: int) -> None:
+        """Ignore it."""
+
+    def in_flight_events(self, event: str, change: int) -> None:
+        """Ignore it."""
+
+    def hint_executed(self, plugin: str, event: str, hint: str, duration_seconds: float) -> None:
+        """Ignore it."""
+
+    def pre_enqueue_executed(self, profile: str, duration_seconds: float) -> None:
+        """Ignore it."""

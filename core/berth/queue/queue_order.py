@@ -1,0 +1,31 @@
+"""The order of activeQ, and of pods within a second of backoffQ, as the QueueSort plugin has it.
+
+Source: spec/core.md 2.1, 2.3.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.queue.record_heap import Order
+
+Less = Callable[[QueuedPodInfo, QueuedPodInfo], bool]
+
+
+class _Compared:
+    """A record as it was when it was put, compared by the plugin."""
+
+    __slots__ = ("less", "record")
+
+    def __init__(self, record: QueuedPodInfo, less: Less) -> None:
+        # A copy: heaps hold on to entries of records that have moved on and changed.
+        self.record = replace(record)
+        self.less = less
+
+    def __lt__(self, other: "_Compared") -> bool:
+        return self.less(self.record, other.record)
+
+
+def queue_order(less: Less, sort_key: Order | None = None) -> Order:
+    """The order that a QueueSort plugin stands for; a `sort_key` that agrees with `less` is faster."""
+    return sort_key or (lambda record: _Compared(record, less))

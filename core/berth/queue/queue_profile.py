@@ -1,0 +1,15 @@
+"""What the queue knows of a profile."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from berth.framework.interface import PreEnqueuePlugin
+from berth.queue.hints import NO_HINTS, HintMap
+
+
+@dataclass(frozen=True, slots=True)
+class QueueProfile:
+    """A profile's PreEnqueue plugins, in its order, and the events that its plugins wait for."""
+
+    pre_enqueue: Sequence[PreEnqueuePlugin] = ()
+    hints: HintMap = NO_HINTS

@@ -1,0 +1,106 @@
+"""Whether an event makes a waiting pod worth another attempt, and how soon.
+
+Source: spec/core.md 2.8, 2.9.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import partial
+from typing import Any
+
+from berth.framework.clock import Clock
+from berth.framework.cluster_event import ClusterEvent, QueueingHint
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.objects.pod import Pod
+from berth.queue.queue_metrics import QueueMetrics
+from berth.queue.queue_profile import QueueProfile
+from berth.queue.unschedulable_pods import Group
+
+log = logging.getLogger(__name__)
+
+ERROR_HINT = "Error"
+
+
+class Strategy(Enum):
+    """What becomes of a pod: it stays, it backs off first, or it goes straight to activeQ."""
+
+    SKIP = "skip"
+    AFTER_BACKOFF = "after backoff"
+    IMMEDIATELY = "immediately"
+
+
+class RequeueStrategies:
+    """Asks the plugins that rejected a pod."""
+
+    def __init__(self, profiles: Mapping[str, QueueProfile], clock: Clock, metrics: QueueMetrics) -> None:
+        self._profiles = profiles
+        self._clock = clock
+        self._metrics = metrics
+
+    def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
+        """The events that a plugin is registered for in any profile."""
+        return tuple(event for p in self._profiles.values() for event in p.hints.events_of(plugin))
+
+    def of_interest(self, event: ClusterEvent) -> bool:
+        """Whether any plugin of any profile waits for the event."""
+        return event.wildcard or any(p.hints.matching(event).hints for p in self._profiles.values())
+
+    def may_help(self, group: Group, gating_events: tuple[ClusterEvent, ...], event: ClusterEvent) -> bool:
+        """Whether a record of that group can be moved by the event, as far as the registrations tell."""
+        if group.gating_plugin and not any(gating.matches(event) for gating in gating_events):
+            return False
+        profile = self._profiles.get(group.scheduler_name)
+        if event.wildcard or profile is None or not group.rejectors:
+            return True
+        return not group.rejectors.isdisjoint(profile.hints.matching(event).hints)
+
+    def worth(self, record: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> Strategy:
+        """What the event means for the record: the best that any of its rejectors says.
+
+        A pod that a plugin left pending skips its backoff where that plugin says so.
+        """
+        rejectors = record.rejectors
+        if not rejectors:
+            return Strategy.AFTER_BACKOFF
+        if event.wildcard:
+            elsewhere = new is not None and not (isinstance(new, Pod) and new.uid == record.pod.uid)
+            return Strategy.SKIP if elsewhere else Strategy.AFTER_BACKOFF
+        profile = self._profiles.get(record.pod.spec.scheduler_name)
+        if profile is None:
+            log.error(
+                "no profile of that name: pod=%s profile=%s", record.pod.key, record.pod.spec.scheduler_name
+            )
+            return Strategy.AFTER_BACKOFF
+        best = Strategy.SKIP
+        label, matching = profile.hints.matching(event)
+        for plugin, hints in matching.items():
+            if plugin not in rejectors:
+                continue
+            if not any(self._queues(plugin, label, record, partial(h, record.pod, old, new)) for h in hints):
+                continue
+            if plugin in record.pending_plugins:
+                return Strategy.IMMEDIATELY
+            if not record.pending_plugins:
+                return Strategy.AFTER_BACKOFF
+            best = Strategy.AFTER_BACKOFF
+        return best
+
+    def _queues(
+        self, plugin: str, event: str, record: QueuedPodInfo, ask: Callable[[], QueueingHint]
+    ) -> bool:
+        started = self._clock.monotonic()
+        try:
+            answer = ask()
+            text = answer.value
+        except Exception as error:  # noqa: BLE001 - a hint that fails counts as Queue, whatever it raises
+            log.error(  # noqa: TRY400 - one line: a broken hint is asked again and again
+                "hint failed, the pod is queued: plugin=%s event=%s pod=%s error=%r",
+                plugin,
+                event,
+                record.pod.key,
+                error,
+            )
+            answer, text = QueueingHint.QUEUE, ERROR_HINT
+        self._metrics.hint_executed(plugin, event, text, self._clock.monotonic() - started)
+        return answer is QueueingHint.QUEUE
