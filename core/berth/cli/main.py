@@ -2,7 +2,12 @@
 
 import click
 
+from berth.cli.sandbox import sandbox
+
 
 @click.group()
 def main() -> None:
     """Berth schedules Kubernetes pods, and is extended without being recompiled."""
+
+
+main.add_command(sandbox)

@@ -1,1 +1,10 @@
-"""Floor 6: an API server in memory, with fake kubelets, for development on one machine."""
+"""Floor 6: an API server in memory, with fake kubelets, for development on one machine.
+
+`serve` starts one in the running event loop; `berth sandbox up` runs one as a process. A request goes
+http.py → api.py → rest.py → store.py, and its answer back through views.py.
+"""
+
+from berth.sandbox.errors import SandboxError
+from berth.sandbox.server import Options, RunningSandbox, serve
+
+__all__ = ["Options", "RunningSandbox", "SandboxError", "serve"]

@@ -1,0 +1,251 @@
+"""The API: from a request to an answer. No sockets in it, and nothing in it waits.
+
+    path ─▶ route ─▶ authorize ─▶ verb (rest.py, listing.py, patching.py, subresources.py) ─▶ view ─▶ answer
+
+Source: staging/src/k8s.io/apiserver/pkg/endpoints (v1.36).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from berth.sandbox import content, reviews, subresources
+from berth.sandbox.crd import Definitions
+from berth.sandbox.discovery import Discovery
+from berth.sandbox.errors import ApiError
+from berth.sandbox.event_conversion import NEW_VERSION, to_core
+from berth.sandbox.listing import Lists, select
+from berth.sandbox.meta import Clock
+from berth.sandbox.patching import Patcher
+from berth.sandbox.request import Answer, Request, Response, json_response
+from berth.sandbox.resources import Catalogue, Resource
+from berth.sandbox.rest import Deletion, Rest
+from berth.sandbox.store import Entry, Json, Store
+from berth.sandbox.views import choose_view
+
+_READS: Final = ("GET", "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What a path points at."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    subresource: str
+
+
+Authorizer = Callable[[Request, Route], None]
+"""Raises ApiError.forbidden for what the client may not do."""
+
+
+def allow_all(_request: Request, _route: Route) -> None:
+    """Let everybody do everything: the sandbox listens on loopback only."""
+
+
+class Api:
+    """Answers requests from the store."""
+
+    def __init__(self, store: Store, clock: Clock, authorizer: Authorizer = allow_all) -> None:
+        self.store = store
+        self.catalogue = Catalogue()
+        self.rest = Rest(store, self.catalogue, clock)
+        self.discovery = Discovery(self.catalogue)
+        self.definitions = Definitions(self.rest)
+        self._lists = Lists(store)
+        self._patcher = Patcher(self.rest)
+        self._clock = clock
+        self._authorize = authorizer
+
+    def handle(self, request: Request) -> Answer:
+        """Answer a request; a declined one with a Status object."""
+        try:
+            return self._handle(request)
+        except ApiError as error:
+            return json_response(error.status(), error.code)
+
+    def _handle(self, request: Request) -> Answer:
+        route = self._route(request.path)
+        if route is None:
+            return self.discovery.handle(request)
+        self._authorize(request, route)
+        if route.subresource:
+            return self._subresource(request, route)
+        if route.name:
+            return self._object(request, route)
+        return self._collection(request, route)
+
+    def _route(self, path: str) -> Route | None:
+        parts = path.strip("/").split("/")
+        if parts[0] == "api" and len(parts) > 2:  # noqa: PLR2004 (api, version, and more)
+            group, version, rest = "", parts[1], parts[2:]
+        elif parts[0] == "apis" and len(parts) > 3:  # noqa: PLR2004 (apis, group, version, and more)
+            group, version, rest = parts[1], parts[2], parts[3:]
+        else:
+            return None
+        namespace = ""
+        # Of a namespace itself, only these two are subresources; anything else is a resource within it.
+        if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):  # noqa: PLR2004
+            namespace, rest = rest[1], rest[2:]
+        resource = self.catalogue.get(group, version, rest[0])
+        if resource is None or len(rest) > 3 or (namespace and not resource.namespaced):  # noqa: PLR2004
+            raise ApiError.no_such_resource()
+        padded = [*rest, "", ""]
+        return Route(resource, namespace, padded[1], padded[2])
+
+    def _collection(self, request: Request, route: Route) -> Answer:
+        if request.method in _READS:
+            return self._list(request, route)
+        if request.method == "POST":
+            return self._create(request, route)
+        if request.method == "DELETE" and "deletecollection" in route.resource.verbs:
+            return self._delete_collection(request, route)
+        raise ApiError.method_not_allowed()
+
+    def _list(self, request: Request, route: Route) -> Answer:
+        resource = route.resource
+        if "list" not in resource.verbs:
+            raise ApiError.method_not_allowed()
+        accept = request.headers.get("accept", "")
+        view = choose_view(resource, accept, request.query.get("includeObject", ""), self._clock)
+        if request.flag("watch"):
+            return self._lists.answer_watch(request, resource, route.namespace, view)
+        return self._lists.answer_list(request, resource, route.namespace, view)
+
+    def _create(self, request: Request, route: Route) -> Response:
+        resource = route.resource
+        if "get" not in resource.verbs:
+            return self._create_virtual(request, route)
+        if resource.namespaced and not route.namespace:
+            raise ApiError.bad_request("an empty namespace may not be set during creation")
+        entry = self.create(request, resource, route.namespace, content.read_typed(request, resource))
+        return self._answer(request, resource, entry, 201)
+
+    def create(self, request: Request, resource: Resource, namespace: str, document: Json) -> Entry:
+        """Create an object from a decoded document."""
+        if resource.group_version == NEW_VERSION:
+            document, resource = self._core_event(document)
+        if resource.custom is not None:
+            document = resource.custom.clean(request, document)
+        self._patcher.track(request, None, document)
+        entry = self.rest.create(resource, namespace, document, dry_run=request.dry_run)
+        if not request.dry_run:
+            self.definitions.changed(resource, entry)
+        return entry
+
+    def _core_event(self, document: Json) -> tuple[Json, Resource]:
+        core = self.catalogue.get("", "v1", "events")
+        assert core is not None
+        return to_core(document), core
+
+    def _create_virtual(self, request: Request, route: Route) -> Response:
+        if route.resource.plural == "bindings":
+            document = content.read_document(request, "Binding")
+            name = (document.get("metadata") or {}).get("name", "")
+            return subresources.bind(self.rest, request, route.namespace, name, document)
+        return reviews.review(request, route.resource)
+
+    def _object(self, request: Request, route: Route) -> Response:
+        resource, method = route.resource, request.method
+        if "get" not in resource.verbs:
+            raise ApiError.method_not_allowed()
+        if method in _READS:
+            entry = self.rest.read(resource, route.namespace, route.name)
+            return self._answer(request, resource, entry)
+        if method == "PUT":
+            return self._replace(request, route)
+        if method == "PATCH":
+            return self._patch(request, route)
+        if method == "DELETE":
+            return self._delete(request, route)
+        raise ApiError.method_not_allowed()
+
+    def _replace(self, request: Request, route: Route) -> Response:
+        resource = route.resource
+        entry = self.rest.read(resource, route.namespace, route.name)
+        document = content.read_typed(request, resource)
+        return self._update(request, route, entry, document)
+
+    def _update(self, request: Request, route: Route, entry: Entry, document: Json) -> Response:
+        resource = stored = route.resource
+        if resource.group_version == NEW_VERSION:
+            document, stored = self._core_event(document)
+        if resource.custom is not None:
+            document = resource.custom.clean(request, document)
+        self._patcher.track(request, entry, document, route.subresource)
+        updated = self.rest.update(
+            stored, entry, document, subresource=route.subresource, dry_run=request.dry_run
+        )
+        if not request.dry_run:
+            self.definitions.changed(resource, updated)
+        return self._answer(request, resource, updated)
+
+    def _patch(self, request: Request, route: Route) -> Response:
+        resource = route.resource
+        entry = self.rest.collection(resource).get(resource.key(route.namespace, route.name))
+        if content.media_type(request) in self._patcher.APPLY_TYPES:
+            document, creates = self._patcher.apply(request, resource, entry, route.name, route.subresource)
+            if creates:
+                created = self.rest.create(resource, route.namespace, document, dry_run=request.dry_run)
+                self.definitions.changed(resource, created)
+                return self._answer(request, resource, created, 201)
+            entry = self.rest.read(resource, route.namespace, route.name)
+        else:
+            entry = self.rest.read(resource, route.namespace, route.name)
+            document = self._patcher.patch(request, resource, entry)
+        return self._update(request, route, entry, document)
+
+    def _delete(self, request: Request, route: Route) -> Response:
+        resource = route.resource
+        entry = self.rest.read(resource, route.namespace, route.name)
+        last, gone = self.rest.delete(resource, entry, _deletion(request))
+        self.definitions.changed(resource, last, gone=gone)
+        if resource.returns_deleted or not gone:
+            return self._answer(request, resource, last)
+        details = {"name": route.name, "group": resource.group, "kind": resource.plural}
+        details["uid"] = last.decode()["metadata"]["uid"]
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+        return json_response({**status, "details": {key: value for key, value in details.items() if value}})
+
+    def _delete_collection(self, request: Request, route: Route) -> Response:
+        resource = route.resource
+        collection = self.rest.collection(resource)
+        entries = select(request, collection, resource, route.namespace)
+        options = _deletion(request)
+        for entry in entries:
+            last, gone = self.rest.delete(resource, entry, options)
+            self.definitions.changed(resource, last, gone=gone)
+        view = choose_view(resource, "", "", self._clock)
+        return Response(200, view.many(entries, {"resourceVersion": str(self.store.revision)}))
+
+    def _subresource(self, request: Request, route: Route) -> Response:
+        resource, name = route.resource, route.subresource
+        if name not in resource.subresources:
+            raise ApiError.no_such_resource()
+        if name in ("binding", "eviction"):
+            if request.method != "POST":
+                raise ApiError.method_not_allowed()
+            act = subresources.bind if name == "binding" else subresources.evict
+            document = content.read_document(request, name.capitalize())
+            return act(self.rest, request, route.namespace, route.name, document)
+        if name == "scale":
+            return subresources.scale(self.rest, request, resource, route.namespace, route.name)
+        return self._object(request, route)
+
+    def _answer(self, request: Request, resource: Resource, entry: Entry, status: int = 200) -> Response:
+        accept = request.headers.get("accept", "")
+        view = choose_view(resource, accept, request.query.get("includeObject", ""), self._clock)
+        return Response(status, [view.one(entry), b"\n"])
+
+
+def _deletion(request: Request) -> Deletion:
+    options: Json = content.read_document(request, "DeleteOptions") if request.body else {}
+    preconditions = options.get("preconditions") or {}
+    grace = options.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
+    return Deletion(
+        grace_seconds=None if grace is None else int(grace),
+        uid=preconditions.get("uid") or "",
+        resource_version=preconditions.get("resourceVersion") or "",
+        dry_run=request.dry_run or bool(options.get("dryRun")),
+    )

@@ -1,0 +1,230 @@
+"""HTTP/1.1 over asyncio: keep-alive, pipelining, and watches as chunked streams.
+
+Answers are made without waiting: a request is parsed, answered and written within one call of the loop.
+A watch is pulled when its collection was written to, once for all writes of that loop turn, and not while
+the client's socket is full: then it falls behind in the history at no cost in memory.
+docs/decisions/0010-sandbox-http-engine.md says why this is not a framework.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, cast
+from urllib.parse import unquote, unquote_plus
+
+import httptools
+
+from berth.sandbox.errors import ApiError
+from berth.sandbox.request import Answer, EventStream, Request, Response, json_response
+
+Handler = Callable[[Request], Answer]
+
+_LOG: Final = logging.getLogger(__name__)
+_REASONS: Final = {200: b"OK", 201: b"Created", 202: b"Accepted", 400: b"Bad Request", 404: b"Not Found"}
+_MAX_BODY: Final = 3 * 1024 * 1024 * 4
+_BOOKMARK_SECONDS: Final = 30.0
+_END: Final = b"0\r\n\r\n"
+
+
+def _head(answer: Answer, status: int, framing: bytes, warnings: list[str]) -> bytes:
+    reason = _REASONS.get(status, b"Status")
+    lines = b"HTTP/1.1 %d %s\r\nContent-Type: %s\r\n%s" % (
+        status,
+        reason,
+        answer.content_type.encode(),
+        framing,
+    )
+    for text in warnings:
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+        lines += f'Warning: 299 - "{quoted}"\r\n'.encode()
+    return lines + b"Cache-Control: no-cache, private\r\n\r\n"
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection."""
+
+    def __init__(self, handler: Handler, connections: set["Connection"]) -> None:
+        self._handler = handler
+        self._connections = connections
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport = cast("asyncio.Transport", None)
+        self._stream: _Stream | None = None
+        self._waiting: list[bytes] = []
+        self._reset()
+
+    def _reset(self) -> None:
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+        self._size = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._connections.add(self)
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """End; a watch lets go of the store."""
+        self._connections.discard(self)
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def data_received(self, data: bytes) -> None:
+        """Parse; what arrives during a watch waits for its end."""
+        if self._stream is not None:
+            self._waiting.append(data)
+            return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._transport.close()
+        except httptools.HttpParserError as error:
+            self._send(
+                json_response(ApiError.bad_request(f"malformed HTTP request: {error}").status(), 400), []
+            )
+            self._transport.close()
+
+    def pause_writing(self) -> None:
+        """Stop pulling while the client does not read."""
+        if self._stream is not None:
+            self._stream.paused = True
+
+    def resume_writing(self) -> None:
+        """Go on pulling."""
+        if self._stream is not None:
+            self._stream.paused = False
+            self._stream.wake()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._transport.close()
+
+    def on_url(self, url: bytes) -> None:
+        """Collect the request line."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Collect a header."""
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """Tell a client that asks first to send its body."""
+        if self._headers.get("expect", "").lower() == "100-continue":
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        """Collect the body, up to a limit."""
+        self._size += len(body)
+        if self._size <= _MAX_BODY:
+            self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        """Answer the request."""
+        request = self._request()
+        too_large = self._size > _MAX_BODY
+        keep_alive = self._parser.should_keep_alive()
+        self._reset()
+        if too_large:
+            text = f"Request entity too large: limit is {_MAX_BODY}"
+            answer: Answer = json_response(ApiError(413, "RequestEntityTooLarge", text).status(), 413)
+        else:
+            answer = self._answer(request)
+        if isinstance(answer, Response):
+            self._send(answer, request.warnings, head_only=request.method == "HEAD")
+            if not keep_alive:
+                self._transport.close()
+        else:
+            self._transport.write(_head(answer, 200, b"Transfer-Encoding: chunked\r\n", request.warnings))
+            self._stream = _Stream(answer, self._transport, self._ended)
+
+    def _answer(self, request: Request) -> Answer:
+        try:
+            return self._handler(request)
+        except Exception as error:  # noqa: BLE001 (a defect must not take other clients' connections down)
+            _LOG.exception("request failed method=%s path=%s", request.method, request.path)
+            text = f"Internal error occurred: {error!r}"
+            return json_response(ApiError(500, "InternalError", text).status(), 500)
+
+    def _request(self) -> Request:
+        path, _, query = self._url.decode("latin-1").partition("?")
+        if "%" in path:
+            path = unquote(path)
+        body = b"".join(self._body)
+        method = self._parser.get_method().decode()
+        return Request(method, path, _parse_query(query) if query else {}, self._headers, body)
+
+    def _send(self, answer: Response, warnings: list[str], *, head_only: bool = False) -> None:
+        length = sum(map(len, answer.parts))
+        head = _head(answer, answer.status, b"Content-Length: %d\r\n" % length, warnings)
+        self._transport.write(head if head_only else b"".join([head, *answer.parts]))
+
+    def _ended(self) -> None:
+        self._stream = None
+        waiting, self._waiting = self._waiting, []
+        for data in waiting:
+            self.data_received(data)
+
+
+class _Stream:
+    """A watch on its way to one client."""
+
+    def __init__(self, events: EventStream, transport: asyncio.Transport, ended: Callable[[], None]) -> None:
+        self.paused = False
+        self._events = events
+        self._transport = transport
+        self._ended = ended
+        self._loop = asyncio.get_running_loop()
+        self._scheduled = False
+        self._closed = False
+        self._deadline = self._loop.call_later(events.timeout_seconds, self._finish)
+        self._heartbeat = self._loop.call_later(_BOOKMARK_SECONDS, self._mark)
+        events.subscribe(self.wake)
+
+    def wake(self) -> None:
+        """Pull soon, once for all that happens until then."""
+        if not self._scheduled and not self._closed:
+            self._scheduled = True
+            self._loop.call_soon(self._pull)
+
+    def close(self) -> None:
+        """Stop, without a word to the client."""
+        if not self._closed:
+            self._closed = True
+            self._deadline.cancel()
+            self._heartbeat.cancel()
+            self._events.close()
+
+    def _pull(self) -> None:
+        self._scheduled = False
+        if self._closed or self.paused:
+            return
+        parts = self._events.pull()
+        self._write(parts)
+        if self._events.finished:
+            self._finish()
+        elif parts:
+            # There may be more than one pull gives.
+            self.wake()
+
+    def _write(self, parts: list[bytes]) -> None:
+        if parts:
+            length = b"%x\r\n" % sum(map(len, parts))
+            self._transport.write(b"".join([length, *parts, b"\r\n"]))
+
+    def _mark(self) -> None:
+        self._write(self._events.heartbeat())
+        self._heartbeat = self._loop.call_later(_BOOKMARK_SECONDS, self._mark)
+
+    def _finish(self) -> None:
+        if self._closed:
+            return
+        self._write(self._events.heartbeat())
+        self.close()
+        self._transport.write(_END)
+        self._loop.call_soon(self._ended)
+
+
+def _parse_query(query: str) -> dict[str, str]:
+    pairs = (part.partition("=") for part in query.split("&") if part)
+    return {unquote_plus(key): unquote_plus(value) for key, _, value in pairs}

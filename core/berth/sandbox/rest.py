@@ -1,0 +1,341 @@
+"""Reading and writing objects: what every resource has in common. No HTTP in it.
+
+    create ─▶ metadata ─▶ strategy.prepare_create ─▶ validate ─▶ store
+    update ─▶ preconditions ─▶ strategy.prepare_update (or prepare_status) ─▶ validate ─▶ store
+    delete ─▶ preconditions ─▶ grace period and finalizers ─▶ mark, or remove
+
+Source: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go and pkg/registry/rest (v1.36).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from berth.sandbox import meta
+from berth.sandbox.errors import ApiError, Cause
+from berth.sandbox.resources import Catalogue, Resource
+from berth.sandbox.store import Collection, Entry, Json, Store, encode
+from berth.sandbox.strategies import DEFAULT, STRATEGIES
+from berth.sandbox.strategy import Context, Strategy
+
+MODIFIED_TEXT = "the object has been modified; please apply your changes to the latest version and try again"
+# What an update may not change, whatever it sends.
+_FIXED = (
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """The options of one deletion."""
+
+    grace_seconds: int | None = None
+    uid: str = ""
+    resource_version: str = ""
+    dry_run: bool = False
+
+
+class Rest:
+    """The objects of all resources, written under the API's rules."""
+
+    def __init__(self, store: Store, catalogue: Catalogue, clock: meta.Clock) -> None:
+        self.store = store
+        self.catalogue = catalogue
+        self.clock = clock
+        self._contexts: dict[Resource, Context] = {}
+
+    def collection(self, resource: Resource) -> Collection:
+        """Give the stored objects of the resource."""
+        return self.store.collection(resource.store_name)
+
+    def now(self) -> str:
+        """Give the time as objects carry it."""
+        return meta.timestamp(self.clock())
+
+    def read(self, resource: Resource, namespace: str, name: str) -> Entry:
+        """Give one object.
+
+        Raises: ApiError when there is none.
+        """
+        entry = self.collection(resource).get(resource.key(namespace, name))
+        if entry is None:
+            raise ApiError.not_found(resource.plural, resource.group, name)
+        return entry
+
+    def create(
+        self,
+        resource: Resource,
+        namespace: str,
+        document: Json,
+        *,
+        dry_run: bool = False,
+        keep_status: bool = False,
+    ) -> Entry:
+        """Store a new object; the document is changed in place.
+
+        Raises: ApiError when it is invalid, exists already, or its namespace does not.
+        """
+        strategy, context = self._strategy(resource, keep_status=keep_status)
+        document = self._typed(resource, document)
+        metadata = self._new_metadata(resource, namespace, document)
+        collection = self.collection(resource)
+        key = resource.key(namespace, metadata.get("name", ""))
+        if resource.namespaced:
+            self._check_namespace(resource, namespace, metadata.get("name", ""))
+        if resource.has_status and not keep_status and not strategy.keeps_status_on_create:
+            document.pop("status", None)
+        strategy.prepare_create(document, context)
+        causes = meta.check_metadata(metadata, any_name=strategy.any_name, label_name=strategy.label_name)
+        self._raise_invalid(resource, document, causes + strategy.validate(document))
+        document["metadata"] = meta.ordered(metadata)
+        if collection.get(key) is not None:
+            raise ApiError.already_exists(resource.plural, resource.group, metadata["name"])
+        return _preview(key, document) if dry_run else collection.put(key, document)
+
+    def update(
+        self,
+        resource: Resource,
+        entry: Entry,
+        document: Json,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Entry:
+        """Replace a stored object, or only its status; an update that changes nothing is not stored.
+
+        Raises: ApiError when it is invalid, or was made from another revision.
+        """
+        strategy, context = self._strategy(resource)
+        old = entry.decode()
+        new = self._typed(resource, document)
+        self._keep_metadata(resource, new, old)
+        if subresource == "status":
+            new = {**old, "metadata": new["metadata"], "status": new.get("status") or {}}
+            strategy.prepare_status(new, old, context)
+        else:
+            if resource.has_status:
+                _carry(new, old, "status")
+            strategy.prepare_update(new, old, context)
+        causes = meta.check_metadata(
+            new["metadata"], any_name=strategy.any_name, label_name=strategy.label_name
+        )
+        self._raise_invalid(
+            resource, new, causes + strategy.validate(new) + strategy.validate_update(new, old)
+        )
+        return self.store_changed(resource, entry, new, old, dry_run=dry_run)
+
+    def store_changed(
+        self, resource: Resource, entry: Entry, new: Json, old: Json, *, dry_run: bool = False
+    ) -> Entry:
+        """Store the new state of an object, or remove it if nothing holds it any more."""
+        metadata = new["metadata"] = meta.ordered(new["metadata"])
+        if metadata == old["metadata"] and new == old:
+            return entry
+        if resource.generation and _without(new) != _without(old):
+            metadata["generation"] = metadata.get("generation", 1) + 1
+        if dry_run:
+            return _preview(entry.key, new)
+        collection = self.collection(resource)
+        if _may_go(metadata):
+            return collection.delete(entry.key, new)
+        return collection.put(entry.key, new)
+
+    def change(self, resource: Resource, namespace: str, name: str, edit: Callable[[Json], Any]) -> Entry:
+        """Edit a stored object in place, without strategy and validation: for the server's own writes.
+
+        Raises: ApiError when there is no such object.
+        """
+        entry = self.read(resource, namespace, name)
+        new = entry.decode()
+        edit(new)
+        return self.store_changed(resource, entry, new, entry.decode())
+
+    def delete(self, resource: Resource, entry: Entry, options: Deletion) -> tuple[Entry, bool]:
+        """Delete an object, or begin to; says also whether it is gone.
+
+        Raises: ApiError when a precondition does not hold.
+        """
+        document = entry.decode()
+        metadata = document["metadata"]
+        self._check_preconditions(resource, metadata, options)
+        grace = _grace_seconds(resource, document, options)
+        if grace == 0 and not metadata.get("finalizers"):
+            if options.dry_run:
+                return entry, True
+            metadata["deletionGracePeriodSeconds"] = 0
+            metadata.setdefault("deletionTimestamp", self.now())
+            if resource.plural != "pods":
+                _unmark(metadata, entry)
+            document["metadata"] = meta.ordered(metadata)
+            return self.collection(resource).delete(entry.key, document), True
+        return self._begin_deletion(resource, entry, document, grace, dry_run=options.dry_run), False
+
+    def _begin_deletion(
+        self, resource: Resource, entry: Entry, document: Json, grace: int, *, dry_run: bool
+    ) -> Entry:
+        metadata = document["metadata"]
+        pending = metadata.get("deletionGracePeriodSeconds")
+        if metadata.get("deletionTimestamp") and (pending is None or pending <= grace):
+            return entry
+        metadata["deletionTimestamp"] = meta.timestamp(self.clock() + grace)
+        metadata["deletionGracePeriodSeconds"] = grace
+        if resource.generation and "generation" in metadata:
+            metadata["generation"] += 1
+        if resource.plural == "namespaces" and not resource.group:
+            document["status"] = {**document.get("status", {}), "phase": "Terminating"}
+        document["metadata"] = meta.ordered(metadata)
+        return (
+            _preview(entry.key, document) if dry_run else self.collection(resource).put(entry.key, document)
+        )
+
+    def _strategy(self, resource: Resource, *, keep_status: bool = False) -> tuple[Strategy, Context]:
+        context = self._contexts.get(resource)
+        if context is None:
+            context = self._contexts[resource] = Context(self.store, resource, self.now)
+        if keep_status:
+            context = replace(context, keep_status=True)
+        if resource.custom is not None:
+            custom: Strategy = resource.custom.strategy
+            return custom, context
+        return STRATEGIES.get(resource.store_name, DEFAULT), context
+
+    def _typed(self, resource: Resource, document: Json) -> Json:
+        """Put kind and apiVersion first, as encoded objects have them."""
+        kind, version = document.get("kind"), document.get("apiVersion")
+        if (kind and kind != resource.kind) or (version and version != resource.group_version):
+            group_version = resource.group_version
+            raise ApiError.bad_request(
+                f"the object provided is unrecognized (must be of type {resource.kind}): no kind "
+                f'"{kind}" is registered for version "{version or group_version}"'
+            )
+        metadata = document.get("metadata") or {}
+        return {
+            "kind": resource.kind,
+            "apiVersion": resource.group_version,
+            "metadata": dict(metadata),
+            **{
+                key: value for key, value in document.items() if key not in ("kind", "apiVersion", "metadata")
+            },
+        }
+
+    def _new_metadata(self, resource: Resource, namespace: str, document: Json) -> Json:
+        metadata: Json = document["metadata"]
+        if metadata.pop("resourceVersion", None):
+            raise ApiError.bad_request("resourceVersion should not be set on objects to be created")
+        self._place(resource, metadata, namespace)
+        if not metadata.get("name") and metadata.get("generateName"):
+            metadata["name"] = meta.generated_name(metadata["generateName"])
+        for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+            metadata.pop(field, None)
+        metadata["uid"] = meta.new_uid()
+        metadata["creationTimestamp"] = self.now()
+        metadata["generation"] = 1 if resource.generation else None
+        # Where resourceVersion stands among the fields; the store sets its value.
+        metadata["resourceVersion"] = "0"
+        return metadata
+
+    def _place(self, resource: Resource, metadata: Json, namespace: str) -> None:
+        if not resource.namespaced:
+            if metadata.pop("namespace", None):
+                raise ApiError.bad_request("namespace not allowed on this type")
+            return
+        if metadata.get("namespace", namespace) != namespace:
+            raise ApiError.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+        metadata["namespace"] = namespace
+
+    def _check_namespace(self, resource: Resource, namespace: str, name: str) -> None:
+        entry = self.store.collection("namespaces").get(namespace)
+        if entry is None:
+            raise ApiError.not_found("namespaces", "", namespace)
+        if b'"phase":"Terminating"' in entry.body:
+            text = f"unable to create new content in namespace {namespace} because it is being terminated"
+            raise ApiError.forbidden(resource.plural, resource.group, name, text)
+
+    def _keep_metadata(self, resource: Resource, new: Json, old: Json) -> None:
+        metadata, before = new["metadata"], old["metadata"]
+        name = before["name"]
+        if metadata.get("name", name) != name:
+            raise ApiError.bad_request(
+                f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
+            )
+        if metadata.get("namespace") and metadata["namespace"] != before.get("namespace"):
+            raise ApiError.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+        if metadata.get("uid") and metadata["uid"] != before["uid"]:
+            self._check_preconditions(resource, before, Deletion(uid=metadata["uid"]))
+        version = metadata.get("resourceVersion") or "0"
+        if version not in ("0", before["resourceVersion"]):
+            raise ApiError.conflict(resource.plural, resource.group, name, MODIFIED_TEXT)
+        for field in _FIXED:
+            _carry(metadata, before, field)
+        metadata["resourceVersion"] = before["resourceVersion"]
+        if "managedFields" not in metadata:
+            _carry(metadata, before, "managedFields")
+
+    def _check_preconditions(self, resource: Resource, metadata: Json, options: Deletion) -> None:
+        for label, wanted, found in (
+            ("UID", options.uid, metadata["uid"]),
+            ("ResourceVersion", options.resource_version, metadata["resourceVersion"]),
+        ):
+            if wanted and wanted != found:
+                why = (
+                    f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {found}"
+                )
+                raise ApiError.conflict(resource.plural, resource.group, metadata["name"], why)
+
+    def _raise_invalid(self, resource: Resource, document: Json, causes: list[Cause]) -> None:
+        if causes:
+            raise ApiError.invalid(
+                resource.kind, resource.group, document["metadata"].get("name", ""), causes
+            )
+
+
+def _grace_seconds(resource: Resource, document: Json, options: Deletion) -> int:
+    if resource.plural == "namespaces" and not resource.group:
+        # A namespace goes when it is empty; namespaces.py sees to that.
+        return 0 if document.get("status", {}).get("phase") == "Terminating" else 1
+    if resource.plural != "pods" or resource.group:
+        return 0
+    finished = document.get("status", {}).get("phase") in ("Succeeded", "Failed")
+    if finished or not document["spec"].get("nodeName"):
+        return 0
+    if options.grace_seconds is not None:
+        return max(0, options.grace_seconds)
+    return int(document["spec"].get("terminationGracePeriodSeconds") or 0)
+
+
+def _may_go(metadata: Json) -> bool:
+    held = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
+    return bool(metadata.get("deletionTimestamp")) and not held
+
+
+def _unmark(metadata: Json, entry: Entry) -> None:
+    # Only kinds with graceful deletion show the marks of it in their last state.
+    if not entry.decode()["metadata"].get("deletionTimestamp"):
+        metadata.pop("deletionTimestamp", None)
+        metadata.pop("deletionGracePeriodSeconds", None)
+
+
+def _preview(key: str, document: Json) -> Entry:
+    return Entry(key, 0, encode(document))
+
+
+def _carry(new: Json, old: Json, field: str) -> None:
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)
+
+
+def _without(document: Json) -> Json:
+    return {key: value for key, value in document.items() if key not in ("metadata", "status")}

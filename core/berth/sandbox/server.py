@@ -1,0 +1,154 @@
+"""A running sandbox: the store, the API over it, fake kubelets, and a socket on loopback."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from berth.sandbox.api import Api
+from berth.sandbox.errors import ApiError, SandboxError
+from berth.sandbox.http import Connection
+from berth.sandbox.kubeconfig import kubeconfig_text
+from berth.sandbox.kubelet import Kubelets
+from berth.sandbox.meta import Clock
+from berth.sandbox.namespaces import NamespaceLifecycle
+from berth.sandbox.store import Json, Store
+
+LOOPBACK: Final = "127.0.0.1"
+_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+_PRIORITY_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run a sandbox.
+
+    `port` 0 takes a free one. `history_limit` is how many writes of a collection a watch may be behind before
+    it is told to list again. `pod_grace_seconds` is the longest that a deleted pod takes to stop. Without
+    `kubelets` bound pods stay Pending.
+    """
+
+    port: int = 0
+    history_limit: int = 20_000
+    pod_grace_seconds: float = 0.5
+    kubelets: bool = True
+    clock: Clock = time.time
+
+
+class RunningSandbox:
+    """A sandbox that answers; close it when done."""
+
+    def __init__(self, options: Options) -> None:
+        self.store = Store(options.history_limit)
+        self.api = Api(self.store, options.clock)
+        self.url = ""
+        self._options = options
+        self._connections: set[Connection] = set()
+        self._server: asyncio.Server | None = None
+        self._kubelets: Kubelets | None = None
+        self._namespaces: NamespaceLifecycle | None = None
+
+    async def start(self) -> None:
+        """Fill in what every cluster has, and listen.
+
+        Raises: SandboxError when the port is taken.
+        """
+        loop = asyncio.get_running_loop()
+        self._populate()
+        try:
+            self._server = await loop.create_server(self._connect, LOOPBACK, self._options.port)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise SandboxError(f"cannot listen on {LOOPBACK}:{self._options.port}: {reason}") from None
+        port = self._server.sockets[0].getsockname()[1]
+        self.url = f"http://{LOOPBACK}:{port}"
+        self._namespaces = NamespaceLifecycle(self.api.rest)
+        if self._options.kubelets:
+            self._kubelets = Kubelets(self.api.rest, grace_seconds=self._options.pod_grace_seconds)
+
+    async def close(self) -> None:
+        """Hang up on everybody and stop."""
+        for part in (self._kubelets, self._namespaces):
+            if part is not None:
+                part.close()
+        if self._server is not None:
+            self._server.close()
+        for connection in tuple(self._connections):
+            connection.close()
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def load(self, documents: Iterable[Json]) -> int:
+        """Create objects as a file holds them, status and all; existing ones are left alone.
+
+        Returns how many were created.
+        Raises: SandboxError with the object's name when one is turned down.
+        """
+        return sum(self._load_one(document) for document in documents)
+
+    def kubeconfig(self) -> str:
+        """Give a kubeconfig that reaches this sandbox, as text."""
+        return kubeconfig_text(self.url)
+
+    def write_kubeconfig(self, path: Path) -> None:
+        """Write a kubeconfig that reaches this sandbox."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.kubeconfig())
+
+    def _connect(self) -> Connection:
+        return Connection(self.api.handle, self._connections)
+
+    def _populate(self) -> None:
+        self.load(
+            {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}} for name in _NAMESPACES
+        )
+        group = "scheduling.k8s.io/v1"
+        for name, value in _PRIORITY_CLASSES.items():
+            self.load(
+                [{"kind": "PriorityClass", "apiVersion": group, "metadata": {"name": name}, "value": value}]
+            )
+
+    def _load_one(self, document: Json) -> int:
+        kind, version = str(document.get("kind")), str(document.get("apiVersion"))
+        metadata: dict[str, Any] = document.get("metadata") or {}
+        resource = self.api.catalogue.by_kind(version, kind)
+        if resource is None:
+            raise SandboxError(f'no resource of kind "{kind}" in version "{version}" is served')
+        namespace = metadata.get("namespace") or "default"
+        if resource.namespaced:
+            self._ensure_namespace(namespace)
+        fresh = {
+            key: value for key, value in metadata.items() if key not in ("resourceVersion", "managedFields")
+        }
+        try:
+            entry = self.api.rest.create(
+                resource, namespace, {**document, "metadata": fresh}, keep_status=True
+            )
+        except ApiError as error:
+            if error.reason == "AlreadyExists":
+                return 0
+            raise SandboxError(error.message) from None
+        self.api.definitions.changed(resource, entry)
+        return 1
+
+    def _ensure_namespace(self, name: str) -> None:
+        if self.store.collection("namespaces").get(name) is None:
+            self.load([{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}])
+
+
+async def serve(options: Options | None = None) -> RunningSandbox:
+    """Start a sandbox in this event loop; it listens when this returns.
+
+    Raises: SandboxError when the port is taken.
+    """
+    sandbox = RunningSandbox(options or Options())
+    await sandbox.start()
+    return sandbox

@@ -1,0 +1,179 @@
+"""Binding, eviction, scale: the subresources that are more than a part of their object.
+
+Source: pkg/registry/core/pod/storage/{storage,eviction}.go, pkg/registry/apps/*/storage (v1.36).
+"""
+
+from typing import Any
+
+from berth.sandbox import content
+from berth.sandbox.errors import ApiError, not_supported, required
+from berth.sandbox.patch_json import json_patch, merge_patch
+from berth.sandbox.request import Request, Response, json_response
+from berth.sandbox.resources import Resource
+from berth.sandbox.rest import MODIFIED_TEXT, Deletion, Rest
+from berth.sandbox.selectors import match_label_selector
+from berth.sandbox.store import Json, decode
+
+_SUCCESS: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def _pods(rest: Rest) -> Resource:
+    found = rest.catalogue.get("", "v1", "pods")
+    assert found is not None
+    return found
+
+
+def bind(rest: Rest, request: Request, namespace: str, name: str, binding: Json) -> Response:
+    """Assign a pod to a node, once.
+
+    Raises: ApiError when the pod is not there, not the one meant, bound, gated or on its way out.
+    """
+    target = binding.get("target") or {}
+    if target.get("kind") not in (None, "", "Node"):
+        raise ApiError.invalid(
+            "Binding", "", name, [not_supported("target.kind", target["kind"], ("Node", "<empty>"))]
+        )
+    if not target.get("name"):
+        raise ApiError.invalid("Binding", "", name, [required("target.name")])
+    pods = _pods(rest)
+    entry = rest.read(pods, namespace, name)
+    pod = entry.decode()
+    _check_bindable(pod, name, binding.get("metadata") or {})
+    pod["spec"]["nodeName"] = target["name"]
+    _merge_metadata(pod["metadata"], binding.get("metadata") or {})
+    status = pod.setdefault("status", {})
+    # A nomination has done its work once the pod is bound.
+    status.pop("nominatedNodeName", None)
+    _set_scheduled(status, rest.now())
+    if not request.dry_run:
+        rest.collection(pods).put(entry.key, pod)
+    return json_response(_SUCCESS, 201)
+
+
+def _check_bindable(pod: Json, name: str, metadata: Json) -> None:
+    uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+    found = pod["metadata"]
+    for label, wanted, actual in (
+        ("UID", uid, found["uid"]),
+        ("ResourceVersion", version, found["resourceVersion"]),
+    ):
+        if wanted and wanted != actual:
+            why = f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {actual}"
+            raise ApiError.conflict("pods", "", name, why)
+    why = ""
+    if found.get("deletionTimestamp"):
+        why = f"pod {name} is being deleted, cannot be assigned to a host"
+    elif pod["spec"].get("nodeName"):
+        why = f'pod {name} is already assigned to node "{pod["spec"]["nodeName"]}"'
+    elif pod["spec"].get("schedulingGates"):
+        why = f"pod {name} has non-empty .spec.schedulingGates"
+    if why:
+        raise ApiError.conflict("pods/binding", "", name, why)
+
+
+def _merge_metadata(metadata: Json, extra: Json) -> None:
+    for field in ("labels", "annotations"):
+        if extra.get(field):
+            metadata[field] = {**metadata.get(field, {}), **extra[field]}
+
+
+def _set_scheduled(status: Json, now: str) -> None:
+    others = [condition for condition in status.get("conditions", ()) if condition["type"] != "PodScheduled"]
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+    status["conditions"] = [*others, scheduled]
+
+
+def evict(rest: Rest, request: Request, namespace: str, name: str, eviction: Json) -> Response:
+    """Delete a pod if the disruption budgets that select it allow that.
+
+    Raises: ApiError (429) when one does not.
+    """
+    pods = _pods(rest)
+    entry = rest.read(pods, namespace, name)
+    pod = entry.decode()
+    options = eviction.get("deleteOptions") or {}
+    dry_run = request.dry_run or bool(options.get("dryRun"))
+    if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed", "Pending"):
+        _take_disruption(rest, namespace, name, pod["metadata"].get("labels") or {}, dry_run=dry_run)
+    preconditions = options.get("preconditions") or {}
+    deletion = Deletion(
+        options.get("gracePeriodSeconds"),
+        preconditions.get("uid") or "",
+        preconditions.get("resourceVersion") or "",
+        dry_run,
+    )
+    rest.delete(pods, entry, deletion)
+    return json_response(_SUCCESS, 201)
+
+
+def _take_disruption(rest: Rest, namespace: str, name: str, labels: Json, *, dry_run: bool) -> None:
+    budgets = rest.catalogue.get("policy", "v1", "poddisruptionbudgets")
+    assert budgets is not None
+    found = [entry.decode() for entry in rest.collection(budgets).entries(f"{namespace}/")]
+    covering = [one for one in found if match_label_selector(one.get("spec", {}).get("selector"), labels)]
+    if len(covering) > 1:
+        text = (
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        )
+        raise ApiError(500, "InternalError", text)
+    for budget in covering:
+        if budget.get("status", {}).get("disruptionsAllowed", 0) <= 0:
+            raise ApiError.too_many_requests(
+                "Cannot evict pod as it would violate the pod's disruption budget."
+            )
+        if not dry_run:
+            rest.change(
+                budgets, namespace, budget["metadata"]["name"], lambda one: _disrupt(one, name, rest.now())
+            )
+
+
+def _disrupt(budget: Json, pod: str, now: str) -> None:
+    status = budget.setdefault("status", {})
+    status["disruptionsAllowed"] = status.get("disruptionsAllowed", 0) - 1
+    status.setdefault("disruptedPods", {})[pod] = now
+
+
+def scale(rest: Rest, request: Request, resource: Resource, namespace: str, name: str) -> Response:
+    """Read or write the number of replicas a controller's object asks for.
+
+    Raises: ApiError when the object is not there or was changed in between.
+    """
+    entry = rest.read(resource, namespace, name)
+    current = _scale_of(entry.decode())
+    if request.method in ("GET", "HEAD"):
+        return json_response(current)
+    wanted = _wanted_scale(request, current)
+    version = (wanted.get("metadata") or {}).get("resourceVersion")
+    if version and version != current["metadata"]["resourceVersion"]:
+        raise ApiError.conflict(resource.plural, resource.group, name, MODIFIED_TEXT)
+    document = entry.decode()
+    document.setdefault("spec", {})["replicas"] = (wanted.get("spec") or {}).get("replicas", 0)
+    updated = rest.update(resource, entry, document, dry_run=request.dry_run)
+    return json_response(_scale_of(updated.decode()))
+
+
+def _wanted_scale(request: Request, current: Json) -> Json:
+    if request.method == "PUT":
+        return content.read_document(request, "Scale")
+    if request.method != "PATCH":
+        raise ApiError.method_not_allowed()
+    if content.media_type(request) == "application/json-patch+json":
+        return json_patch(current, decode(request.body))
+    patched: Any = merge_patch(current, decode(request.body))
+    return dict(patched)
+
+
+def _scale_of(document: Json) -> Json:
+    spec, metadata = document.get("spec", {}), document["metadata"]
+    selector = (spec.get("selector") or {}).get("matchLabels", {})
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {field: metadata[field] for field in kept if field in metadata},
+        "spec": {"replicas": spec.get("replicas", 0)},
+        "status": {
+            "replicas": document.get("status", {}).get("replicas", 0),
+            "selector": ",".join(f"{key}={value}" for key, value in selector.items()),
+        },
+    }

@@ -1,0 +1,139 @@
+"""How objects leave the server: whole, converted, as rows of a table, or as metadata alone.
+
+A view turns stored entries into bytes. The plain one, which all but kubectl's printing uses, only splices.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from berth.sandbox.errors import ApiError
+from berth.sandbox.event_conversion import NEW_VERSION, from_core
+from berth.sandbox.request import JSON
+from berth.sandbox.resources import Resource
+from berth.sandbox.store import Entry, Json, encode
+from berth.sandbox.tables_kinds import table_for
+
+_META_VERSION: Final = "meta.k8s.io/v1"
+
+
+class View:
+    """Objects as they are stored."""
+
+    def __init__(self, resource: Resource) -> None:
+        self.resource = resource
+
+    def one(self, entry: Entry) -> bytes:
+        """Encode one object, as a get answers or a watch event carries it."""
+        return entry.body
+
+    def many(self, entries: Sequence[Entry], metadata: Json) -> list[bytes]:
+        """Encode a list of objects, in parts."""
+        resource = self.resource
+        head = encode(
+            {"kind": f"{resource.kind}List", "apiVersion": resource.group_version, "metadata": metadata}
+        )
+        cut = resource.envelope
+        if resource.custom is not None:
+            items = b",".join([entry.body for entry in entries])
+        else:
+            # Each body without its kind and apiVersion, which a list says once.
+            items = b",{".join([entry.body[cut:] for entry in entries])
+            items = b"{" + items if entries else b""
+        return [head[:-1], b',"items":[', items, b"]}\n"]
+
+
+class ConvertedView(View):
+    """Events in the version in which they are not stored."""
+
+    def one(self, entry: Entry) -> bytes:
+        """Encode one event as events.k8s.io/v1."""
+        return encode(from_core(entry.decode()))
+
+    def many(self, entries: Sequence[Entry], metadata: Json) -> list[bytes]:
+        """Encode a list of events as events.k8s.io/v1."""
+        items = [from_core(entry.decode()) for entry in entries]
+        document = {"kind": "EventList", "apiVersion": NEW_VERSION, "metadata": metadata, "items": items}
+        return [encode(document), b"\n"]
+
+
+class TableView(View):
+    """Objects as rows with the columns kubectl prints."""
+
+    def __init__(self, resource: Resource, include: str, clock: Callable[[], float]) -> None:
+        super().__init__(resource)
+        self._table = table_for(resource)
+        self._include = include or "Metadata"
+        self._clock = clock
+
+    def one(self, entry: Entry) -> bytes:
+        """Encode a table of one row."""
+        return encode(self._document([entry], {"resourceVersion": str(entry.revision)}))
+
+    def many(self, entries: Sequence[Entry], metadata: Json) -> list[bytes]:
+        """Encode a table."""
+        return [encode(self._document(entries, metadata)), b"\n"]
+
+    def _document(self, entries: Sequence[Entry], metadata: Json) -> Json:
+        now = self._clock()
+        rows = []
+        for entry in entries:
+            document = entry.decode()
+            row: Json = {"cells": self._table.cells(document, now)}
+            shown = self._object(document)
+            if shown is not None:
+                row["object"] = shown
+            rows.append(row)
+        return {
+            "kind": "Table",
+            "apiVersion": _META_VERSION,
+            "metadata": metadata,
+            "columnDefinitions": self._table.definitions,
+            "rows": rows,
+        }
+
+    def _object(self, document: Json) -> Any:
+        if self._include == "None":
+            return None
+        return document if self._include == "Object" else partial_metadata(document)
+
+
+class MetadataView(View):
+    """Objects reduced to their metadata."""
+
+    def one(self, entry: Entry) -> bytes:
+        """Encode one object's metadata."""
+        return encode(partial_metadata(entry.decode()))
+
+    def many(self, entries: Sequence[Entry], metadata: Json) -> list[bytes]:
+        """Encode a list of objects' metadata."""
+        items = [partial_metadata(entry.decode()) for entry in entries]
+        kind = "PartialObjectMetadataList"
+        document = {"kind": kind, "apiVersion": _META_VERSION, "metadata": metadata, "items": items}
+        return [encode(document), b"\n"]
+
+
+def partial_metadata(document: Json) -> Json:
+    """Reduce an object to its metadata."""
+    return {"kind": "PartialObjectMetadata", "apiVersion": _META_VERSION, "metadata": document["metadata"]}
+
+
+def choose_view(resource: Resource, accept: str, include: str, clock: Callable[[], float]) -> View:
+    """Give the view that the Accept header asks for.
+
+    Raises: ApiError when none of the formats it accepts is written here.
+    """
+    plain = ConvertedView(resource) if resource.group_version == NEW_VERSION else View(resource)
+    if accept in ("", JSON, "*/*"):
+        return plain
+    for clause in accept.split(","):
+        media, *parameters = (part.strip() for part in clause.split(";"))
+        wanted = dict(part.partition("=")[::2] for part in parameters)
+        if media not in (JSON, "*/*", "application/*"):
+            continue
+        if wanted.get("as") == "Table" and wanted.get("v") == "v1":
+            return TableView(resource, include, clock)
+        if wanted.get("as", "").startswith("PartialObjectMetadata"):
+            return MetadataView(resource)
+        if "as" not in wanted:
+            return plain
+    raise ApiError.not_acceptable()
