@@ -111,6 +111,11 @@ VIOLATIONS = [
         id="annotation and request differ",
     ),
     pytest.param(
+        lambda s: s.bind(gpu_pod_document("b", 1200, "2"), "fixed"),
+        "gpu devices: pod ns/b: asks for 1200 milli-GPU, annotated as 1 GPUs with 1200 of each (node fixed)",
+        id="more than a device of one device",
+    ),
+    pytest.param(
         lambda s: s.annotations("half").update({f"{GPU}/devices": "0"}),
         "gpu devices: node fixed device 0: held whole by one pod and shared: ns/whole, ns/half",
         id="whole device shared",
@@ -159,6 +164,16 @@ VIOLATIONS = [
         lambda s: (host_port(s, "plain", hostPort=80), host_port(s, "other", hostPort=80, hostIP="10.0.0.1")),
         "host ports: pod ns/other: port 80/TCP of node fixed is taken by ns/plain as well",
         id="host port",
+    ),
+    pytest.param(
+        lambda s: (
+            host_port(s, "plain", hostPort=80),
+            s.pod("other")["spec"].update(
+                initContainers=[{"name": "i", "restartPolicy": "Always", "ports": [{"hostPort": 80}]}]
+            ),
+        ),
+        "host ports: pod ns/other: port 80/TCP of node fixed is taken by ns/plain as well",
+        id="host port of a sidecar",
     ),
     pytest.param(
         lambda s: s.pod("plain")["spec"].update(nodeName="gone"),
@@ -272,6 +287,16 @@ def test_violation_among_others(state, case):
             id="same port, other address",
         ),
         pytest.param(
+            lambda s: s.pod("plain")["spec"]["containers"][0].update(
+                ports=[{"hostPort": 80}, {"hostPort": 80, "hostIP": "10.0.0.1"}]
+            ),
+            id="same port twice in one pod",
+        ),
+        pytest.param(
+            lambda s: s.annotations("plain").update({f"{GPU}/models": "A10"}),
+            id="a pod without GPUs names models",
+        ),
+        pytest.param(
             lambda s: (s.requests("plain").update(cpu="99"), s.pod("plain")["status"].update(phase="Failed")),
             id="an ended pod takes nothing",
         ),
@@ -342,6 +367,8 @@ def test_lines():
         ({"key": "rank", "operator": "Gt", "values": ["6"]}, True),
         ({"key": "rank", "operator": "Gt", "values": ["7"]}, False),
         ({"key": "rank", "operator": "Lt", "values": ["8"]}, True),
+        ({"key": "rank", "operator": "Lt", "values": ["7"]}, False),
+        ({"key": "rank", "operator": "Lt", "values": ["8", "9"]}, False),
         ({"key": "disk", "operator": "Lt", "values": ["8"]}, False),
         ({"key": "rack", "operator": "Gt", "values": ["0"]}, False),
         ({"key": "disk", "operator": "Near", "values": ["ssd"]}, False),

@@ -23,12 +23,11 @@ GI = 1024**3
         (-2, "-2"),
         (2000, "2e3"),
         (2000, "2E3"),
-        (2 * 10**18, "2E"),
         (Fraction(1, 100), "1e-2"),
         (Fraction(3, 2) * GI, "1.5Gi"),
-        (1000, "1k"),
-        (Fraction(1, 10**9), "1n"),
-        (7 * 1024**6, "7Ei"),
+        *((1024**power, f"1{suffix}i") for power, suffix in enumerate("KMGTPE", start=1)),
+        *((1000**power, f"1{suffix}") for power, suffix in enumerate("kMGTPE", start=1)),
+        *((Fraction(1, 1000**power), f"1{suffix}") for power, suffix in enumerate("mun", start=1)),
     ],
 )
 def test_quantity(value, text):
@@ -60,7 +59,9 @@ def sidecar(**amounts):
     return container("s", restartPolicy="Always", **amounts)
 
 
+GROWN = {"resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "4"}}
 RESIZED = {"name": "c", "resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "1"}}
+DEFERRED = {"type": "PodResizePending", "reason": "Deferred"}
 INFEASIBLE = {"type": "PodResizePending", "reason": "Infeasible"}
 
 
@@ -94,6 +95,12 @@ INFEASIBLE = {"type": "PodResizePending", "reason": "Infeasible"}
             },
             {},
             id="a sidecar does not run beside earlier ones",
+        ),
+        pytest.param(
+            {"cpu": 5},
+            {"containers": [container("a", "1"), container("b", "2")], "initContainers": [sidecar(cpu="2")]},
+            {},
+            id="a sidecar runs beside the containers",
         ),
         pytest.param(
             {"cpu": Fraction(41, 10)},
@@ -145,11 +152,44 @@ INFEASIBLE = {"type": "PodResizePending", "reason": "Infeasible"}
         pytest.param(
             {"cpu": 3},
             {"containers": [container(cpu="3")]},
-            {
-                "containerStatuses": [RESIZED],
-                "conditions": [{"type": "PodResizePending", "reason": "Deferred"}],
-            },
+            {"containerStatuses": [RESIZED], "conditions": [DEFERRED]},
             id="resize that waits",
+        ),
+        pytest.param(
+            {"cpu": 3},
+            {"containers": [container(cpu="3")]},
+            {"containerStatuses": [RESIZED], "conditions": [DEFERRED, INFEASIBLE]},
+            id="the first condition counts",
+        ),
+        pytest.param(
+            {"cpu": 4},
+            {"containers": [container(cpu="3")]},
+            {"containerStatuses": [{"name": "c", **GROWN}]},
+            id="allotted, not yet actual",
+        ),
+        pytest.param(
+            {"cpu": 4},
+            {"containers": [container(cpu="5")]},
+            {"containerStatuses": [{"name": "c", **GROWN}], "conditions": [INFEASIBLE]},
+            id="allotted, then infeasible",
+        ),
+        pytest.param(
+            {"cpu": 5},
+            {"containers": [container(cpu="1")], "initContainers": [sidecar(cpu="2")]},
+            {"initContainerStatuses": [{"name": "s", **GROWN}]},
+            id="a sidecar is resized",
+        ),
+        pytest.param(
+            {"cpu": 2},
+            {"containers": [container(cpu="1")], "initContainers": [container("i", "2")]},
+            {"initContainerStatuses": [{"name": "i", **GROWN}]},
+            id="an ordinary init container is not",
+        ),
+        pytest.param(
+            {"cpu": 4},
+            {"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "2"}}},
+            GROWN,
+            id="resize at the pod's level",
         ),
     ],
 )

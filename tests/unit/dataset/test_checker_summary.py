@@ -48,6 +48,16 @@ def test_unreadable_counts_for_nothing():
     assert summary(state.nodes, state.pods).profiles["default-scheduler"].bound == 5
 
 
+def test_ended_pods_take_nothing():
+    """A pod that has ended is bound, and its amounts are free again."""
+    state = fixed_state()
+    state.pod("plain")["status"]["phase"] = "Succeeded"
+    found = summary(state.nodes, state.pods)
+
+    assert found.resources["cpu"].taken == found.resources["pods"].taken == 4
+    assert found.profiles["default-scheduler"].bound == 5
+
+
 def test_profiles():
     """Bound, turned-down and waiting pods are counted by schedulerName."""
     pods = [
@@ -87,8 +97,8 @@ def test_reasons():
             f"0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. {UNHELPFUL}",
         ),
         (
-            {f"Insufficient {GPU}/milli-gpu": 2, "no device, of any model": 1},
-            f"0/3 nodes are available: 1 no device, of any model, 2 Insufficient {GPU}/milli-gpu. {UNHELPFUL}",
+            {f"Insufficient {GPU}/milli-gpu": 2, "no GPU, of any model": 1},
+            f"0/3 nodes are available: 1 no GPU, of any model, 2 Insufficient {GPU}/milli-gpu. {UNHELPFUL}",
         ),
         (
             {"node(s) didn't satisfy plugin(s) [A B] simultaneously": 0},

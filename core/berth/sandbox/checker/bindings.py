@@ -43,7 +43,7 @@ def _scheduled_by_uid(events: Sequence[Document]) -> dict[str, list[Document]]:
     result = defaultdict(list)
     for event in events:
         regarding = event.get("regarding") or event.get("involvedObject") or {}
-        if event.get("reason") == "Scheduled" and regarding.get("kind") == "Pod":
+        if event.get("reason") == "Scheduled":
             result[str(regarding.get("uid") or "")].append(event)
     return result
 

@@ -53,7 +53,6 @@ def _containers(spec: Mapping[str, Any], status: Mapping[str, Any], *, infeasibl
     for container in spec.get("initContainers") or ():
         if is_sidecar(container):
             sidecars.append(wanted(container))
-            peak = _largest((peak, _sum(sidecars)))
         else:
             peak = _largest((peak, _sum((*sidecars, wanted(container, resizable=False)))))
     return _largest((_sum((*running, *sidecars)), peak))
