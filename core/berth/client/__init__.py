@@ -1,1 +1,66 @@
-"""Floor 5: the API client: transport, credentials, reflectors, writes, leases."""
+"""Floor 5: the API client: transport, credentials, reflectors, writes, leases, events.
+
+How the scheduler process uses it:
+
+    endpoint = load_endpoint(kubeconfig=path, master=url)        # ConfigurationError: exit code 2
+    clock = SystemClock()
+    transport = Transport(endpoint, limiter=TokenBucket(qps, burst, clock))
+    events = EventRecorder(Api(Transport(endpoint, max_connections=4)))
+    elector = LeaderElector(Api(Transport(endpoint, max_connections=1)), LeaseSettings(), new_identity())
+    pods = Pods(transport, may_write=elector.is_fresh)
+    mirror = Reflector(transport, Source(PODS, field_selector=UNFINISHED), decode_pod, handler)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(mirror.run())
+        tasks.create_task(events.run())
+        await mirror.wait_synced(60)
+        await elector.acquire()
+        tasks.create_task(elector.hold())                        # LeaseLostError: exit code 1
+        match await pods.bind(namespace, name, uid, node):
+            case Bound(): ...                                    # done; the watch will confirm it
+            case Conflict() | NotFound() | Rejected(): ...       # did not land: forget, requeue
+            case Ambiguous(): ...                                # keep the assumption, pods.get() tells
+
+Leases, events and the rest have a transport each: a renewal never queues behind bindings.
+Where to read on: errors (what to do about each), connection and transport (the wire), watch and
+reflector (reading), pods, events and leases (writing), kubeconfig and credentials (the rare path).
+"""
+
+from berth.client.api import Api
+from berth.client.credentials import load_endpoint
+from berth.client.endpoint import Endpoint, endpoint_of
+from berth.client.events import EventRecorder, Reference
+from berth.client.leases import LeaderElector, LeaseSettings, new_identity
+from berth.client.pods import Ambiguous, BindOutcome, Bound, Conflict, NotFound, Pods, Rejected
+from berth.client.reflector import Handler, Reflector
+from berth.client.resources import Resource
+from berth.client.timing import Clock, SystemClock, TokenBucket
+from berth.client.transport import Transport
+from berth.client.watch import Source
+
+__all__ = [
+    "Ambiguous",
+    "Api",
+    "BindOutcome",
+    "Bound",
+    "Clock",
+    "Conflict",
+    "Endpoint",
+    "EventRecorder",
+    "Handler",
+    "LeaderElector",
+    "LeaseSettings",
+    "NotFound",
+    "Pods",
+    "Reference",
+    "Reflector",
+    "Rejected",
+    "Resource",
+    "Source",
+    "SystemClock",
+    "TokenBucket",
+    "Transport",
+    "endpoint_of",
+    "load_endpoint",
+    "new_identity",
+]

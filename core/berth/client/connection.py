@@ -18,6 +18,8 @@ import httptools
 
 from berth.client.errors import ClientError, CutError, DeadlineError
 
+# Retry-After, Content-Length, Transfer-Encoding: the rest is not even looked at.
+NOTED_LENGTHS = frozenset({11, 14, 17})
 INFORMATIONAL = range(100, 200)
 HIGH_WATER_BYTES = 4 * 1024 * 1024
 
@@ -105,6 +107,8 @@ class Connection(asyncio.Protocol):
         self._status = 0
         self._framed = False
         self._retry_after = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
         self.closed = False
         self.idle_since = 0.0
 
@@ -131,7 +135,7 @@ class Connection(asyncio.Protocol):
         self._wants_stream = stream
         waiter: asyncio.Future[Response | BodyStream] = self._loop.create_future()
         self._waiter = waiter
-        timer = self._loop.call_at(deadline, self._late)
+        self._expect_by(deadline)
         try:
             self._transport.write(data)
             return await waiter
@@ -140,12 +144,12 @@ class Connection(asyncio.Protocol):
             self.abort()
             raise
         finally:
-            timer.cancel()
             self._waiter = None
 
     def abort(self) -> None:
         """Close at once, without sending what is still buffered."""
         self.closed = True
+        self._stop_timer()
         if self._transport is not None:
             self._transport.abort()
 
@@ -159,7 +163,31 @@ class Connection(asyncio.Protocol):
         if self._transport is not None and not self.closed:
             self._transport.resume_reading()
 
-    def _late(self) -> None:
+    def _expect_by(self, deadline: float) -> None:
+        """Have the timer go off at the deadline, or earlier.
+
+        One timer serves many requests: most are answered long before it goes off, and starting and
+        cancelling one for each is a tenth of what a request costs.
+        """
+        self._deadline = deadline
+        if self._timer is not None:
+            if self._timer.when() <= deadline:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(deadline, self._on_timer)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self._waiter is None or self.closed:
+            return
+        if self._deadline > self._loop.time():
+            self._expect_by(self._deadline)
+            return
         self._fail(DeadlineError("no answer before the deadline"))
         self.abort()
 
@@ -186,6 +214,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End what is under way: a body without a length ends well here, all else does not."""
         self.closed = True
+        self._stop_timer()
         if exc is None and self._status and not self._framed:
             self.on_message_complete()
         else:
@@ -201,6 +230,8 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Note the few headers that matter."""
+        if len(name) not in NOTED_LENGTHS:
+            return
         name = name.lower()
         if name in {b"content-length", b"transfer-encoding"}:
             self._framed = True
