@@ -15,8 +15,6 @@ from berth.framework.background import Background, Outcome, Timer
 from berth.framework.status import SUCCESS, Status, failed, unschedulable
 from berth.objects.pod import Pod
 
-REMOVED = "removed"
-
 
 class WaitingPod:
     """One pod and the plugins it waits for, each with its own time limit."""
@@ -93,11 +91,6 @@ class WaitingPods:
 
     def __len__(self) -> int:
         return len(self._by_uid)
-
-    def reject_removed(self, uid: str) -> bool:
-        """Turn down a pod that was deleted; whether it waited and this was its first outcome."""
-        waiting = self._by_uid.get(uid)
-        return waiting is not None and waiting.reject("", REMOVED)
 
     async def wait(self, uid: str) -> Status | None:
         """How the pod's waiting ends; None at once where it is not waiting."""

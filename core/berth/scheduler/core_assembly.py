@@ -1,0 +1,208 @@
+"""The core put together: queue, cache, profiles and cycles on one set of shared parts.
+
+The same assembly runs against a cluster, a file or a test; what does I/O is handed in.
+"""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from berth.binding.binding_cycle import BindingCycle
+from berth.binding.waiting_pods import WaitingPods
+from berth.cache.cache import Cache
+from berth.config.loading import Loaded
+from berth.cycle.failure import FailureHandler
+from berth.cycle.find_nodes import NodeSearch, Rotation
+from berth.cycle.schedule_one import ScheduleOne
+from berth.cycle.schedule_pod import SchedulePod
+from berth.event_handlers import NodeHandler, PodHandler, lister
+from berth.framework.background import Background
+from berth.framework.clock import Clock
+from berth.framework.cluster_event import ActionType
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.handle import ApiWriter, EventRecorder, Handle
+from berth.framework.listers import Listers, Store
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.runtime import Framework
+from berth.objects.pod import Pod
+from berth.profiles.profile_builder import PluginFactory, build_frameworks
+from berth.queue.hints import build_hint_map, wanted_actions
+from berth.queue.queue_metrics import QueueMetrics
+from berth.queue.queue_profile import QueueProfile
+from berth.queue.scheduling_queue import SchedulingQueue
+from berth.snapshot.snapshot import Snapshot
+
+GENERIC_WORKLOAD = "GenericWorkload"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the core is handed: writes, events, concurrency, time, chance, and who wants to know."""
+
+    writer: ApiWriter
+    recorder: EventRecorder
+    background: Background
+    clock: Clock
+    chance: random.Random
+    on_record: Callable[[CycleRecord], None]
+    queue_metrics: QueueMetrics | None = None
+    max_in_unschedulable_seconds: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all profiles have in common."""
+
+    cache: Cache
+    snapshot: Snapshot
+    listers: Listers
+    unassigned: Store[Pod]
+    queue: SchedulingQueue
+    waiting_pods: WaitingPods
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerCore:
+    """The parts, for whoever drives them.
+
+    `wanted` says which resources plugins wait for, and which of their changes.
+    """
+
+    shared: Shared
+    frameworks: Mapping[str, Framework]
+    handles: Mapping[str, Handle]
+    schedule_one: ScheduleOne
+    nodes: NodeHandler
+    pods: PodHandler
+    wanted: Mapping[str, ActionType]
+
+
+def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surroundings) -> SchedulerCore:
+    """Build the core that a configuration describes.
+
+    Raises: BuildError, EventRegistrationError.
+    """
+    frameworks: dict[str, Framework] = {}
+    queue_profiles: dict[str, QueueProfile] = {}
+    shared = _shared(loaded, frameworks, queue_profiles, around)
+    handles = {p.scheduler_name: _handle(p.scheduler_name, loaded, shared, around) for p in loaded.profiles}
+    frameworks.update(build_frameworks(loaded.profiles, registry, handles.__getitem__))
+    queue_profiles.update(_queue_profiles(loaded, frameworks))
+    enabled = loaded.gates.enabled
+    return SchedulerCore(
+        shared,
+        frameworks,
+        handles,
+        _schedule_one(loaded, frameworks, shared, around),
+        NodeHandler(
+            shared.queue,
+            shared.cache,
+            clock=around.clock,
+            declared_features=enabled("NodeDeclaredFeatures"),
+        ),
+        PodHandler(
+            shared.queue,
+            shared.cache,
+            unassigned=shared.unassigned,
+            profiles=frameworks,
+            waiting_pods=shared.waiting_pods,
+            clock=around.clock,
+            gang_scheduling=enabled("GangScheduling"),
+        ),
+        wanted_actions(
+            (profile.hints for profile in queue_profiles.values()),
+            generic_workload=enabled(GENERIC_WORKLOAD),
+        ),
+    )
+
+
+def _shared(
+    loaded: Loaded,
+    frameworks: Mapping[str, Framework],
+    queue_profiles: Mapping[str, QueueProfile],
+    around: Surroundings,
+) -> Shared:
+    """The shared parts; both mappings are filled in once the profiles are built."""
+
+    def less(a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
+        return next(iter(frameworks.values())).plugins.queue_sort[0].less(a, b)
+
+    configuration, enabled = loaded.configuration, loaded.gates.enabled
+    unassigned: Store[Pod] = Store()
+    queue = SchedulingQueue(
+        less,
+        queue_profiles,
+        around.clock,
+        pod_lister=lister(unassigned),
+        initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
+        max_backoff_seconds=configuration.pod_max_backoff_seconds,
+        max_in_unschedulable_seconds=around.max_in_unschedulable_seconds,
+        metrics=around.queue_metrics,
+        pop_from_backoff=enabled("SchedulerPopFromBackoffQ"),
+        generic_workload=enabled(GENERIC_WORKLOAD),
+    )
+    return Shared(Cache(), Snapshot(), Listers(), unassigned, queue, WaitingPods(around.background))
+
+
+def _handle(profile: str, loaded: Loaded, shared: Shared, around: Surroundings) -> Handle:
+    return Handle(
+        profile_name=profile,
+        snapshot=shared.snapshot,
+        listers=shared.listers,
+        nominator=shared.queue.nominator,
+        waiting_pods=shared.waiting_pods,
+        writer=around.writer,
+        recorder=around.recorder,
+        clock=around.clock,
+        random=around.chance,
+        feature_enabled=loaded.gates.enabled,
+        activate=shared.queue.activate,
+        background=around.background,
+    )
+
+
+def _queue_profiles(loaded: Loaded, frameworks: Mapping[str, Framework]) -> dict[str, QueueProfile]:
+    generic = loaded.gates.enabled(GENERIC_WORKLOAD)
+    extenders = bool(loaded.extenders)
+    return {
+        name: QueueProfile(
+            framework.plugins.pre_enqueue,
+            build_hint_map(framework.plugins.by_name.values(), extenders=extenders, generic_workload=generic),
+        )
+        for name, framework in frameworks.items()
+    }
+
+
+def _schedule_one(
+    loaded: Loaded, frameworks: Mapping[str, Framework], shared: Shared, around: Surroundings
+) -> ScheduleOne:
+    queue = shared.queue
+    failure = FailureHandler(
+        queue,
+        lister(shared.unassigned),
+        around.writer,
+        around.recorder,
+        around.background,
+        around.clock,
+    )
+    search = NodeSearch(queue.nominator, Rotation(), loaded.configuration.percentage_of_nodes_to_score)
+    return ScheduleOne(
+        frameworks,
+        queue,
+        shared.cache,
+        shared.snapshot,
+        SchedulePod(search, around.chance),
+        BindingCycle(
+            shared.cache,
+            queue,
+            shared.waiting_pods,
+            around.writer,
+            around.recorder,
+            around.background,
+            failure.handle,
+        ),
+        failure,
+        around.clock,
+        around.chance,
+        around.on_record,
+    )

@@ -1,0 +1,192 @@
+"""The scheduler process: adapters started around a core, led by a lease, until it is told to stop.
+
+    endpoint -> transports -> core -> watches synced -> (lease held) -> scheduling loop
+                                          |
+                                          +-- lost: the loop stops, writes are refused, campaign again
+
+Everything durable is in the API server: a process that dies at any point leaves nothing to clean up.
+
+Source: spec/core.md 0.1, 8.5; spec/config.md 15.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from berth.client.api import Api
+from berth.client.credentials import load_endpoint
+from berth.client.endpoint import Endpoint
+from berth.client.errors import LeaseLostError
+from berth.client.events import EventRecorder, Reference
+from berth.client.leases import LeaderElector, LeaseSettings, new_identity
+from berth.client.pods import Pods, always
+from berth.client.timing import SystemClock as ClientClock
+from berth.client.timing import TokenBucket
+from berth.client.transport import Transport
+from berth.config.loading import Loaded
+from berth.framework.clock import SystemClock
+from berth.framework.cycle_record import CycleRecord
+from berth.plugins.registry import IN_TREE
+from berth.profiles.profile_builder import PluginFactory
+from berth.scheduler.background import AsyncioBackground
+from berth.scheduler.core_assembly import SchedulerCore, Surroundings, assemble
+from berth.scheduler.event_recording import PodEvents
+from berth.scheduler.pod_writer import PodWriter
+from berth.scheduler.scheduling_loop import SchedulingLoop
+from berth.scheduler.watches import reflectors
+
+log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS = 64
+SYNC_TIMEOUT_SECONDS = 300.0
+LAST_WRITES_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSettings:
+    """What a scheduler process is started with."""
+
+    loaded: Loaded
+    kubeconfig: str = ""
+    master: str = ""
+    seed: int | None = None
+    max_in_unschedulable_seconds: float = 300.0
+    plugins: Mapping[str, PluginFactory] = field(default_factory=dict)
+    on_record: Callable[[CycleRecord], None] = lambda _: None
+    on_ready: Callable[[SchedulerCore], None] = lambda _: None
+
+
+async def run(settings: ProcessSettings, stop: asyncio.Event) -> None:
+    """Schedule until `stop` is set, then end in order.
+
+    Raises: ConfigurationError, BuildError, EventRegistrationError before anything runs.
+    """
+    configuration = settings.loaded.configuration
+    kubeconfig = settings.kubeconfig or configuration.client_connection.kubeconfig
+    endpoint = await asyncio.to_thread(load_endpoint, kubeconfig=kubeconfig, master=settings.master)
+    async with AsyncExitStack() as stack:
+        process = await _start(settings, endpoint, stack)
+        try:
+            await process.until(stop)
+        finally:
+            await process.finish()
+
+
+async def _start(settings: ProcessSettings, endpoint: Endpoint, stack: AsyncExitStack) -> "Process":
+    connection = settings.loaded.configuration.client_connection
+    limiter = TokenBucket(connection.qps, connection.burst, ClientClock())
+    transport = Transport(endpoint, max_connections=MAX_CONNECTIONS, limiter=limiter)
+    stack.push_async_callback(transport.aclose)
+    lease_transport = Transport(endpoint, max_connections=2)
+    stack.push_async_callback(lease_transport.aclose)
+    tasks = await stack.enter_async_context(asyncio.TaskGroup())
+    return Process(settings, transport, lease_transport, tasks)
+
+
+class Process:
+    """The running parts of one scheduler process."""
+
+    def __init__(
+        self,
+        settings: ProcessSettings,
+        transport: Transport,
+        lease_transport: Transport,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        self._settings = settings
+        self._transport = transport
+        self._tasks = tasks
+        self._recorder = EventRecorder(Api(transport))
+        self._elector = self._new_elector(Api(lease_transport))
+        clock = SystemClock()
+        pods = Pods(transport, may_write=self._elector.is_fresh if self._elector else always)
+        self._core = assemble(
+            settings.loaded,
+            {**IN_TREE, **settings.plugins},
+            Surroundings(
+                writer=PodWriter(pods),
+                recorder=PodEvents(self._recorder),
+                background=AsyncioBackground(tasks),
+                clock=clock,
+                chance=random.Random(settings.seed),
+                on_record=settings.on_record,
+                max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
+            ),
+        )
+        self._loop = SchedulingLoop(self._core, clock)
+        self._running: list[asyncio.Task[Any]] = []
+
+    async def until(self, stop: asyncio.Event) -> None:
+        """Watch, campaign and schedule until `stop` is set."""
+        self._spawn(self._recorder.run(), "events")
+        mirrors = list(reflectors(self._transport, self._core))
+        for reflector in mirrors:
+            self._spawn(reflector.run(), f"watch of {reflector.source.resource.plural}")
+        for reflector in mirrors:
+            await reflector.wait_synced(SYNC_TIMEOUT_SECONDS)
+        self._settings.on_ready(self._core)
+        led = self._spawn(self._lead_for_ever(), "leadership")
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait([led, stopped], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        led.cancel()
+
+    async def finish(self) -> None:
+        """Let the last writes out, give the lease back, and stop everything else."""
+        self._core.shared.queue.close()
+        await self._recorder.drain(LAST_WRITES_SECONDS)
+        if self._elector is not None:
+            await self._elector.release()
+        for task in self._running:
+            task.cancel()
+
+    async def _lead_for_ever(self) -> None:
+        if self._elector is None:
+            await self._loop.run()
+            return
+        while True:
+            await self._elector.acquire()
+            scheduling = asyncio.create_task(self._loop.run(), name="scheduling loop")
+            try:
+                await self._elector.hold()
+            except LeaseLostError:
+                log.warning("stepped down, campaigning again")
+            finally:
+                scheduling.cancel()
+                await asyncio.gather(scheduling, return_exceptions=True)
+
+    def _spawn(self, work: Any, name: str) -> asyncio.Task[Any]:
+        task = self._tasks.create_task(work, name=name)
+        self._running.append(task)
+        return task
+
+    def _new_elector(self, api: Api) -> LeaderElector | None:
+        election = self._settings.loaded.configuration.leader_election
+        if not election.leader_elect:
+            return None
+        settings = LeaseSettings(
+            election.resource_namespace,
+            election.resource_name,
+            election.lease_duration.seconds,
+            election.renew_deadline.seconds,
+            election.retry_period.seconds,
+        )
+        return LeaderElector(api, settings, new_identity(), announce=self._announce)
+
+    def _announce(self, note: str) -> None:
+        election = self._settings.loaded.configuration.leader_election
+        lease = Reference(
+            "coordination.k8s.io/v1", "Lease", election.resource_namespace, election.resource_name
+        )
+        self._recorder.event(
+            lease,
+            controller="berth-scheduler",
+            type="Normal",
+            reason="LeaderElection",
+            action="LeaderElection",
+            note=note,
+        )

@@ -1,0 +1,82 @@
+"""Which objects the scheduler watches, and which handler each of their changes goes to.
+
+Source: spec/core.md 1.7.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from berth.client import resources
+from berth.client.reflector import Reflector
+from berth.client.resources import Resource
+from berth.client.transport import Transport
+from berth.client.watch import Source
+from berth.event_handlers import ResourceHandler, StoreHandler
+from berth.framework.listers import Listers, Store
+from berth.objects.api_object import TypedObject
+from berth.objects.decode import decoder
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.objects.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+from berth.scheduler.core_assembly import SchedulerCore
+
+LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A kind that is only looked up: what it decodes to, and the store that keeps it."""
+
+    resource: Resource
+    kind: type[TypedObject]
+    store: Callable[[Listers], Store[Any]]
+
+
+LOOKED_UP = (
+    Watched(resources.NAMESPACES, Namespace, lambda listers: listers.namespaces),
+    Watched(resources.SERVICES, Service, lambda listers: listers.services),
+    Watched(
+        resources.REPLICATION_CONTROLLERS,
+        ReplicationController,
+        lambda listers: listers.replication_controllers,
+    ),
+    Watched(resources.REPLICA_SETS, ReplicaSet, lambda listers: listers.replica_sets),
+    Watched(resources.STATEFUL_SETS, StatefulSet, lambda listers: listers.stateful_sets),
+    Watched(
+        resources.POD_DISRUPTION_BUDGETS,
+        PodDisruptionBudget,
+        lambda listers: listers.pod_disruption_budgets,
+    ),
+)
+
+
+def reflectors(
+    transport: Transport,
+    core: SchedulerCore,
+    *,
+    node_decoder: Callable[[bytes], Node] | None = None,
+    pod_decoder: Callable[[bytes], Pod] | None = None,
+) -> Iterator[Reflector[Any]]:
+    """A reflector for everything the core has to know; nodes come first.
+
+    The decoders are there for a plugin host that keeps the objects' bytes, too.
+    """
+    yield Reflector(transport, Source(resources.NODES), node_decoder or decoder(Node), core.nodes)
+    yield Reflector(
+        transport,
+        Source(resources.PODS, field_selector=LIVE_PODS),
+        pod_decoder or decoder(Pod),
+        core.pods,
+    )
+    for watched in LOOKED_UP:
+        handler: ResourceHandler = StoreHandler(watched.store(core.shared.listers))
+        decode: Callable[[bytes], Any] = decoder(watched.kind)
+        yield Reflector(transport, Source(watched.resource), decode, handler)
