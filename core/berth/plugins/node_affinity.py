@@ -33,7 +33,7 @@ from berth.framework.interface import (
 )
 from berth.framework.score import default_normalize
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unresolvable
-from berth.objects.decode import from_document
+from berth.objects.decode import decoder
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.node import Node
 from berth.objects.node_selector import NodeAffinity as Affinity
@@ -47,6 +47,8 @@ from berth.snapshot.node_matching import NAME_FIELD, check_term, matching_nodes,
 from berth.snapshot.snapshot import Snapshot
 
 NODE_EVENTS = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
+read_affinity = decoder(Affinity)
+
 CONFLICT = "pod affinity terms conflict"
 
 
@@ -63,7 +65,7 @@ class NodeAffinity(
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        added = from_document(msgspec.to_builtins(args.added_affinity or {}), Affinity)
+        added = read_affinity(msgspec.json.encode(args.added_affinity or NO_AFFINITY))
         self._enforced = added.required
         self._added_preferences = weighed(added.preferred)
 

@@ -2,10 +2,10 @@
 
 NumPy divides float64 about six times faster than int64, and for the quotients of these scores the outcome is
 the same. Let x and y be integers with y >= 1 and 0 <= x <= 100 y, and k the least integer above x/y where
-that is no integer itself. Then k <= 100, and x/y lies at least 1/y below k. Rounding to float64 reaches k only
-where the distance is at most half the spacing of the numbers just below k, which is at most k * 2**-53. But
-1/y is more than 100 * 2**-53 for every y below 2**46, since 100 * 2**46 < 2**53; x and y are then exact, too.
-So the floor of the float quotient is the integer quotient. Columns with a larger amount stay int64.
+that is no integer itself. Then k <= 100, and x/y lies at least 1/y below k. Rounding to float64 reaches k
+only where the distance is at most half the spacing of the numbers just below k, which is at most k * 2**-53.
+But 1/y is more than 100 * 2**-53 for every y below 2**46, since 100 * 2**46 < 2**53; x and y are then exact,
+too. So the floor of the float quotient is the integer quotient. Columns with a larger amount stay int64.
 """
 
 from typing import Any, NamedTuple

@@ -1,0 +1,120 @@
+"""A scenario's cluster, put together from the parts that a running scheduler is made of."""
+
+import json
+import random
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from berth.cache.cache import Cache
+from berth.config.loading import Loaded, load
+from berth.cycle.find_nodes import NodeSearch, Rotation
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.cycle_state import CycleState
+from berth.framework.listers import Listers
+from berth.framework.runtime import Framework
+from berth.objects.decode import decoder
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.objects.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+from berth.plugins.registry import IN_TREE
+from berth.profiles.profile_builder import build_frameworks
+from berth.snapshot.snapshot import Snapshot
+from berth.testing.handles import FixedNominator, make_handle
+
+read_node, read_pod = decoder(Node), decoder(Pod)
+
+STORES = {
+    "namespaces": ("namespaces", decoder(Namespace)),
+    "services": ("services", decoder(Service)),
+    "replicationcontrollers": ("replication_controllers", decoder(ReplicationController)),
+    "replicasets": ("replica_sets", decoder(ReplicaSet)),
+    "statefulsets": ("stateful_sets", decoder(StatefulSet)),
+    "poddisruptionbudgets": ("pod_disruption_budgets", decoder(PodDisruptionBudget)),
+}
+
+
+@dataclass(slots=True)
+class Cluster:
+    """A snapshot, the nominations and objects around it, and the profiles of the scenario's configuration."""
+
+    snapshot: Snapshot
+    nominator: FixedNominator
+    listers: Listers
+    frameworks: dict[str, Framework] = field(default_factory=dict)
+    missing: set[str] = field(default_factory=set)
+    """Plugins that the profiles name and that have no implementation."""
+
+    def search(self) -> NodeSearch:
+        """The search that looks at every node."""
+        return NodeSearch(self.nominator, Rotation())
+
+    def attempt(self, pod: Pod) -> Attempt:
+        """An attempt at the pod that remembers nothing yet."""
+        return Attempt(pod, self.snapshot, CycleState(), CycleRecord(pod, "", 1, b"", b"", 0, 0, 0))
+
+
+def pod_of(document: dict[str, Any]) -> Pod:
+    """The typed pod, decoded from bytes as one from the API server is."""
+    return read_pod(json.dumps(document).encode())
+
+
+def node_of(document: dict[str, Any]) -> Node:
+    """The typed node, decoded from bytes as one from the API server is."""
+    return read_node(json.dumps(document).encode())
+
+
+def build(scenario: dict[str, Any]) -> Cluster:
+    """The scenario's cluster."""
+    objects = scenario.get("objects", {})
+    pods = [pod_of(document) for document in objects.get("pods", ())]
+    snapshot = _snapshot([node_of(document) for document in objects.get("nodes", ())], pods)
+    waiting = [pod for pod in pods if not pod.node_name]
+    cluster = Cluster(snapshot, FixedNominator.of(waiting), _listers(objects))
+    _add_profiles(cluster, scenario.get("config"))
+    return cluster
+
+
+def _snapshot(nodes: list[Node], pods: list[Pod]) -> Snapshot:
+    known, snapshot = Cache(), Snapshot()
+    for node in nodes:
+        known.add_node(node)
+    for pod in pods:
+        if pod.node_name:
+            known.add_pod(pod)
+    known.update_snapshot(snapshot)
+    return snapshot
+
+
+def _listers(objects: dict[str, Any]) -> Listers:
+    listers = Listers()
+    for plural, (attribute, decode) in STORES.items():
+        for document in objects.get(plural, ()):
+            getattr(listers, attribute).put(decode(json.dumps(document).encode()))
+    return listers
+
+
+def _add_profiles(cluster: Cluster, config: dict[str, Any] | None) -> None:
+    loaded = _loaded(None if config is None else json.dumps(config))
+
+    def handle(name: str):
+        made = make_handle(cluster.snapshot, listers=cluster.listers, nominator=cluster.nominator)
+        made.profile_name, made.random = name, random.Random(0)
+        return made
+
+    cluster.frameworks = build_frameworks(loaded.profiles, IN_TREE, handle)
+    points = (point for profile in loaded.profiles for point in profile.points.values())
+    cluster.missing = {plugin for point in points for plugin, _ in point} - IN_TREE.keys()
+
+
+@cache
+def _loaded(text: str | None) -> Loaded:
+    return load(text)

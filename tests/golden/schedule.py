@@ -1,0 +1,173 @@
+"""Kind `schedule`: one pod, every node, each plugin alone and all of them together."""
+
+import msgspec
+import numpy as np
+
+from berth.cycle.find_nodes import Feasible
+from berth.framework.attempt import Attempt
+from berth.framework.diagnosis import Diagnosis, FitError
+from berth.framework.filtering import run_filters, run_pre_filters
+from berth.framework.interface import FilterPlugin, PreFilterPlugin
+from berth.framework.runtime import Framework
+from berth.framework.scoring import NodeScores, run_pre_scores, run_scores
+from berth.framework.status import PluginError, Status
+from berth.objects.pod import Pod
+from tests.golden.cluster import Cluster, build, pod_of
+
+NAMES = {
+    "cpu": "milliCPU",
+    "memory": "memory",
+    "ephemeral-storage": "ephemeralStorage",
+}
+
+
+async def answer(scenario):
+    """What the vectors call `expected`, and the plugins that could not be asked."""
+    cluster, pod = build(scenario), pod_of(scenario["pod"])
+    framework = cluster.frameworks[pod.spec.scheduler_name]
+    found = {
+        "preFilter": {p.name: await alone_before(p, cluster, pod) for p in framework.plugins.pre_filter},
+        "filter": {p.name: await alone(p, framework, cluster, pod) for p in framework.plugins.filter},
+        "nodeTotals": totals(cluster),
+        "feasible": [],
+    }
+    overall = await run_pre_filters(framework.plugins.pre_filter, cluster.attempt(pod))
+    found["preFilterOverall"] = spelled(overall.status, overall.node_names, plugin=True)
+    found["schedule"] = await outcome(framework, cluster, pod)
+    if overall.status.ok:
+        found |= await chain(framework, cluster, pod)
+    return found, cluster.missing
+
+
+def spelled(status: Status, node_names=None, *, plugin=False):
+    """A status as the vectors write it."""
+    text = {"code": str(status.code)}
+    if status.reasons:
+        text["reasons"] = sorted(status.reasons)
+    if plugin and status.plugin:
+        text["plugin"] = status.plugin
+    if node_names is not None:
+        text["nodes"] = sorted(node_names)
+    return text
+
+
+async def alone_before(plugin: PreFilterPlugin, cluster: Cluster, pod: Pod):
+    """One plugin's PreFilter."""
+    attempt = cluster.attempt(pod)
+    result = plugin.pre_filter(attempt.state, pod, attempt.nodes)
+    return spelled(result.status, result.node_names)
+
+
+async def alone(plugin: FilterPlugin, framework: Framework, cluster: Cluster, pod: Pod):
+    """One plugin's Filter on every node, after its own PreFilter."""
+    attempt = cluster.attempt(pod)
+    if plugin in framework.plugins.pre_filter:
+        outcome = await run_pre_filters([plugin], attempt)
+        if plugin.name in attempt.state.skip_filter:
+            return "Skip"
+        if not outcome.status.ok:
+            return "NotRun"
+    diagnosis = Diagnosis(attempt.nodes.names)
+    await run_filters([plugin], attempt, np.ones(len(attempt.nodes), dtype=bool), diagnosis)
+    names = attempt.nodes.names
+    return {names[row]: spelled(status) for row, status in diagnosis.statuses().items()}
+
+
+async def outcome(framework: Framework, cluster: Cluster, pod: Pod):
+    """What becomes of the pod, before preemption is tried."""
+    attempt = cluster.attempt(pod)
+    found = await cluster.search().find(framework, attempt)
+    if isinstance(found, Status):
+        return _failure(found)
+    scheduled = {"outcome": "scheduled"}
+    row = attempt.nodes.row_of.get(pod.nominated_node_name)
+    if row is not None and found.mask[row] and found.evaluated == 1:
+        scheduled["viaNominatedNode"] = True
+    return scheduled
+
+
+def _failure(status: Status):
+    text = {"outcome": "unschedulable" if status.rejected else "error", "message": status.message}
+    if isinstance(status.error, FitError):
+        text["unschedulablePlugins"] = sorted(status.error.diagnosis.unschedulable_plugins)
+    return text
+
+
+async def chain(framework: Framework, cluster: Cluster, pod: Pod):
+    """Every node's status, the feasible nodes and their scores, the pod's own nomination aside."""
+    plain = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=""))
+    attempt = cluster.attempt(plain)
+    found = await cluster.search().find(framework, attempt)
+    names = attempt.nodes.names
+    if isinstance(found, Status):
+        diagnosis = found.error.diagnosis if isinstance(found.error, FitError) else Diagnosis(names)
+        return {"nodeStatus": _statuses(diagnosis), "feasible": []}
+    return {
+        "nodeStatus": _statuses(found.diagnosis),
+        "feasible": sorted(names[row] for row in np.flatnonzero(found.mask)),
+        **await scored(framework, attempt, found),
+    }
+
+
+def _statuses(diagnosis: Diagnosis):
+    return {
+        diagnosis.node_names[row]: spelled(status, plugin=True)
+        for row, status in diagnosis.statuses().items()
+    }
+
+
+async def scored(framework: Framework, attempt: Attempt, found: Feasible):
+    """The scores of the feasible nodes."""
+    try:
+        await run_pre_scores(framework.plugins.pre_score, attempt, found.mask)
+        scores = await run_scores(framework.plugins.score, attempt, found.mask)
+    except PluginError as error:
+        return {"scores": str(error)}
+    names = [attempt.nodes.names[row] for row in scores.rows]
+    total = dict(zip(names, scores.totals.tolist(), strict=True))
+    best = max(total.values(), default=0)
+    return {
+        "scores": _parts(framework, scores, names),
+        "total": total,
+        "best": sorted(name for name, score in total.items() if score == best),
+    }
+
+
+def _parts(framework: Framework, scores: NodeScores, names: list[str]):
+    parts = {plugin.name: {"skip": True, "weight": weight} for plugin, weight in framework.plugins.score}
+    for part in scores.parts:
+        triples = zip(part.raw.tolist(), part.final.tolist(), strict=True)
+        nodes = {
+            name: [raw, final, final * part.weight] for name, (raw, final) in zip(names, triples, strict=True)
+        }
+        parts[part.plugin] = {"nodes": nodes, "weight": part.weight}
+    return parts
+
+
+def totals(cluster: Cluster):
+    """What each node has and what is requested of it."""
+    nodes = cluster.snapshot
+    return {
+        name: {
+            "allocatable": amounts(column(nodes, nodes.allocatable, i)),
+            "requested": amounts(column(nodes, nodes.requested, i)),
+            "nonZeroRequested": {
+                "milliCPU": int(nodes.non_zero_requested[0, i]),
+                "memory": int(nodes.non_zero_requested[1, i]),
+            },
+            "pods": int(nodes.pod_count[i]),
+        }
+        for i, name in enumerate(nodes.names)
+    }
+
+
+def column(nodes, table, row):
+    """One node's amounts by resource name."""
+    return dict(zip(nodes.resource_names, table[:, row].tolist(), strict=True))
+
+
+def amounts(units):
+    """Amounts by resource as the vectors write them; scalars of 0 count as absent in a table's columns."""
+    basic = {label: units.get(name, 0) for name, label in NAMES.items()}
+    scalars = {name: amount for name, amount in units.items() if name not in NAMES and amount}
+    return basic | ({"scalar": scalars} if scalars else {})
