@@ -39,6 +39,12 @@ def check_bindings(
                 yield Violation(Rule.BOUND_ONCE, subject, text)
 
 
+def bound_with_event(bound: Sequence[Document], events: Sequence[Document]) -> list[Document]:
+    """Give the bound pods that have a `Scheduled` event."""
+    scheduled = _scheduled_by_uid(events)
+    return [pod for pod in bound if uid_of(pod) in scheduled]
+
+
 def _scheduled_by_uid(events: Sequence[Document]) -> dict[str, list[Document]]:
     result = defaultdict(list)
     for event in events:

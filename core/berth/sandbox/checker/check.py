@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TypeVar
 
-from berth.sandbox.checker.bindings import check_bindings
+from berth.sandbox.checker.bindings import bound_with_event, check_bindings
 from berth.sandbox.checker.capacity import check_capacity
 from berth.sandbox.checker.devices import check_devices, check_model
 from berth.sandbox.checker.documents import (
@@ -63,7 +63,8 @@ def check(
         ),
     )
     violations = tuple(sorted(found))
-    return Report(violations, len(nodes), len(pods), len(bound), len(active), events is not None)
+    with_event = len(bound_with_event(bound, events or ()))
+    return Report(violations, len(nodes), len(pods), len(bound), len(active), with_event)
 
 
 def _on_nodes(nodes: Mapping[str, NodeFacts], pods: Sequence[PodFacts]) -> Iterator[Violation]:

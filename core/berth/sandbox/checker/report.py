@@ -36,8 +36,8 @@ class Violation:
 class Report:
     """The violations, sorted, and how much was looked at.
 
-    `active` pods are bound and have not ended; only they take room. `bindings_proven` says whether events
-    were given, without which nothing is known about pods bound twice.
+    `active` pods are bound and have not ended; only they take room. `with_event` pods are bound and have an
+    event that says so; of the other bound pods nothing is known about a second binding.
     """
 
     violations: tuple[Violation, ...]
@@ -45,7 +45,7 @@ class Report:
     pods: int
     bound: int
     active: int
-    bindings_proven: bool
+    with_event: int
 
     @property
     def ok(self) -> bool:
@@ -56,7 +56,7 @@ class Report:
         """Say it to a reader: a verdict, then at most `limit` violations."""
         looked_at = f"{self.nodes} nodes, {self.pods} pods, {self.bound} of them bound"
         if self.ok:
-            once = ", each once" if self.bindings_proven else ""
+            once = ", each once" if self.with_event == self.bound else f", {self.with_event} by an event once"
             return [f"checked {looked_at}{once}: every placement is allowed and no node is overcommitted"]
         left_out = len(self.violations) - limit
         more = [f"  and {left_out} more"] if left_out > 0 else []

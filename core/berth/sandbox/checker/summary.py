@@ -45,7 +45,7 @@ class Outcome:
     bound: int = 0
     unschedulable: int = 0
     waiting: int = 0
-    reasons: dict[str, Reason] = field(default_factory=lambda: defaultdict(Reason))
+    reasons: dict[str, Reason] = field(default_factory=dict)
 
     @property
     def pods(self) -> int:
@@ -95,8 +95,9 @@ def _count(pod: Document, outcome: Outcome) -> None:
     elif verdict.get("status") == "False" and verdict.get("reason") != "SchedulingGated":
         outcome.unschedulable += 1
         for text, nodes in reasons_of(str(verdict.get("message") or "")).items():
-            outcome.reasons[text].pods += 1
-            outcome.reasons[text].nodes += nodes
+            reason = outcome.reasons.setdefault(text, Reason())
+            reason.pods += 1
+            reason.nodes += nodes
     else:
         outcome.waiting += 1
 

@@ -2,6 +2,9 @@
 
 `condense` made the table; `figures/` holds it. Nodes come in the table's order, pods in an order drawn from
 the seed, since a trace grouped by shape would be an easy question.
+
+Source: openb, cluster-trace-gpu-v2023 of Alibaba's clusterdata; Weng et al., "Beware of Fragmentation",
+USENIX ATC 2023.
 """
 
 import random
