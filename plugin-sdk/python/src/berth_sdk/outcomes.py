@@ -110,6 +110,17 @@ class Verdicts:
 
 
 @dataclass(frozen=True, slots=True)
+class Scores:
+    """Scores for all nodes with a normalization of this answer's own.
+
+    Shapes: points integers (n,).
+    """
+
+    points: Points
+    normalization: Normalization
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Permit's answer that keeps the pod waiting."""
 

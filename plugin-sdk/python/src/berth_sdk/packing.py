@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from berth_sdk._generated import common_pb2, scheduling_pb2
 from berth_sdk.errors import ContractError
-from berth_sdk.outcomes import Codes, Normalization, Points, Reason, Status, Verdicts
+from berth_sdk.outcomes import Codes, Normalization, Points, Reason, Scores, Status, Verdicts
 
 MAX_REASONS = 255
 MAX_SCORE = 100
@@ -73,13 +73,12 @@ def unpack_verdicts(message: scheduling_pb2.Verdicts, reasons: tuple[Reason, ...
     return Verdicts(codes, reasons)
 
 
-def pack_scores(
-    scores: Points, normalization: Normalization, candidates: NDArray[np.bool_] | None, count: int
-) -> scheduling_pb2.Scores:
+def pack_scores(answer: Scores, candidates: NDArray[np.bool_] | None, count: int) -> scheduling_pb2.Scores:
     """Return the message in the narrowest form; what was not asked is sent as 0.
 
     Raises: ContractError: wrong shape or type, or out of range for the normalization.
     """
+    scores, normalization = answer.points, answer.normalization
     if scores.shape != (count,) or not np.issubdtype(scores.dtype, np.integer):
         raise ContractError(f"expected {count} integers, got {scores.dtype} {scores.shape}")
     values = scores if candidates is None else np.where(candidates, scores, 0)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from berth_sdk.outcomes import (
     PodKey,
     Points,
     Reason,
+    Scores,
     Verdicts,
     Wait,
 )
@@ -69,24 +70,24 @@ class Plugin:
     answered at a time unless a function awaits, so plain attributes need no locks.
     """
 
-    name: ClassVar[str]
+    name: str
     """A DNS label: what profiles call the plugin."""
-    version: ClassVar[str] = "0.0.0"
-    reasons: ClassVar[tuple[Reason, ...]] = ()
+    version: str = "0.0.0"
+    reasons: tuple[Reason, ...] = ()
     """The reasons that `filter_nodes` numbers from 1."""
-    normalization: ClassVar[Normalization] = Normalization.NONE
-    events: ClassVar[tuple[EventInterest, ...]] = ()
-    pod_fields: ClassVar[tuple[str, ...] | None] = None
+    normalization: Normalization = Normalization.NONE
+    events: tuple[EventInterest, ...] = ()
+    pod_fields: tuple[str, ...] | None = None
     """JSON pointers of all pod fields the verdicts depend on; None: any."""
-    pod_resources: ClassVar[tuple[str, ...]] = ()
+    pod_resources: tuple[str, ...] = ()
     """Mirror only the pods that request one of these; empty: all."""
-    wants_pods: ClassVar[bool] = True
-    wants_nominations: ClassVar[bool] = False
-    node_local: ClassVar[bool] = False
+    wants_pods: bool = True
+    wants_nominations: bool = False
+    node_local: bool = False
     """A node's verdict and score depend on the pod, the node and the pods on it alone."""
-    score_needs_feasible: ClassVar[bool] = False
-    arguments_schema: ClassVar[dict[str, Any] | None] = None
-    wanted_deadline_seconds: ClassVar[float | None] = None
+    score_needs_feasible: bool = False
+    arguments_schema: dict[str, Any] | None = None
+    wanted_deadline_seconds: float | None = None
 
     @property
     def requeue(self) -> Requeue:
@@ -127,7 +128,7 @@ class Plugin:
         """Say how good the node is for the pod, 0 to 100 unless `normalization` says otherwise."""
         raise NotImplementedError
 
-    def score_nodes(self, pod: Pod, nodes: Nodes) -> Points | None:
+    def score_nodes(self, pod: Pod, nodes: Nodes) -> Points | Scores | None:
         """Score all nodes at once; None: no opinion on this pod.
 
         Shapes: integers (n,).

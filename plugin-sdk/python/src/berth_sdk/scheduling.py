@@ -21,7 +21,9 @@ from berth_sdk.outcomes import (
     CycleOutcome,
     MetadataPatch,
     Nomination,
+    Points,
     Reason,
+    Scores,
     Status,
     Verdicts,
     Wait,
@@ -217,18 +219,19 @@ async def scored(session: Session, pod: Pod, nodes: Nodes) -> pb.ScoreResponse:
         scores = await _points(plugin, pod, nodes)
         if scores is None:
             return pb.ScoreResponse(generation=generation, status=pack_status(SKIP))
-        packed = pack_scores(scores, plugin.normalization, nodes.candidates, len(nodes))
+        packed = pack_scores(scores, nodes.candidates, len(nodes))
     except ContractError as error:
         return pb.ScoreResponse(generation=generation, status=failure(plugin, error))
     return pb.ScoreResponse(generation=generation, status=pack_status(SUCCESS), scores=packed)
 
 
-async def _points(plugin: Plugin, pod: Pod, nodes: Nodes) -> Any:
+async def _points(plugin: Plugin, pod: Pod, nodes: Nodes) -> Scores | None:
+    points: Points | Scores | None = None
     if overrides(plugin, "score_nodes"):
-        return await ask(plugin.score_nodes, pod, nodes)
-    if overrides(plugin, "score"):
-        return await ask(score_each_node, plugin, pod, nodes)
-    return None
+        points = await ask(plugin.score_nodes, pod, nodes)
+    elif overrides(plugin, "score"):
+        points = await ask(score_each_node, plugin, pod, nodes)
+    return points if points is None or isinstance(points, Scores) else Scores(points, plugin.normalization)
 
 
 async def chosen(session: Session, request: Chosen) -> tuple[Pod, Node | None]:

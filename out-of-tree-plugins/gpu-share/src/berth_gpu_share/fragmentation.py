@@ -1,0 +1,168 @@
+"""FGD: put a pod where it makes the least of the free GPUs useless to the pods that usually come.
+
+Source: Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
+Descent" (USENIX ATC 2023), sections 4 and 5.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth_gpu_share.contract import WHOLE, Demand
+from berth_gpu_share.devices import DeviceTable, Int
+from berth_gpu_share.policies import tightest
+from berth_sdk import Normalization, Scores
+
+Real = NDArray[np.float64]
+
+COVERED = 0.95
+MOST_TYPES = 64
+GROWTH = 1.25
+STEEPEST = 20.0 * WHOLE
+"""Beyond this the sigmoid is 0 to the last digit that counts."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The pods that usually come.
+
+    Shapes: cpu, milli, count int64 (t,); share float64 (t,), sums to at most 1; models (t,).
+    """
+
+    cpu: Int
+    milli: Int
+    count: Int
+    share: Real
+    models: tuple[frozenset[str], ...]
+
+    @classmethod
+    def of(cls, seen: Counter[Demand]) -> "Workload":
+        """Return the most frequent demands that together make 95 % of those seen."""
+        total, covered, typical = seen.total(), 0, []
+        for demand, number in seen.most_common(MOST_TYPES):
+            if covered >= COVERED * total:
+                break
+            covered += number
+            typical.append((demand, number))
+        return cls(
+            np.array([demand.cpu for demand, _ in typical], np.int64),
+            np.array([demand.milli for demand, _ in typical], np.int64),
+            np.array([demand.count for demand, _ in typical], np.int64),
+            np.array([number / total for _, number in typical], np.float64),
+            tuple(demand.models for demand, _ in typical),
+        )
+
+
+def fragments(left: Int, cpu_left: Int, allowed: NDArray[np.bool_], workload: Workload) -> Real:
+    """Return how much of each row's free GPU the usual pods can't use, on average over them.
+
+    A pod that can't run on the node at all makes all of it useless; one that can makes those devices useless
+    that have too little left for it.
+
+    Shapes: left (m, d), cpu_left (m,), allowed (m, t); result float64 (m,).
+    Units: thousandths of a GPU.
+    """
+    free = left.clip(min=0)
+    total = free.sum(axis=1)
+    useless = np.zeros(len(left), np.float64)
+    for i, milli in enumerate(workload.milli):
+        enough = free >= milli
+        hosts = allowed[:, i] & (cpu_left >= workload.cpu[i]) & (enough.sum(axis=1) >= workload.count[i])
+        lacking = np.where(enough, 0, free).sum(axis=1)
+        useless += workload.share[i] * np.where(hosts, lacking, total)
+    return useless
+
+
+@dataclass
+class Remembered:
+    """One demand's outcome on every row, and the version of the row it was computed from.
+
+    Shapes: points, device, version int64 (n,).
+    """
+
+    points: Int
+    device: Int
+    version: Int
+
+
+@dataclass
+class FragmentationGradientDescent:
+    """Score nodes by the fragmentation that a pod adds or removes; learn the usual pods while running.
+
+    Cost: a row is computed once for each demand and change of the row, so a cycle pays for the rows that
+        changed since the same demand was seen last.
+    """
+
+    seen: Counter[Demand] = field(default_factory=Counter)
+    workload: Workload = field(default_factory=lambda: Workload.of(Counter()))
+    learnt_at: int = 0
+    remembered: dict[Demand, Remembered] = field(default_factory=dict)
+
+    def saw(self, demand: Demand) -> None:
+        """Count a demand; the usual pods are chosen anew when a quarter more has been seen."""
+        self.seen[demand] += 1
+        if self.seen.total() >= GROWTH * self.learnt_at:
+            self.learnt_at = self.seen.total()
+            self.workload = Workload.of(self.seen)
+            self.remembered.clear()
+
+    def score(self, demand: Demand, table: DeviceTable) -> Scores:
+        """Score 50 where fragmentation stays, more where it shrinks."""
+        return Scores(self._outcome(demand, table).points, Normalization.NONE)
+
+    def pick(self, demand: Demand, table: DeviceTable, index: int) -> tuple[int, ...] | None:
+        """Choose the device that leaves least fragmentation, or the first untouched ones."""
+        if demand.milli == WHOLE:
+            return tightest(demand, table.left[index])
+        if table.largest[index] < demand.milli:
+            return None
+        return (int(self._outcome(demand, table).device[index]),)
+
+    def _outcome(self, demand: Demand, table: DeviceTable) -> Remembered:
+        known = self.remembered.get(demand)
+        if known is None or len(known.points) < table.size:
+            blank = np.zeros(2 * table.size, np.int64)
+            known = self.remembered[demand] = Remembered(blank, blank.copy(), blank.copy())
+        stale = np.flatnonzero(known.version[: table.size] != table.version)
+        if len(stale):
+            known.points[stale], known.device[stale] = self._compute(demand, table, stale)
+            known.version[stale] = table.version[stale]
+        return replace(known, points=known.points[: table.size])
+
+    def _compute(self, demand: Demand, table: DeviceTable, rows: Int) -> tuple[Int, Int]:
+        """Return points and best device of these rows.
+
+        Shapes: both (len(rows),).
+        """
+        left = table.left[rows]
+        cpu_left = table.cpu_left[rows]
+        models = [table.allowed(each)[rows] for each in self.workload.models]
+        allowed = np.array(models, np.bool_).reshape(len(models), len(rows)).T
+        before = fragments(left, cpu_left, allowed, self.workload)
+        best = np.full(len(rows), -np.inf)
+        device = np.zeros(len(rows), np.int64)
+        for choice, possible, after in _placements(demand, left):
+            gained = before - fragments(after, cpu_left - demand.cpu, allowed, self.workload)
+            better = possible & (gained > best)
+            best[better], device[better] = gained[better], choice
+        points = 100 / (1 + np.exp(-best.clip(min=-STEEPEST) / WHOLE))
+        return points.astype(np.int64), device
+
+
+def _placements(demand: Demand, left: Int) -> Iterator[tuple[int, NDArray[np.bool_], Int]]:
+    """Yield every way to place the demand: the device, where that is possible, and what is then left.
+
+    Shapes: left and what is left then (m, d), possible (m,).
+    """
+    if demand.milli == WHOLE:
+        untouched = left == WHOLE
+        taken = untouched & (np.cumsum(untouched, axis=1) <= demand.count)
+        yield 0, taken.sum(axis=1) == demand.count, left - WHOLE * taken
+        return
+    for device in range(left.shape[1]):
+        after = left.copy()
+        after[:, device] -= demand.milli
+        yield device, after[:, device] >= 0, after

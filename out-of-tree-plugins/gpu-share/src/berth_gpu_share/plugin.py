@@ -1,0 +1,242 @@
+"""The gpu-share plugin: filter and score over the device table, hold devices for attempts, write them."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth_gpu_share.contract import (
+    COUNT,
+    DEVICES,
+    MILLI,
+    MODELS,
+    RESOURCE,
+    WHOLE,
+    Demand,
+    DemandError,
+    assigned_to,
+    demand_of,
+)
+from berth_gpu_share.devices import DeviceTable, Share
+from berth_gpu_share.fragmentation import FragmentationGradientDescent
+from berth_gpu_share.ledger import Holding, Ledger
+from berth_gpu_share.policies import BestFit, Packing, Policy
+from berth_sdk import (
+    SKIP,
+    Action,
+    Answer,
+    ArgumentError,
+    Code,
+    EventInterest,
+    MetadataPatch,
+    Node,
+    Nodes,
+    PlacedPod,
+    Plugin,
+    Pod,
+    PodKey,
+    Reason,
+    Scores,
+    current_call,
+)
+
+POLICIES: Mapping[str, Callable[[], Policy]] = {
+    "best-fit": BestFit,
+    "packing": Packing,
+    "fgd": FragmentationGradientDescent,
+}
+DEFAULT_POLICY = "best-fit"
+
+log = logging.getLogger(__name__)
+
+
+class GpuShare(Plugin):
+    """Share GPUs between pods."""
+
+    name = "gpu-share"
+    version = "0.1.0"
+    reasons = (
+        Reason("node(s) had no GPU", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
+        Reason("node(s) had a GPU model that the pod doesn't allow", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
+        Reason("node(s) had fewer GPUs than the pod asks for", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
+        Reason("node(s) had no GPU with enough left for the share"),
+        Reason("node(s) had too few unused GPUs"),
+    )
+    events = (
+        EventInterest("Node", (Action.ADD, Action.UPDATE_NODE_ALLOCATABLE, Action.UPDATE_NODE_LABEL)),
+        EventInterest("Pod", (Action.DELETE,), pod_resources=(RESOURCE,)),
+    )
+    pod_fields = (
+        "/spec/containers",
+        "/spec/initContainers",
+        "/spec/overhead",
+        "/spec/resources",
+        *(f"/metadata/annotations/{key.replace('/', '~1')}" for key in (COUNT, MILLI, MODELS)),
+    )
+    arguments_schema = {
+        "type": "object",
+        "properties": {"policy": {"enum": sorted(POLICIES)}},
+        "additionalProperties": False,
+    }
+
+    def __init__(self, policy: str = DEFAULT_POLICY) -> None:
+        self.default = policy
+        self.node_local = policy != "fgd"
+        self.policies: dict[str, Policy] = {policy: POLICIES[policy]()}
+        self.profiles: dict[str, Policy] = {}
+        self.table = DeviceTable()
+        self.ledger = Ledger()
+        self._before_transfer: dict[str, Holding] = {}
+
+    def configure(self, arguments: dict[str, Any], profile: str) -> None:
+        """Take over the profile's policy; FGD learns from all pods and has to be the process's own policy."""
+        name = arguments.get("policy", self.default)
+        errors = [f"{key}: unknown argument" for key in arguments if key != "policy"]
+        if name not in POLICIES:
+            errors.append(f"policy: {name!r} is none of {', '.join(sorted(POLICIES))}")
+        elif name == "fgd" and self.default != "fgd":
+            errors.append("policy: start the plugin with --policy fgd to use it")
+        if errors:
+            raise ArgumentError(*errors)
+        if name not in self.policies:
+            self.policies[name] = POLICIES[name]()
+        self.profiles[profile] = self.policies[name]
+
+    # -- asked by the scheduler -----------------------------------------------------------------------------
+
+    def pre_filter(self, pod: Pod) -> Answer:
+        """Skip pods that ask for no GPU; turn down those that ask for nonsense."""
+        try:
+            demand = demand_of(pod)
+        except DemandError as error:
+            return Reason(str(error), Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        if demand is None:
+            return SKIP
+        if current_call().key.attempt == 1:
+            self._saw(demand)
+        return None
+
+    def filter_nodes(self, pod: Pod, nodes: Nodes) -> NDArray[np.uint8]:
+        """Number the first of `reasons` that holds for each node."""
+        del nodes
+        demand = _demand(pod)
+        table = self.table
+        codes = np.where(table.room(demand), np.uint8(0), np.uint8(4 if demand.milli < WHOLE else 5))
+        codes[table.count < demand.count] = 3
+        if demand.models:
+            codes[~table.allowed(demand.models)] = 2
+        codes[table.count == 0] = 1
+        return codes
+
+    def score_nodes(self, pod: Pod, nodes: Nodes) -> Scores | None:
+        """Score by the profile's policy."""
+        del nodes
+        demand = demand_of(pod)
+        return None if demand is None else self._policy().score(demand, self.table)
+
+    def reserve(self, pod: Pod, node: Node) -> Answer:
+        """Hold devices for the attempt."""
+        demand = demand_of(pod)
+        if demand is None or self._hold(demand, pod, current_call().key, node.name):
+            return None
+        return self.reasons[3 if demand.milli < WHOLE else 4]
+
+    def unreserve(self, key: PodKey, node_name: str) -> None:
+        """Give back what this attempt holds."""
+        del node_name
+        self._recompute(self.ledger.release(key.uid, key.attempt))
+
+    def pre_bind(self, pod: Pod, node: Node) -> MetadataPatch | Answer:
+        """Write the devices to the pod; an attempt reserved before a restart gets them now."""
+        refused = self.reserve(pod, node)
+        holding = self.ledger.by_uid.get(pod.uid)
+        if refused is not None or holding is None or not holding.share.devices:
+            return refused
+        return MetadataPatch(annotations={DEVICES: ",".join(map(str, holding.share.devices))})
+
+    # -- told about the cluster -----------------------------------------------------------------------------
+
+    def state_reset(self, *, epoch_changed: bool) -> None:
+        """Forget everything but the devices of attempts that go on."""
+        held = self.ledger.clear()
+        self._before_transfer = {} if epoch_changed else held
+        self.table.clear()
+
+    def state_settled(self) -> None:
+        """Forget what the transfer did not confirm."""
+        self._before_transfer = {}
+
+    def node_upserted(self, index: int, node: Node) -> None:
+        """Take over a row."""
+        self.table.put(index, node, self.ledger.on(node.name))
+
+    def node_removed(self, index: int, last: int) -> None:
+        """Drop a row."""
+        self.table.remove(index, last)
+
+    def pod_upserted(self, placed: PlacedPod) -> None:
+        """Count the pod where the state says: on the devices written to it, or held, or chosen now."""
+        try:
+            demand = demand_of(placed.pod)
+        except DemandError as error:
+            log.warning("placed pod=%s/%s ignored=%r", placed.pod.namespace, placed.pod.name, str(error))
+            demand = None
+        known = self.ledger.by_uid.get(placed.uid) or self._before_transfer.get(placed.uid)
+        if demand is not None and known is None and not placed.attempt:
+            self._saw(demand)
+        devices = () if demand is None else self._devices(placed, demand, known)
+        share = Share(devices, demand.milli if demand else 0, placed.pod.request("cpu"))
+        self._recompute(self.ledger.put(Holding(placed.uid, placed.attempt, placed.node_name, share)))
+
+    def pod_removed(self, placed: PlacedPod) -> None:
+        """Free what the pod had."""
+        self._recompute(self.ledger.drop(placed.uid))
+
+    def _devices(self, placed: PlacedPod, demand: Demand, known: Holding | None) -> tuple[int, ...]:
+        written = assigned_to(placed.pod)
+        if written is not None:
+            return written
+        if known is not None and known.node_name == placed.node_name:
+            return known.share.devices
+        self._recompute(self.ledger.drop(placed.uid))
+        index = self.table.index.get(placed.node_name)
+        if index is None:
+            return ()
+        picked = self.policies[self.default].pick(demand, self.table, index)
+        if picked is None:
+            log.warning("placed pod=%s/%s: no room for it", placed.pod.namespace, placed.pod.name)
+            fullest_last = np.argsort(-self.table.left[index], kind="stable")
+            picked = tuple(fullest_last[: demand.count].tolist())
+        return picked
+
+    def _hold(self, demand: Demand, pod: Pod, key: PodKey, node_name: str) -> bool:
+        if self.ledger.held(key.uid, key.attempt, node_name):
+            return True
+        self._recompute(self.ledger.drop(key.uid))
+        devices = self._policy().pick(demand, self.table, self.table.index[node_name])
+        if devices is None:
+            return False
+        share = Share(devices, demand.milli, pod.request("cpu"))
+        self._recompute(self.ledger.put(Holding(key.uid, key.attempt, node_name, share)))
+        return True
+
+    def _recompute(self, node_names: Iterable[str]) -> None:
+        for name in node_names:
+            index = self.table.index.get(name)
+            if index is not None:
+                self.table.charge(index, self.ledger.on(name))
+
+    def _policy(self) -> Policy:
+        return self.profiles[current_call().profile]
+
+    def _saw(self, demand: Demand) -> None:
+        for policy in self.policies.values():
+            policy.saw(demand)
+
+
+def _demand(pod: Pod) -> Demand:
+    demand = demand_of(pod)
+    assert demand is not None, "pre_filter skips pods without a demand"
+    return demand
