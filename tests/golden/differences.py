@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 BY_PLUGIN = ("preFilter", "filter", "preEnqueue")
 BY_NODES_LEFT = ("scores", "total", "best", "nodeStatus", "feasible", "schedule", "preFilterOverall")
+ONE_PLUGIN_ONLY = ("volumes", "preempt", "events", "result")
 ABSENT = "(absent)"
 
 
@@ -15,9 +16,8 @@ def without(expected, missing):
     """The part of the expected answer that does not depend on the missing plugins."""
     if not missing:
         return expected
-    part = {key: value for key, value in expected.items() if key not in ("volumes", "preempt")}
-    filters = expected.get("filter", {})
-    if any(filters.get(plugin, "Skip") not in ("Skip", {}) for plugin in missing):
+    part = {key: value for key, value in expected.items() if key not in ONE_PLUGIN_ONLY}
+    if _decided_by(missing, expected):
         part = {key: value for key, value in part.items() if key not in BY_NODES_LEFT}
     for key in BY_PLUGIN:
         if key in part:
@@ -25,6 +25,13 @@ def without(expected, missing):
     if "scores" in part:
         part |= _scores_without(part, missing)
     return part
+
+
+def _decided_by(missing, expected):
+    """Whether a missing plugin turns any node down, alone or with nominated pods in the way."""
+    filters, statuses = expected.get("filter", {}), expected.get("nodeStatus", {}).values()
+    alone = any(filters.get(plugin, "Skip") not in ("Skip", {}) for plugin in missing)
+    return alone or any(status.get("plugin") in missing for status in statuses)
 
 
 def _scores_without(part, missing):

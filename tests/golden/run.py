@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.golden import one_pod, schedule
+from tests.golden import hints, one_pod, schedule
 from tests.golden.differences import differences, without
 from tests.golden.vectors import Vector, families, read
 
@@ -16,6 +16,7 @@ ANSWERS = {
     "requests": one_pod.requests,
     "gates": one_pod.gates,
     "queuesort": one_pod.queuesort,
+    "hint": hints.answer,
 }
 CHUNK = 25
 
@@ -84,11 +85,11 @@ def check(vector: Vector) -> Result:
         found, absent = asyncio.run(ANSWERS[vector.kind](vector.scenario))
     except Exception as error:  # noqa: BLE001 - reported as this vector's difference, the others go on
         return Result(vector.name, [f"raised {type(error).__name__}: {error}"])
-    missing = frozenset(name for name in absent if named(vector.expected, name))
+    missing = frozenset(name for name in absent if named(vector, name))
     return Result(vector.name, list(differences(without(vector.expected, missing), found)), missing)
 
 
-def named(expected, plugin: str) -> bool:
-    """Whether the expected answer has anything to say of the plugin."""
-    parts = (expected.get(key, {}) for key in ("preFilter", "filter", "preEnqueue", "scores"))
-    return any(plugin in part for part in parts)
+def named(vector: Vector, plugin: str) -> bool:
+    """Whether the vector has anything to do with the plugin."""
+    parts = (vector.expected.get(key, {}) for key in ("preFilter", "filter", "preEnqueue", "scores"))
+    return vector.scenario.get("plugin") == plugin or any(plugin in part for part in parts)

@@ -33,9 +33,9 @@ async def answer(scenario):
     }
     overall = await run_pre_filters(framework.plugins.pre_filter, cluster.attempt(pod))
     found["preFilterOverall"] = spelled(overall.status, overall.node_names, plugin=True)
-    found["schedule"] = await outcome(framework, cluster, pod)
+    found |= await together(framework, cluster, pod)
     if overall.status.ok:
-        found |= await chain(framework, cluster, pod)
+        found |= await every_node(framework, cluster, pod)
     return found, cluster.missing
 
 
@@ -73,17 +73,17 @@ async def alone(plugin: FilterPlugin, framework: Framework, cluster: Cluster, po
     return {names[row]: spelled(status) for row, status in diagnosis.statuses().items()}
 
 
-async def outcome(framework: Framework, cluster: Cluster, pod: Pod):
-    """What becomes of the pod, before preemption is tried."""
+async def together(framework: Framework, cluster: Cluster, pod: Pod):
+    """What becomes of the pod before preemption is tried: its outcome, and the scores that led to it."""
     attempt = cluster.attempt(pod)
     found = await cluster.search().find(framework, attempt)
     if isinstance(found, Status):
-        return _failure(found)
+        return {"schedule": _failure(found)}
     scheduled = {"outcome": "scheduled"}
     row = attempt.nodes.row_of.get(pod.nominated_node_name)
     if row is not None and found.mask[row] and found.evaluated == 1:
         scheduled["viaNominatedNode"] = True
-    return scheduled
+    return {"schedule": scheduled, **await scored(framework, attempt, found)}
 
 
 def _failure(status: Status):
@@ -93,8 +93,8 @@ def _failure(status: Status):
     return text
 
 
-async def chain(framework: Framework, cluster: Cluster, pod: Pod):
-    """Every node's status, the feasible nodes and their scores, the pod's own nomination aside."""
+async def every_node(framework: Framework, cluster: Cluster, pod: Pod):
+    """Every node's status, and those that pass; the pod's own nomination, which cuts this short, set aside."""
     plain = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=""))
     attempt = cluster.attempt(plain)
     found = await cluster.search().find(framework, attempt)
@@ -102,11 +102,8 @@ async def chain(framework: Framework, cluster: Cluster, pod: Pod):
     if isinstance(found, Status):
         diagnosis = found.error.diagnosis if isinstance(found.error, FitError) else Diagnosis(names)
         return {"nodeStatus": _statuses(diagnosis), "feasible": []}
-    return {
-        "nodeStatus": _statuses(found.diagnosis),
-        "feasible": sorted(names[row] for row in np.flatnonzero(found.mask)),
-        **await scored(framework, attempt, found),
-    }
+    feasible = sorted(names[row] for row in np.flatnonzero(found.mask))
+    return {"nodeStatus": _statuses(found.diagnosis), "feasible": feasible}
 
 
 def _statuses(diagnosis: Diagnosis):
