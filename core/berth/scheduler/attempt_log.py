@@ -1,0 +1,66 @@
+"""The last attempts at each pod, for whoever asks why a pod is where it is."""
+
+from collections import OrderedDict, deque
+from typing import NamedTuple
+
+from berth.framework.cycle_record import CycleRecord
+
+MAX_PODS = 20_000
+ATTEMPTS_PER_POD = 5
+
+
+class AttemptSummary(NamedTuple):
+    """One attempt in short. Units: wall-clock seconds since the epoch, durations in milliseconds."""
+
+    attempt: int
+    result: str
+    node: str
+    message: str
+    trace_id: str
+    started_at: float
+    queued_milliseconds: float
+    cycle_milliseconds: float
+    total_milliseconds: float
+    feasible_nodes: int
+    evaluated_nodes: int
+    score: int | None
+
+
+class AttemptLog:
+    """Summaries by pod UID, the pods that were tried longest ago forgotten first."""
+
+    def __init__(self, max_pods: int = MAX_PODS) -> None:
+        self._max_pods = max_pods
+        self._by_uid: OrderedDict[str, deque[AttemptSummary]] = OrderedDict()
+
+    def on_record(self, record: CycleRecord) -> None:
+        """Take note of a finished attempt."""
+        uid = record.pod.uid
+        attempts = self._by_uid.pop(uid, None) or deque(maxlen=ATTEMPTS_PER_POD)
+        attempts.append(summary(record))
+        self._by_uid[uid] = attempts
+        if len(self._by_uid) > self._max_pods:
+            self._by_uid.popitem(last=False)
+
+    def of(self, uid: str) -> list[AttemptSummary]:
+        """The pod's last attempts, oldest first."""
+        return list(self._by_uid.get(uid, ()))
+
+
+def summary(record: CycleRecord) -> AttemptSummary:
+    """The attempt in short."""
+    cycle_ended = record.cycle_ended_ns or record.ended_ns
+    return AttemptSummary(
+        attempt=record.attempt,
+        result=record.result,
+        node=record.node_name,
+        message=record.status.message if record.status else "",
+        trace_id=record.trace_id.hex(),
+        started_at=(record.dequeued_ns + record.wall_offset_ns) / 1e9,
+        queued_milliseconds=(record.dequeued_ns - record.enqueued_ns) / 1e6,
+        cycle_milliseconds=(cycle_ended - record.dequeued_ns) / 1e6,
+        total_milliseconds=(record.ended_ns - record.dequeued_ns) / 1e6,
+        feasible_nodes=record.feasible_count,
+        evaluated_nodes=record.evaluated_count,
+        score=record.score,
+    )

@@ -1,0 +1,124 @@
+"""Why there, why not: one pod tried on every node as the cluster stands now, and what was tried before.
+
+A pod that is on a node already is tried as if it were not there. Nothing is held, written or requeued.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from berth.cycle.find_nodes import Feasible, NodeSearch, Rotation
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import Diagnosis, FitError
+from berth.framework.runtime import Framework
+from berth.framework.scoring import NodeScores, run_pre_scores, run_scores
+from berth.framework.status import Status
+from berth.objects.pod import Pod
+from berth.scheduler.attempt_log import AttemptLog
+from berth.scheduler.core_assembly import SchedulerCore
+from berth.snapshot.snapshot import Snapshot
+
+
+class UnknownPodError(LookupError):
+    """The scheduler knows no pod of that name; says where it looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explainer:
+    """Answers between two turns of the scheduling loop (`turn` is the loop's lock)."""
+
+    core: SchedulerCore
+    attempts: AttemptLog
+    turn: asyncio.Lock
+
+    async def explain(self, namespace: str, name: str) -> dict[str, Any]:
+        """The pod's whereabouts, its last attempts, and each node's verdict or scores.
+
+        Raises: UnknownPodError.
+        """
+        async with self.turn:
+            pod = self._find(namespace, name)
+            framework = self.core.frameworks.get(pod.spec.scheduler_name)
+            nodes = {} if framework is None else await self._nodes(framework, pod)
+        return {
+            "pod": pod.key,
+            "profile": pod.spec.scheduler_name,
+            "node": pod.node_name,
+            "queue": self._queue(pod),
+            "attempts": [attempt._asdict() for attempt in self.attempts.of(pod.uid)],
+            **nodes,
+        }
+
+    def _find(self, namespace: str, name: str) -> Pod:
+        shared = self.core.shared
+        pod = shared.unassigned.get(name, namespace) or shared.cache.find_pod(namespace, name)
+        if pod is None:
+            raise UnknownPodError(
+                f"no pod {namespace}/{name} is waiting for one of our profiles or running on a node"
+            )
+        return pod
+
+    def _queue(self, pod: Pod) -> dict[str, Any]:
+        record = self.core.shared.queue.record(pod.namespace, pod.name)
+        if record is None:
+            return {}
+        return {
+            "attempts": record.attempts,
+            "rejectedBy": sorted(record.rejectors),
+            "gatedBy": record.gating_plugin,
+            "since": record.timestamp,
+        }
+
+    async def _nodes(self, framework: Framework, pod: Pod) -> dict[str, Any]:
+        shared = self.core.shared
+        nodes = shared.cache.fresh_snapshot(without=pod.uid)
+        waiting = pod.placed_on("") if pod.node_name else pod
+        record = CycleRecord(waiting, framework.profile_name, 0, b"", b"", 0, 0, 0)
+        attempt = Attempt(waiting, nodes, CycleState(), record)
+        search = NodeSearch(shared.queue.nominator, Rotation())
+        found = await search.find(framework, attempt)
+        if isinstance(found, Status):
+            diagnosis = found.error.diagnosis if isinstance(found.error, FitError) else Diagnosis(nodes.names)
+            return {"message": found.message, "nodes": _verdicts(nodes, diagnosis, None)}
+        scores = await _scores(framework, attempt, found)
+        return {"message": "", "nodes": _verdicts(nodes, found.diagnosis, scores)}
+
+
+async def _scores(framework: Framework, attempt: Attempt, feasible: Feasible) -> NodeScores:
+    await run_pre_scores(framework.plugins.pre_score, attempt, feasible.mask)
+    return await run_scores(framework.plugins.score, attempt, feasible.mask)
+
+
+def _verdicts(nodes: Snapshot, diagnosis: Diagnosis, scores: NodeScores | None) -> list[dict[str, Any]]:
+    """Each node: who turned it down and why, or what it scored; the best first, the rejected last."""
+    fits = {} if scores is None else {row: i for i, row in enumerate(scores.rows.tolist())}
+    statuses = diagnosis.statuses()
+    verdicts = []
+    for row, name in enumerate(nodes.names):
+        if row in fits and scores is not None:
+            verdicts.append({"name": name, **_scored(scores, fits[row])})
+        else:
+            status = statuses.get(row, diagnosis.absent)
+            verdicts.append(
+                {
+                    "name": name,
+                    "plugin": status.plugin,
+                    "code": str(status.code),
+                    "reasons": list(status.reasons),
+                }
+            )
+    return sorted(verdicts, key=lambda v: (-v.get("total", -1), v["name"]))
+
+
+def _scored(scores: NodeScores, i: int) -> dict[str, Any]:
+    parts = {
+        part.plugin: {
+            "raw": int(part.raw[i]),
+            "score": int(part.final[i]),
+            "weighted": int(part.final[i]) * part.weight,
+        }
+        for part in scores.parts
+    }
+    return {"total": int(scores.totals[i]), "scores": parts}
