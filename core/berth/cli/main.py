@@ -2,6 +2,7 @@
 
 import click
 
+from berth.cli.config import config
 from berth.cli.sandbox import sandbox
 
 
@@ -10,4 +11,5 @@ def main() -> None:
     """Berth schedules Kubernetes pods, and is extended without being recompiled."""
 
 
+main.add_command(config)
 main.add_command(sandbox)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from berth.config.errors import FeatureGateError
 from berth.config.feature_gate_table import HISTORY, NEEDS
-from berth.config.go_text import quote
+from berth.config.go_text import BOOLEANS, quote
 
 Release: TypeAlias = tuple[int, int]
 
@@ -19,10 +19,6 @@ CURRENT: Release = (1, 36)
 _OLDEST_EMULATED: Release = (1, 33)
 _STAGE_GATES = {"AllAlpha": "Alpha", "AllBeta": "Beta"}
 _COMPONENT = "kube"
-_BOOLEANS = {
-    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
-    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +96,10 @@ def _wanted(text: str) -> dict[str, bool]:
         name, equals, value = (part.strip() for part in (rest if colon else item).partition("="))
         if not equals:
             raise FeatureGateError(f"missing bool value for {name}")
-        if value not in _BOOLEANS:
+        if value not in BOOLEANS:
             reason = f"strconv.ParseBool: parsing {quote(value)}: invalid syntax"
             raise FeatureGateError(f"invalid value of {name}={value}, err: {reason}")
-        wanted[name] = _BOOLEANS[value]
+        wanted[name] = BOOLEANS[value]
     return wanted
 
 

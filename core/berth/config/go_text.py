@@ -1,12 +1,13 @@
-"""How Go writes values in messages and in JSON: quoted strings, numbers, compact JSON.
+"""How Go writes values in messages and in JSON: quoted strings, numbers, booleans, compact JSON.
 
 Source: strconv.Quote, encoding/json (Go 1.26).
 """
 
 import json
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from types import MappingProxyType
 
 _ESCAPES = {
     '"': '\\"',
@@ -20,6 +21,13 @@ _ESCAPES = {
     "\v": "\\v",
 }
 _JSON_HTML = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+# What a flag takes for true and false.
+BOOLEANS: Mapping[str, bool] = MappingProxyType(
+    {
+        **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+        **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+    }
+)
 _EXPONENT_FROM = 1e21
 _EXPONENT_BELOW = 1e-6
 _CONTROL, _DELETE, _BMP = 0x20, 0x7F, 0x10000

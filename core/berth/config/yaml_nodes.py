@@ -156,7 +156,7 @@ def _node(stream: _Stream, anchors: dict[str, Node], depth: int) -> Node:
     return node
 
 
-def _alias(anchors: dict[str, Node], name: str, line: int) -> AliasNode:
+def _alias(anchors: dict[str, Node], name: Any, line: int) -> AliasNode:
     if name not in anchors:
         raise DecodeError(f"yaml: unknown anchor '{name}' referenced")
     return AliasNode(anchors[name], name, line)

@@ -1,0 +1,117 @@
+"""`berth config`: check a KubeSchedulerConfiguration file, and show what it amounts to."""
+
+import difflib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from berth.config import ConfigError, Loaded, ResolvedProfile
+
+_LONGEST_LINE = 600
+_FILE = click.argument("file", type=click.Path(path_type=Path))
+_PLUGINS = click.option(
+    "--plugins",
+    type=click.Path(path_type=Path),
+    help="The list of out-of-tree plugins; a document in FILE itself will do as well.",
+)
+_GATES = click.option(
+    "--feature-gates", multiple=True, metavar="A=true,B=false", help="As for the scheduler."
+)
+
+
+@click.group()
+def config() -> None:
+    """Check and explain scheduler configuration files."""
+
+
+@config.command()
+@_FILE
+@_PLUGINS
+@_GATES
+def validate(file: Path, plugins: Path | None, feature_gates: tuple[str, ...]) -> None:
+    """Say whether a scheduler starts with FILE; exit status 2 and a line for each error if not."""
+    loaded = _load(file, plugins, feature_gates)
+    names = ", ".join(profile.scheduler_name for profile in loaded.profiles)
+    click.echo(f"{file}: valid; profiles: {names}")
+
+
+@config.command()
+@_FILE
+@_PLUGINS
+@_GATES
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def resolve(file: Path, plugins: Path | None, feature_gates: tuple[str, ...], output: str) -> None:
+    """Show which plugins run at which extension point, in order and with their weights."""
+    loaded = _load(file, plugins, feature_gates)
+    if output == "json":
+        points = {
+            profile.scheduler_name: {point.value: named for point, named in profile.points.items()}
+            for profile in loaded.profiles
+        }
+        click.echo(json.dumps(points, indent=2))
+    else:
+        click.echo("\n\n".join(_table(profile) for profile in loaded.profiles))
+
+
+def _load(file: Path, plugins: Path | None, feature_gates: tuple[str, ...]) -> "Loaded":
+    # Imported here so that `berth --help` stays quick.
+    from berth.config import ConfigError, load, parse_feature_gates  # noqa: PLC0415 (quick start)
+    from berth.config.plugin_list import parse_plugin_list, plugins_beside  # noqa: PLC0415 (quick start)
+    from berth.config.sidecars import catalogue_of  # noqa: PLC0415 (quick start)
+
+    source = _read(file)
+    try:
+        gates = parse_feature_gates(feature_gates)
+        listed = (
+            parse_plugin_list(_read(plugins), str(plugins)) if plugins else plugins_beside(source, str(file))
+        )
+        return load(source, gates=gates, out_of_tree=catalogue_of(listed))
+    except ConfigError as error:
+        _fail(*_lines(error, file))
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        _fail(f"{file}: {error.strerror or error}")
+
+
+def _fail(*lines: str) -> NoReturn:
+    for line in lines:
+        click.echo(f"Error: {line}", err=True)
+    raise SystemExit(2)
+
+
+def _lines(error: "ConfigError", file: Path) -> Iterator[str]:
+    from berth.config import FeatureGateError, PluginListError  # noqa: PLC0415 (quick start)
+
+    prefix = "" if isinstance(error, FeatureGateError | PluginListError) else f"{file}: "
+    for message in error.messages:
+        # Some messages quote the whole file.
+        line = " ".join(message.split())
+        shown = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..."
+        yield f"{prefix}{shown}{_hint(line)}"
+
+
+def _hint(message: str) -> str:
+    from berth.config import IN_TREE  # noqa: PLC0415 (quick start)
+
+    if not message.endswith('" does not exist'):
+        return ""
+    name = message.split('"')[-2]
+    close = difflib.get_close_matches(name, IN_TREE, n=1)
+    guess = f"did you mean {close[0]}? " if close else ""
+    return f" ({guess}An out-of-tree plugin must be in a PluginList, see --plugins)"
+
+
+def _table(profile: "ResolvedProfile") -> str:
+    lines = [f"profile {profile.scheduler_name}"]
+    for point, named in profile.points.items():
+        plugins = ", ".join(f"{name}={weight}" if weight else name for name, weight in named)
+        lines.append(f"  {point.value:<18} {plugins or '-'}")
+    return "\n".join(lines)

@@ -1,0 +1,245 @@
+"""Reading the list of out-of-tree plugins.
+
+It is a document of its own, so that the KubeSchedulerConfiguration stays one that kube-scheduler accepts:
+a file given by --plugins, or a later document of the configuration's file, which kube-scheduler never reads.
+
+    apiVersion: berth.dev/v1alpha1
+    kind: PluginList
+    plugins:
+    - name: gpu-share
+      address: unix:/run/berth/gpu-share.sock
+      timeout: 200ms
+      extensionPoints: [filter, score, reserve, preBind]
+      failurePolicy: {score: Ignore}
+      args: {policy: pack}
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from berth.config.catalogue import IN_TREE, ExtensionPoint
+from berth.config.document import read_document
+from berth.config.duration import Duration, parse_duration
+from berth.config.errors import DecodeError, PluginListError
+from berth.config.names import qualified_name_problems
+from berth.config.sidecars import (
+    DEFAULT_POLICY,
+    SIDECAR_POINTS,
+    FailurePolicy,
+    SidecarSpec,
+    is_unix,
+    socket_path,
+)
+from berth.config.tree import Object, Value, to_plain, type_word
+from berth.config.yaml_nodes import documents
+from berth.config.yaml_values import Conversion
+
+API_GROUP = "berth.dev"
+API_VERSION = f"{API_GROUP}/v1alpha1"
+KIND = "PluginList"
+
+_FIELDS = ("name", "address", "timeout", "extensionPoints", "failurePolicy", "args")
+_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
+_MAX_PORT = 65535
+_MAX_SOCKET_PATH = 107
+
+
+def parse_plugin_list(source: bytes | str, file: str) -> tuple[SidecarSpec, ...]:
+    """Give the plugins that a PluginList document describes; `file` is its name in messages.
+
+    Raises:
+        PluginListError: with every problem found.
+    """
+    try:
+        document = read_document(source)
+    except DecodeError as error:
+        raise PluginListError(f"{file}: {error}") from None
+    if document.duplicates:
+        raise PluginListError(*(f"{file}: {duplicate}" for duplicate in document.duplicates))
+    return _specs(document.value, file)
+
+
+def plugins_beside(source: bytes | str, file: str) -> tuple[SidecarSpec, ...]:
+    """Give the plugins of the PluginList that stands behind a configuration in the same file, if one does.
+
+    Later documents of other kinds are none of our business: kube-scheduler does not read them either.
+
+    Raises:
+        PluginListError: there is such a list and it is wrong, or there are two.
+    """
+    text = source if isinstance(source, str) else source.decode("utf-8", "replace")
+    if text.lstrip().startswith("{") or API_GROUP not in text:
+        return ()
+    try:
+        lists = [_specs(value, file) for value in _later_documents(text) if _is_ours(value)]
+    except DecodeError as error:
+        raise PluginListError(f"{file}: {error}") from None
+    if len(lists) > 1:
+        raise PluginListError(f"{file}: {len(lists)} documents of kind {KIND}; put all plugins into one")
+    return lists[0] if lists else ()
+
+
+def _later_documents(text: str) -> Iterator[Value]:
+    roots = documents(text)
+    next(roots, None)
+    for root in roots:
+        conversion = Conversion()
+        value = conversion.value(root)
+        if conversion.duplicates and _is_ours(value):
+            raise DecodeError(conversion.duplicates[0])
+        yield value
+
+
+def _is_ours(value: Value) -> bool:
+    version = value.last("apiVersion") if isinstance(value, Object) else None
+    return isinstance(version, str) and version.startswith(f"{API_GROUP}/")
+
+
+def _specs(value: Value, file: str) -> tuple[SidecarSpec, ...]:
+    reader = _ListReader(file)
+    specs = reader.read(value)
+    if reader.problems:
+        raise PluginListError(*reader.problems)
+    return specs
+
+
+@dataclass(slots=True)
+class _ListReader:
+    """One reading of a list; `problems` collects a line for each thing that is wrong."""
+
+    file: str
+    problems: list[str] = field(default_factory=list)
+
+    def read(self, value: Value) -> tuple[SidecarSpec, ...]:
+        top = self._members(value, "", ("apiVersion", "kind", "plugins"))
+        for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+            if top.get(name) != wanted:
+                self._say(name, f"must be {wanted}")
+        entries = top.get("plugins")
+        if not isinstance(entries, list):
+            self._say("plugins", "must be a list with an entry for each plugin")
+            return ()
+        specs = [self._plugin(entry, f"plugins[{index}]") for index, entry in enumerate(entries)]
+        self._check_names(specs)
+        return tuple(specs)
+
+    def _plugin(self, value: Value, path: str) -> SidecarSpec:
+        members = self._members(value, path, _FIELDS)
+        points = self._points(members.get("extensionPoints"), f"{path}.extensionPoints")
+        return SidecarSpec(
+            name=self._name(members.get("name"), f"{path}.name"),
+            address=self._address(members.get("address"), f"{path}.address"),
+            timeout=self._timeout(members.get("timeout"), f"{path}.timeout"),
+            extension_points=points,
+            failure_policy=self._policies(members.get("failurePolicy"), points, f"{path}.failurePolicy"),
+            args=to_plain(members.get("args")),
+        )
+
+    def _name(self, value: Value, path: str) -> str:
+        if not isinstance(value, str) or not value:
+            self._say(path, "give the plugin a name, as profiles will call it")
+            return ""
+        if value in IN_TREE:
+            self._say(path, f'"{value}" is an in-tree plugin; choose another name')
+        elif problems := qualified_name_problems(value):
+            self._say(path, f'"{value}" is no plugin name: {problems[0]}')
+        return value
+
+    def _check_names(self, specs: Sequence[SidecarSpec]) -> None:
+        for index, spec in enumerate(specs):
+            if spec.name and any(spec.name == other.name for other in specs[:index]):
+                self._say(f"plugins[{index}].name", f'"{spec.name}" is listed already; names must differ')
+
+    def _address(self, value: Value, path: str) -> str:
+        problem = _address_problem(value)
+        if problem:
+            self._say(path, f"{problem}; write unix:/path/to.sock or host:port")
+        return value if isinstance(value, str) else ""
+
+    def _timeout(self, value: Value, path: str) -> Duration | None:
+        if value is None:
+            return None
+        try:
+            timeout = parse_duration(value if isinstance(value, str) else "")
+        except ValueError:
+            timeout = Duration(0)
+        if timeout <= 0:
+            self._say(path, "must be a duration above zero, such as 50ms or 1.5s")
+        return timeout
+
+    def _points(self, value: Value, path: str) -> frozenset[ExtensionPoint]:
+        if value is None:
+            return SIDECAR_POINTS
+        if not isinstance(value, list) or not value:
+            self._say(path, f"must be a list of: {_listed(SIDECAR_POINTS)}")
+            return frozenset()
+        return frozenset(point for name in value if (point := self._point(name, path)) is not None)
+
+    def _point(self, name: Value, path: str) -> ExtensionPoint | None:
+        if isinstance(name, str) and name in SIDECAR_POINTS:
+            return ExtensionPoint(name)
+        shown = f'"{name}"' if isinstance(name, str) else type_word(name)
+        self._say(path, f"{shown} is no extension point of sidecars; these are: {_listed(SIDECAR_POINTS)}")
+        return None
+
+    def _policies(
+        self, value: Value, points: frozenset[ExtensionPoint], path: str
+    ) -> Mapping[ExtensionPoint, FailurePolicy]:
+        chosen: dict[ExtensionPoint, FailurePolicy] = {}
+        members = (
+            {} if value is None else self._members(value, path, [point.value for point in SIDECAR_POINTS])
+        )
+        for name, policy in members.items():
+            point = ExtensionPoint(name)
+            if point not in points:
+                self._say(
+                    f"{path}.{name}", "the plugin does not serve this point; remove it here or add it there"
+                )
+            elif isinstance(policy, str) and policy in set(FailurePolicy):
+                chosen[point] = FailurePolicy(policy)
+            else:
+                self._say(f"{path}.{name}", f"must be {' or '.join(FailurePolicy)}")
+        return MappingProxyType({**DEFAULT_POLICY, **chosen})
+
+    def _members(self, value: Value, path: str, known: Sequence[str]) -> dict[str, Value]:
+        if not isinstance(value, Object):
+            self._say(path, f"must be an object with the fields {', '.join(sorted(known))}")
+            return {}
+        members: dict[str, Value] = {}
+        for name, member in value:
+            place = f"{path}.{name}" if path else name
+            if name not in known:
+                self._say(place, f"unknown field; known ones are: {', '.join(sorted(known))}")
+            elif name in members:
+                self._say(place, "is written twice; keep one")
+            else:
+                members[name] = member
+        return members
+
+    def _say(self, path: str, problem: str) -> None:
+        self.problems.append(f"{self.file}: {path}: {problem}" if path else f"{self.file}: {problem}")
+
+
+def _listed(points: Iterable[ExtensionPoint]) -> str:
+    wanted = set(points)
+    return ", ".join(point.value for point in ExtensionPoint if point in wanted)
+
+
+def _address_problem(address: Value) -> str:
+    if address is None:
+        return "missing"
+    if not isinstance(address, str):
+        return f"must be a string, not {type_word(address)}"
+    if is_unix(address):
+        path = socket_path(address)
+        if not path.startswith("/"):
+            return f'"{address}" holds no absolute path'
+        if len(path.encode()) > _MAX_SOCKET_PATH:
+            return f"the socket's path is longer than {_MAX_SOCKET_PATH} bytes"
+        return ""
+    match = _ADDRESS.fullmatch(address)
+    if match is None or not 0 < int(match[1]) <= _MAX_PORT:
+        return f'"{address}" is no address'
+    return ""

@@ -1,0 +1,89 @@
+"""Out-of-tree plugins: where each sidecar listens, where it takes part, and what a failing call means.
+
+`plugin_list` reads them from a file; the host of out-of-tree plugins dials them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from berth.config.catalogue import Catalogue, ExtensionPoint
+from berth.config.duration import Duration
+from berth.config.profiles import ResolvedProfile
+
+_P = ExtensionPoint
+# The points that berth.plugin.v1 has calls for; what preFilter and preScore prepare, a sidecar does in one.
+SIDECAR_POINTS = frozenset(
+    {
+        _P.PRE_ENQUEUE,
+        _P.FILTER,
+        _P.POST_FILTER,
+        _P.SCORE,
+        _P.RESERVE,
+        _P.PERMIT,
+        _P.PRE_BIND,
+        _P.POST_BIND,
+    }
+)
+_UNIX = "unix:"
+
+
+class FailurePolicy(StrEnum):
+    """What a failing call means: the pod is turned down for now, or the plugin has no opinion."""
+
+    FAIL = "Fail"
+    IGNORE = "Ignore"
+
+
+# Opinions can be missed, verdicts and actions can not.
+DEFAULT_POLICY: Mapping[ExtensionPoint, FailurePolicy] = MappingProxyType(
+    {
+        point: FailurePolicy.IGNORE
+        if point in {_P.SCORE, _P.POST_FILTER, _P.POST_BIND}
+        else FailurePolicy.FAIL
+        for point in SIDECAR_POINTS
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarSpec:
+    """One out-of-tree plugin.
+
+    `address` is unix:/path or host:port; a timeout of None leaves the deadline to the plugin's own wish;
+    `extension_points` are those where a profile may enable it; `args` is plain JSON for every profile
+    that has no arguments of its own for it.
+    """
+
+    name: str
+    address: str
+    timeout: Duration | None = None
+    extension_points: frozenset[ExtensionPoint] = SIDECAR_POINTS
+    failure_policy: Mapping[ExtensionPoint, FailurePolicy] = field(default_factory=lambda: DEFAULT_POLICY)
+    args: Any = None
+
+    def policy_at(self, point: ExtensionPoint) -> FailurePolicy:
+        """Give what a failing call at a point means."""
+        return self.failure_policy.get(point, DEFAULT_POLICY[point])
+
+    def args_for(self, profile: ResolvedProfile) -> Any:
+        """Give the arguments for a profile: its pluginConfig entry if there is one, else this list's."""
+        return profile.args.get(self.name, self.args)
+
+
+def catalogue_of(specs: Iterable[SidecarSpec]) -> Catalogue:
+    """Give the specs' names with their points, as `load` takes them."""
+    return {spec.name: spec.extension_points for spec in specs}
+
+
+def is_unix(address: str) -> bool:
+    """Answer whether an address names a unix socket."""
+    return address.startswith(_UNIX)
+
+
+def socket_path(address: str) -> str:
+    """Give the path of a unix: address, which may be written with three slashes too."""
+    path = address.removeprefix(_UNIX)
+    return path[2:] if path.startswith("///") else path
