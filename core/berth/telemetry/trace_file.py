@@ -1,0 +1,62 @@
+"""Traces as a file of JSON lines, for runs without a collector.
+
+A line is one span with OTLP's field names. Several processes may append to one file, as a batch of lines is
+one write at its end: the plugin SDKs write the same lines, and a sidecar's spans can stand beside ours.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from berth.telemetry.errors import TraceFileError
+from berth.telemetry.spans import Span
+
+
+class TraceFile:
+    """Appends spans to a file.
+
+    Raises: TraceFileError where the file can't be opened.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._encoder = msgspec.json.Encoder()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        try:
+            self._file = os.open(path, flags, 0o644)
+        except OSError as error:
+            raise TraceFileError(f"trace file {path}: {error.strerror}") from error
+
+    def export(self, spans: Sequence[Span]) -> bool:
+        """Write the spans; whether all of them are in the file."""
+        data = self._encoder.encode_lines(spans)
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close the file; later spans are not written."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def read_trace_file(path: str | Path) -> Iterator[Span]:
+    """The spans of a trace file, in the order in which they were written.
+
+    Raises: TraceFileError where the file can't be read or a line is no span.
+    """
+    decoder = msgspec.json.Decoder(Span)
+    try:
+        with Path(path).open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    yield decoder.decode(line)
+                except msgspec.MsgspecError as error:
+                    raise TraceFileError(f"{path}:{number}: {error}") from error
+    except OSError as error:
+        raise TraceFileError(f"trace file {path}: {error.strerror}") from error

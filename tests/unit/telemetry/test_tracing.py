@@ -1,0 +1,213 @@
+"""Finished cycles reach files and collectors, and never hold the loop up."""
+
+import threading
+from concurrent import futures
+
+import grpc
+import pytest
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as service_grpc
+
+from berth.telemetry.errors import SettingError, TraceFileError
+from berth.telemetry.export_queue import ExportQueue
+from berth.telemetry.spans import EndedCycle, spans_of
+from berth.telemetry.trace_file import TraceFile, read_trace_file
+from berth.telemetry.tracing import Tracing, resource_from_environment, traceparent
+from tests.unit.telemetry.records import ROOT_ID, TRACE_ID, rejected_record, scheduled_record
+
+RESOURCE = {"service.name": "berth-test"}
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch):
+    for name in ("OTEL_TRACES_EXPORTER", "OTEL_TRACES_SAMPLER", "OTEL_SDK_DISABLED", "BERTH_TRACE_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "berth-test")
+
+
+class Collector(service_grpc.TraceServiceServicer):
+    """Keeps what it is sent."""
+
+    def __init__(self):
+        self.resources = []
+
+    def Export(self, request, _context):  # noqa: N802 - the generated servicer's name
+        self.resources.extend(request.resource_spans)
+        return service.ExportTraceServiceResponse()
+
+    @property
+    def spans(self):
+        return [s for each in self.resources for scope in each.scope_spans for s in scope.spans]
+
+
+@pytest.fixture
+def collector(monkeypatch):
+    """A real OTLP collector, with the OTEL_* variables pointing at it."""
+    collector = Collector()
+    server = grpc.server(futures.ThreadPoolExecutor(1))
+    service_grpc.add_TraceServiceServicer_to_server(collector, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.cluster.name=a%20b")
+    yield collector
+    server.stop(None).wait()
+
+
+class Sink:
+    """Keeps spans; waits for `open` first, and fails on demand."""
+
+    def __init__(self, error=None):
+        self.spans = []
+        self.open = threading.Event()
+        self.error = error
+
+    def export(self, spans):
+        assert self.open.wait(10)
+        if self.error:
+            raise self.error
+        self.spans.extend(spans)
+        return True
+
+    def close(self):
+        pass
+
+
+def test_collector_receives_the_trace(collector):
+    """OTLP by the standard variables alone: the collector has the spans, their ids and parents."""
+    record = scheduled_record()
+    tracing = Tracing.from_environment()
+    tracing.on_record(record)
+    assert tracing.close()
+
+    expected = spans_of(EndedCycle(record, ""), {})
+    assert [(s.trace_id, s.span_id, s.parent_span_id, s.name, s.kind) for s in expected] == [
+        (s.trace_id.hex(), s.span_id.hex(), s.parent_span_id.hex(), s.name, s.kind) for s in collector.spans
+    ]
+    assert [(s.start_time_unix_nano, s.end_time_unix_nano) for s in expected] == [
+        (s.start_time_unix_nano, s.end_time_unix_nano) for s in collector.spans
+    ]
+    root = {each.key: each.value for each in collector.spans[0].attributes}
+    assert ("web-1", 10) == (root["k8s.pod.name"].string_value, root["berth.nodes"].int_value)
+
+
+def test_collector_knows_who_sent_it(collector):
+    """The resource has the service's name and what OTEL_RESOURCE_ATTRIBUTES adds."""
+    tracing = Tracing.from_environment()
+    tracing.on_record(scheduled_record())
+    tracing.close()
+    attributes = {each.key: each.value.string_value for each in collector.resources[0].resource.attributes}
+
+    assert ("berth-test", "a b") == (attributes["service.name"], attributes["k8s.cluster.name"])
+
+
+def test_file_holds_every_span(tmp_path):
+    """What is read back from the file is what was made from the records."""
+    path = tmp_path / "traces.jsonl"
+    tracing = Tracing([TraceFile(path)], resource=RESOURCE)
+    records = [scheduled_record(), rejected_record()]
+    for record in records:
+        tracing.on_record(record)
+    assert tracing.close()
+
+    expected = [s for r in records for s in spans_of(EndedCycle(r, r.status.message), RESOURCE)]
+    assert expected == list(read_trace_file(path))
+    assert (2, 0, 0) == (tracing.exported, tracing.dropped, tracing.failed)
+
+
+def test_file_of_the_environment(tmp_path, monkeypatch):
+    """BERTH_TRACE_FILE alone turns the file on, as it does for sidecars."""
+    monkeypatch.setenv("BERTH_TRACE_FILE", str(tmp_path / "t"))
+    tracing = Tracing.from_environment()
+    tracing.on_record(scheduled_record())
+    tracing.close()
+
+    assert {"berth-test"} == {s.resource["service.name"] for s in read_trace_file(tmp_path / "t")}
+
+
+def test_nothing_is_on_unasked():
+    """Without variables no cycle is exported, and sidecars are not told to."""
+    tracing = Tracing.from_environment()
+    tracing.on_record(scheduled_record())
+
+    assert (False, False) == (tracing.enabled, tracing.sampled(TRACE_ID))
+
+
+def test_exporter_that_hangs_costs_traces_and_no_time():
+    """A full queue drops and counts; nothing waits."""
+    sink = Sink()
+    queue = ExportQueue(sink, RESOURCE, max_cycles=2)
+    cycle = EndedCycle(scheduled_record(), "")
+    for _ in range(20):
+        queue.offer(cycle)
+    dropped = queue.dropped
+    sink.open.set()
+    queue.close()
+
+    assert dropped > 0
+    assert 20 == queue.exported + queue.dropped
+
+
+def test_exporter_that_breaks_is_counted():
+    """An exporter's exception loses its traces and nothing else."""
+    sink = Sink(error=RuntimeError("boom"))
+    sink.open.set()
+    tracing = Tracing([sink])
+    tracing.on_record(scheduled_record())
+
+    assert tracing.close()
+    assert (0, 1) == (tracing.exported, tracing.failed)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("OTEL_TRACES_SAMPLER", "sometimes"),
+        ("OTEL_TRACES_EXPORTER", "pigeon"),
+    ],
+)
+def test_setting_that_means_nothing(monkeypatch, name, value):
+    """A variable with an unknown value is refused by name."""
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(SettingError, match=f"{name}.*{value}"):
+        Tracing.from_environment()
+
+
+def test_unknown_protocol(monkeypatch):
+    """OTLP speaks gRPC or HTTP with protobuf."""
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "morse")
+
+    with pytest.raises(SettingError, match="morse"):
+        Tracing.from_environment()
+
+
+def test_file_that_cannot_be_opened(tmp_path):
+    """The path and the reason are in the error."""
+    with pytest.raises(TraceFileError, match=r"t/x: No such file or directory"):
+        Tracing.from_environment(tmp_path / "t" / "x")
+
+
+def test_line_that_is_no_span(tmp_path):
+    """A broken line is told by its number."""
+    path = tmp_path / "t"
+    path.write_text("{}\n")
+
+    with pytest.raises(TraceFileError, match=r"t:1: "):
+        list(read_trace_file(path))
+
+
+def test_traceparent():
+    """The header is W3C's: version, trace, parent, flags."""
+    expected = f"00-{TRACE_ID.hex()}-{ROOT_ID.hex()}-01"
+
+    assert expected == traceparent(TRACE_ID, ROOT_ID, sampled=True)
+
+
+def test_service_name_wins(monkeypatch):
+    """OTEL_SERVICE_NAME overrides a name among the resource's attributes."""
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=other,zone=z")
+    resource = resource_from_environment()
+
+    assert ("berth-test", "z") == (resource["service.name"], resource["zone"])
