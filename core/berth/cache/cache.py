@@ -11,12 +11,15 @@ One task owns the cache, so it needs no lock.
 Source: spec/core.md 3.
 """
 
+from collections.abc import Callable
+
 from berth.cache.errors import CacheCorruptedError, PodStateError
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
+from berth.snapshot.snapshot_step import SnapshotStep
 
 
 class Cache:
@@ -27,7 +30,10 @@ class Cache:
         self._pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
         self._changed: dict[str, NodeInfo] = {}
-        self._removed: set[str] = set()
+        self._removed: dict[str, None] = {}
+        self._pod_steps: list[tuple[int, PodInfo]] = []
+        self.on_step: Callable[[SnapshotStep], None] | None = None
+        """Told of every update of the snapshot, once it is done."""
 
     def node_count(self) -> int:
         """How many nodes are known, ghosts included."""
@@ -156,7 +162,7 @@ class Cache:
             raise KeyError(f"node {node.name} is not found")
         info.set_node(None)
         self._changed.pop(node.name, None)
-        self._removed.add(node.name)
+        self._removed[node.name] = None
         self._drop_empty_ghost(info)
 
     def update_snapshot(self, snapshot: Snapshot) -> None:
@@ -164,14 +170,19 @@ class Cache:
 
         One snapshot follows one cache. Cost: O(nodes changed).
         """
-        for name in self._removed:
-            if name in snapshot.row_of:
-                snapshot.drop(name)
+        if not (self._removed or self._changed or self._pod_steps):
+            return
+        dropped = tuple(name for name in self._removed if name in snapshot.row_of)
+        nodes = tuple(info.node for info in self._changed.values() if info.node_changed and info.node)
+        for name in dropped:
+            snapshot.drop(name)
+        snapshot.take(self._changed.values())
+        snapshot.generation += 1
         self._removed.clear()
-        if self._changed:
-            snapshot.take(self._changed.values())
-            snapshot.generation += 1
-            self._changed.clear()
+        self._changed.clear()
+        if self.on_step is not None:
+            self.on_step(SnapshotStep(snapshot.generation, dropped, nodes, tuple(self._pod_steps)))
+        self._pod_steps.clear()
 
     def fresh_snapshot(self, *, without: str = "") -> Snapshot:
         """A snapshot built from nothing, leaving the one that follows this cache alone.
@@ -196,6 +207,7 @@ class Cache:
             node = self._nodes[pod.node_name] = NodeInfo(pod.node_name)
         node.add_pod(info)
         self._pods[pod.uid] = info
+        self._note(1, info)
         self._touch(node)
 
     def _take_out(self, info: PodInfo) -> None:
@@ -203,8 +215,13 @@ class Cache:
         node.remove_pod(info.uid)
         del self._pods[info.uid]
         self._assumed.discard(info.uid)
+        self._note(-1, info)
         self._touch(node)
         self._drop_empty_ghost(node)
+
+    def _note(self, sign: int, info: PodInfo) -> None:
+        if self.on_step is not None:
+            self._pod_steps.append((sign, info))
 
     def _touch(self, info: NodeInfo) -> None:
         if not info.ghost:
