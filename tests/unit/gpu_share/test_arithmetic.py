@@ -9,7 +9,7 @@ from msgspec.json import encode
 from berth_gpu_share import POLICIES, GpuShare
 from berth_gpu_share.contract import WHOLE, Demand
 from berth_gpu_share.devices import DeviceTable, Share
-from berth_gpu_share.fragmentation import FragmentationGradientDescent, Workload, fragments
+from berth_gpu_share.fragmentation import FragmentationGradientDescent, Workload, fragments, fragments_after
 from berth_gpu_share.policies import BestFit, Packing, tightest
 from berth_sdk import Call, PlacedPod, PodKey, PodStage
 from berth_sdk.objects import decode_node, decode_pod
@@ -229,6 +229,24 @@ def test_fragments():
     allowed = np.ones((2, 2), bool)
 
     assert fragments(left, np.array([1, 1]), allowed, workload).tolist() == [400.0, (400 + 1400) / 2]
+
+
+@given(
+    rows=st.lists(st.lists(st.integers(0, WHOLE), min_size=3, max_size=3), min_size=1),
+    milli=st.integers(1, 999),
+)
+def test_fragments_after(rows, milli):
+    """The quick answer for every device is the answer for each of them alone."""
+    workload = usual(Demand(1, 500), Demand(2, 1000), Demand(1, 120, cpu=5)).workload
+    left, cpu = np.array(rows), np.arange(len(rows))
+    allowed = np.ones((len(rows), 3), bool)
+    quick = fragments_after(left, cpu, allowed, workload, milli)
+
+    for device in range(3):
+        after = left.copy()
+        after[:, device] -= milli
+        room = after[:, device] >= 0
+        assert quick[room, device] == pytest.approx(fragments(after, cpu, allowed, workload)[room])
 
 
 def test_workload_is_what_comes_most():

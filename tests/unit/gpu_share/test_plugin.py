@@ -97,8 +97,9 @@ async def test_profiles_choose_policies():
 async def test_policies_fill_a_used_node_first(policy):
     """A share joins another share rather than break a free GPU."""
     async with running(GpuShare(policy), gpu_node("free"), gpu_node("used")) as host:
-        await host.place(gpu_pod("whole"), "used")
-        await host.place(gpu_pod("a", 500), "used")
+        for pod in (gpu_pod("whole"), gpu_pod("a", 500)):
+            await host.filter(pod)
+            await host.place(pod, "used")
         scores = await host.score(gpu_pod("p", 500))
 
     assert scores["free"] < scores["used"]

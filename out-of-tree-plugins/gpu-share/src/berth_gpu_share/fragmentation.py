@@ -5,7 +5,6 @@ Descent" (USENIX ATC 2023), sections 4 and 5.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -76,6 +75,30 @@ def fragments(left: Int, cpu_left: Int, allowed: NDArray[np.bool_], workload: Wo
     return useless
 
 
+def fragments_after(
+    left: Int, cpu_left: Int, allowed: NDArray[np.bool_], workload: Workload, milli: int
+) -> Real:
+    """Return what `fragments` would be if a share of this size came, for each device that it might come to.
+
+    Only one device changes, so its part in the sums is taken out and put in anew.
+
+    Shapes: as in `fragments`; result float64 (m, d), without meaning where the device lacks room.
+    """
+    free = left.clip(min=0)
+    then = free - milli
+    total = free.sum(axis=1, keepdims=True) - milli
+    useless = np.zeros(left.shape, np.float64)
+    for i, wanted in enumerate(workload.milli):
+        lacks, lacks_then = free < wanted, then < wanted
+        enough = (~lacks).sum(axis=1, keepdims=True) + lacks - lacks_then
+        lacking = free * lacks
+        lacking = lacking.sum(axis=1, keepdims=True) - lacking + then * lacks_then
+        runs = (allowed[:, i] & (cpu_left >= workload.cpu[i]))[:, None]
+        hosts = runs & (enough >= workload.count[i])
+        useless += workload.share[i] * np.where(hosts, lacking, total)
+    return useless
+
+
 @dataclass
 class Remembered:
     """One demand's outcome on every row, and the version of the row it was computed from.
@@ -142,27 +165,25 @@ class FragmentationGradientDescent:
         models = [table.allowed(each)[rows] for each in self.workload.models]
         allowed = np.array(models, np.bool_).reshape(len(models), len(rows)).T
         before = fragments(left, cpu_left, allowed, self.workload)
-        best = np.full(len(rows), -np.inf)
-        device = np.zeros(len(rows), np.int64)
-        for choice, possible, after in _placements(demand, left):
-            gained = before - fragments(after, cpu_left - demand.cpu, allowed, self.workload)
-            better = possible & (gained > best)
-            best[better], device[better] = gained[better], choice
-        points = 100 / (1 + np.exp(-best.clip(min=-STEEPEST) / WHOLE))
+        cpu_left = cpu_left - demand.cpu
+        if demand.milli == WHOLE:
+            possible, after = _without(demand.count, left)
+            gained = before - fragments(after, cpu_left, allowed, self.workload)
+            gained = np.where(possible, gained, -STEEPEST)[:, None]
+        else:
+            useless = fragments_after(left, cpu_left, allowed, self.workload, demand.milli)
+            gained = np.where(left >= demand.milli, before[:, None] - useless, -STEEPEST)
+        device = gained.argmax(axis=1)
+        best = gained.max(axis=1)
+        points = 100 / (1 + np.exp(-best / WHOLE))
         return points.astype(np.int64), device
 
 
-def _placements(demand: Demand, left: Int) -> Iterator[tuple[int, NDArray[np.bool_], Int]]:
-    """Yield every way to place the demand: the device, where that is possible, and what is then left.
+def _without(count: int, left: Int) -> tuple[NDArray[np.bool_], Int]:
+    """Return where there are that many unused devices, and what is left without the first of them.
 
-    Shapes: left and what is left then (m, d), possible (m,).
+    Shapes: left (m, d); results (m,) and (m, d).
     """
-    if demand.milli == WHOLE:
-        untouched = left == WHOLE
-        taken = untouched & (np.cumsum(untouched, axis=1) <= demand.count)
-        yield 0, taken.sum(axis=1) == demand.count, left - WHOLE * taken
-        return
-    for device in range(left.shape[1]):
-        after = left.copy()
-        after[:, device] -= demand.milli
-        yield device, after[:, device] >= 0, after
+    unused = left == WHOLE
+    taken = unused & (np.cumsum(unused, axis=1) <= count)
+    return taken.sum(axis=1) == count, left - WHOLE * taken
