@@ -1,0 +1,89 @@
+"""The heap under activeQ and backoffQ."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.plugins.priority_sort import PrioritySort
+from berth.queue.queue_order import queue_order
+from berth.queue.record_heap import RecordHeap
+from tests.unit.queue.kit import a_pod
+
+LESS = PrioritySort(None, None).less
+
+
+def a_heap():
+    return RecordHeap(queue_order(LESS))
+
+
+def a_record(name, priority=0, timestamp=0.0):
+    return QueuedPodInfo(a_pod(name, priority=priority), timestamp)
+
+
+def drained(heap):
+    return [record.pod.name for record in iter(heap.pop, None)]
+
+
+def test_higher_priority_first_then_first_come():
+    """2.3: priority decides, then the time in the queue; a missing priority counts as 0."""
+    heap = a_heap()
+    for record in (
+        a_record("late", 5, 2.0),
+        a_record("low", -1, 0.0),
+        a_record("none", None, 1.0),
+        a_record("early", 5, 1.0),
+    ):
+        heap.put(record.pod.name, record)
+
+    assert ["early", "late", "none", "low"] == drained(heap)
+
+
+def test_a_changed_record_is_put_again():
+    """A record whose order changed stands where it belongs after another put."""
+    heap, record = a_heap(), a_record("a", 0)
+    heap.put("a", record)
+    heap.put("b", a_record("b", 1))
+    record.pod = a_pod("a", priority=2)
+
+    assert not heap.put("a", record)
+    assert ["a", "b"] == drained(heap)
+
+
+def test_a_record_that_left_may_change():
+    """What left the heap does not disturb what stays, whatever becomes of it."""
+    heap, gone = a_heap(), a_record("gone", 9)
+    heap.put("gone", gone)
+    for number in range(20):
+        heap.put(f"p{number}", a_record(f"p{number}", number % 7))
+    heap.remove("gone")
+    gone.pod = a_pod("gone", priority=-9)
+
+    priorities = [record.pod.priority for record in iter(heap.pop, None)]
+    assert sorted(priorities, reverse=True) == priorities
+
+
+def test_memory_follows_the_records():
+    """Records that are put again and again do not pile up."""
+    heap = a_heap()
+    for number in range(1000):
+        heap.put("p", a_record("p", number))
+
+    assert len(heap._heap) < 100
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 3) | st.none())))
+def test_heap_as_a_dictionary(steps):
+    """Puts, replacements and removals leave what a dictionary would hold, in order."""
+    heap, model = a_heap(), {}
+    for name, priority in steps:
+        if priority is None:
+            assert heap.remove(name) is model.pop(name, None)
+        else:
+            record = a_record(name, priority)
+            assert heap.put(name, record) == (name not in model)
+            model[name] = record
+
+    assert set(model) == {record.pod.name for record in heap}
+    assert len(model) == len(heap)
+    popped = list(iter(heap.pop, None))
+    assert sorted(-r.pod.priority for r in model.values()) == [-r.pod.priority for r in popped]
