@@ -4,6 +4,7 @@ import click
 
 from berth.cli.config import config
 from berth.cli.sandbox import sandbox
+from berth.cli.scheduler import scheduler
 
 
 @click.group()
@@ -13,3 +14,4 @@ def main() -> None:
 
 main.add_command(config)
 main.add_command(sandbox)
+main.add_command(scheduler)

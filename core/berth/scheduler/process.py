@@ -28,6 +28,7 @@ from berth.client.timing import SystemClock as ClientClock
 from berth.client.timing import TokenBucket
 from berth.client.transport import Transport
 from berth.config.loading import Loaded
+from berth.config.sidecars import SidecarSpec
 from berth.framework.clock import SystemClock
 from berth.framework.cycle_record import CycleRecord
 from berth.plugins.registry import IN_TREE
@@ -51,7 +52,7 @@ class ProcessSettings:
     """What a scheduler process is started with."""
 
     loaded: Loaded
-    kubeconfig: str = ""
+    sidecars: tuple[SidecarSpec, ...] = ()
     master: str = ""
     seed: int | None = None
     max_in_unschedulable_seconds: float = 300.0
@@ -66,8 +67,9 @@ async def run(settings: ProcessSettings, stop: asyncio.Event) -> None:
     Raises: ConfigurationError, BuildError, EventRegistrationError before anything runs.
     """
     configuration = settings.loaded.configuration
-    kubeconfig = settings.kubeconfig or configuration.client_connection.kubeconfig
-    endpoint = await asyncio.to_thread(load_endpoint, kubeconfig=kubeconfig, master=settings.master)
+    endpoint = await asyncio.to_thread(
+        load_endpoint, kubeconfig=configuration.client_connection.kubeconfig, master=settings.master
+    )
     async with AsyncExitStack() as stack:
         process = await _start(settings, endpoint, stack)
         try:
