@@ -6,6 +6,7 @@ spec/plugins.md 0.3, 5.9.
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,8 @@ from berth.objects.pod import Pod
 from berth.objects.pod_requests import Units, accounted_requests
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.node_resources_fit.scoring import counts
-from berth.snapshot.columns import Mask
+from berth.plugins.resource_shares import offer
+from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.snapshot import Snapshot
 
 Floats = NDArray[np.float64]
@@ -57,11 +59,12 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
         shares = Shares(self._resources, state.read(BalancedRequest).amounts, nodes)
         change = shares.balance(with_pod=True)
         change -= shares.balance(with_pod=False)
-        # Never negative: balance is 50 to 100.
+        # Balance is 50 to 100, so this is never negative before it is cut to a whole number.
         change += MAX_NODE_SCORE // 2
-        change //= 2
-        change += MAX_NODE_SCORE // 2
-        return change
+        change /= 2
+        scores: Scores = change.astype(np.int64)
+        scores += MAX_NODE_SCORE // 2
+        return scores
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """The request of the configured resources."""
@@ -77,46 +80,69 @@ class Shares:
 
     def __init__(self, resources: tuple[str, ...], requests: Mapping[str, int], nodes: Snapshot) -> None:
         self._n = len(nodes)
-        self._parts = [
-            (nodes.allocatable[index], nodes.requested[index], requests[name])
+        indices = [
+            (name, index)
             for name in resources
             if counts(name, requests) and (index := nodes.resource_index(name)) is not None
         ]
-        self._present = [offered != 0 for offered, _, _ in self._parts]
-
-    def balance(self, *, with_pod: bool) -> Scores:
-        """100 for equal fractions, less the more they deviate.
-
-        Shapes: result int64 (n,).
-        """
-        fractions = [
-            np.minimum((used + amount if with_pod else used) / np.maximum(offered, 1), 1.0)
-            for offered, used, amount in self._parts
+        self._parts = [
+            (offer(nodes, name, index).divisor, nodes.requested[index], requests[name])
+            for name, index in indices
         ]
-        if len(fractions) < PAIR:
-            return np.full(self._n, MAX_NODE_SCORE, dtype=np.int64)
-        if len(fractions) == PAIR:
-            deviation = np.abs((fractions[0] - fractions[1]) / 2)
-            deviation *= self._present[0] & self._present[1]
-        else:
-            deviation = self._deviation(fractions)
-        balance: Scores = ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
-        return balance
+        self._present = [present(nodes, name, index) for name, index in indices]
 
-    def _deviation(self, fractions: list[Floats]) -> Floats:
+    def balance(self, *, with_pod: bool) -> Floats:
+        """100 for equal fractions, less the more they deviate; whole numbers.
+
+        Shapes: result float64 (n,).
+        """
+        fractions = [_fraction(offered, used, amount * with_pod) for offered, used, amount in self._parts]
+        if len(fractions) < PAIR:
+            return np.full(self._n, float(MAX_NODE_SCORE))
+        deviation = self._of_pair(*fractions) if len(fractions) == PAIR else self._of_many(fractions)
+        np.subtract(1.0, deviation, out=deviation)
+        deviation *= MAX_NODE_SCORE
+        return np.trunc(deviation, out=deviation)
+
+    def _of_pair(self, first: Floats, second: Floats) -> Floats:
+        """Half the distance; 0 on nodes that have only one of the two."""
+        deviation = np.subtract(first, second, out=first)
+        np.abs(deviation, out=deviation)
+        deviation /= PAIR
+        for mask in self._present:
+            if mask is not None:
+                deviation *= mask
+        return deviation
+
+    def _of_many(self, fractions: list[Floats]) -> Floats:
         """The standard deviation over the resources that each node has.
 
         Sums run in the order of the resources, one at a time, as upstream's do, for the same rounding.
         """
-        count = np.sum(self._present, axis=0)
+        masks = [np.ones(self._n, dtype=bool) if mask is None else mask for mask in self._present]
+        count = np.sum(masks, axis=0)
         total, squares = np.zeros(self._n), np.zeros(self._n)
-        for fraction, present in zip(fractions, self._present, strict=True):
-            total += fraction * present
+        for fraction, mask in zip(fractions, masks, strict=True):
+            total += fraction * mask
         mean = total / np.maximum(count, 1)
-        for fraction, present in zip(fractions, self._present, strict=True):
-            squares += (fraction - mean) * (fraction - mean) * present
+        for fraction, mask in zip(fractions, masks, strict=True):
+            squares += (fraction - mean) * (fraction - mean) * mask
         deviation = np.sqrt(squares / np.maximum(count, 1))
-        high = np.max([np.where(p, f, -1.0) for f, p in zip(fractions, self._present, strict=True)], axis=0)
-        low = np.min([np.where(p, f, 2.0) for f, p in zip(fractions, self._present, strict=True)], axis=0)
-        of_two: Floats = np.abs((high - low) / 2)
-        return np.where(count > PAIR, deviation, np.where(count == PAIR, of_two, 0.0))
+        high = np.max([np.where(m, f, 0.0) for f, m in zip(fractions, masks, strict=True)], axis=0)
+        low = np.min([np.where(m, f, 1.0) for f, m in zip(fractions, masks, strict=True)], axis=0)
+        return np.where(count > PAIR, deviation, np.where(count == PAIR, (high - low) / PAIR, 0.0))
+
+
+def _fraction(offered: NDArray[Any], used: Ints, amount: int) -> Floats:
+    """How much of the offer is used with `amount` more, at most 1."""
+    fraction: Floats = used.astype(np.float64)
+    if amount:
+        fraction += amount
+    fraction /= offered
+    return np.minimum(fraction, 1.0, out=fraction)
+
+
+def present(nodes: Snapshot, name: str, index: int) -> Mask | None:
+    """Which nodes have any of a resource; None where all have."""
+    mask: Mask = nodes.answer(("has", name), lambda table: table.allocatable[index] != 0)
+    return None if mask.all() else mask

@@ -32,15 +32,17 @@ class Offer(NamedTuple):
     divisor: Numbers
 
 
-def offer(nodes: Snapshot, name: str) -> Offer | None:
-    """The nodes' allocatable amounts of a resource; None where nobody ever named it."""
-    index = nodes.resource_index(name)
-    if index is None:
-        return None
+def offer(nodes: Snapshot, name: str, index: int) -> Offer:
+    """The nodes' allocatable amounts of a resource, which has that index."""
     return Offer(
         nodes.answer(("allocatable", name), lambda table: _exact(table.allocatable[index])),
         nodes.answer(("divisor", name), lambda table: _exact(np.maximum(table.allocatable[index], 1))),
     )
+
+
+def _exact(column: Ints) -> Numbers:
+    small = not column.size or int(column.max()) < EXACT_BELOW
+    return column.astype(np.float64) if small else column.copy()
 
 
 def considered(nodes: Snapshot, weights: tuple[tuple[str, int], ...]) -> NDArray[np.float64]:
@@ -61,15 +63,9 @@ def considered(nodes: Snapshot, weights: tuple[tuple[str, int], ...]) -> NDArray
     return nodes.answer(("considered", weights), total)
 
 
-def _exact(column: Ints) -> Numbers:
-    small = not column.size or int(column.max()) < EXACT_BELOW
-    return column.astype(np.float64) if small else column.copy()
-
-
 def floor_divided(numerators: Numbers, divisors: Numbers) -> Numbers:
     """The quotients rounded down, in place; both as `offer` gives them."""
-    if numerators.dtype == np.int64:
-        np.floor_divide(numerators, divisors, out=numerators)
-        return numerators
+    if numerators.dtype.kind == "i":
+        return np.floor_divide(numerators, divisors, out=numerators)
     np.divide(numerators, divisors, out=numerators)
     return np.floor(numerators, out=numerators)

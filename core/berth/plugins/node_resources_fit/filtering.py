@@ -6,6 +6,7 @@ highest for a request that exceeds what the node offers when it is empty.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Fit:
         self.wanted = checked(requests, ignored)
         self._bits = {name: 2 << i for i, name in enumerate(self.wanted)}
         self._hopeless = 2 << len(self.wanted)
-        self._dtype = np.min_scalar_type(2 * self._hopeless - 1)
+        self._dtype = narrowest(2 * self._hopeless - 1)
 
     def codes(self, nodes: Snapshot) -> ReasonCodes:
         """Where and why the pod does not fit.
@@ -61,7 +62,7 @@ class Fit:
     def _marked(self, codes: ReasonCodes | None, where: Mask, bit: int) -> ReasonCodes | None:
         if not where.any():
             return codes
-        marks: ReasonCodes = where * self._dtype.type(bit)
+        marks: ReasonCodes = where * self._dtype(bit)
         return marks if codes is None else codes | marks
 
     def reasons(self, code: int) -> tuple[tuple[str, ...], bool]:
@@ -69,6 +70,17 @@ class Fit:
         texts = [TOO_MANY_PODS] if code & 1 else []
         texts += [insufficient(name) for name, bit in self._bits.items() if code & bit]
         return tuple(texts), bool(code & self._hopeless)
+
+
+def narrowest(highest: int) -> type[np.unsignedinteger[Any]]:
+    """The smallest type of codes up to that number.
+
+    Raises: OverflowError for a pod that requests more than 62 resources.
+    """
+    for kind in (np.uint8, np.uint16, np.uint32, np.uint64):
+        if highest <= np.iinfo(kind).max:
+            return kind
+    raise OverflowError("a pod requests more resources than the verdicts can tell apart")
 
 
 def checked(requests: Mapping[str, int], ignored: IgnoredResources) -> Units:

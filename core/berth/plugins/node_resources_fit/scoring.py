@@ -56,12 +56,12 @@ def totals(
     Shapes: the use (n,) in the offer's type, the caller's to change.
     """
     for name, weight in weights:
-        index, offered = nodes.resource_index(name), offer(nodes, name)
-        if index is None or offered is None:
-            continue
-        used = usage(nodes, name, index).astype(offered.amount.dtype)
-        used += requests.get(name, 0)
-        yield weight, offered, used
+        index = nodes.resource_index(name)
+        if index is not None:
+            offered = offer(nodes, name, index)
+            used = usage(nodes, name, index).astype(offered.amount.dtype)
+            used += requests.get(name, 0)
+            yield weight, offered, used
 
 
 class Averaged(Strategy):
@@ -78,7 +78,7 @@ class Averaged(Strategy):
             total = percent if total is None else np.add(total, percent, out=total)
         if total is None:
             return np.zeros(len(nodes), dtype=np.int64)
-        # Sums of at most 100 percentages times weights are tiny, so the float quotient's floor is exact.
+        # Sums of percentages times weights are small integers, so the float quotient's floor is exact.
         return (total / considered(nodes, counted)).astype(np.int64)
 
     @abstractmethod
