@@ -141,6 +141,37 @@ async def test_deadline_after_sending():
         assert transport._idle == []
 
 
+async def test_deadline_in_the_body():
+    """A body that trickles has the same deadline as one that does not come at all."""
+
+    async def serve(reader, writer):
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        while not reader.at_eof():
+            writer.write(b"x")
+            await asyncio.wait([asyncio.ensure_future(reader.read(1))], timeout=0.004)
+
+    async with raw_server(serve) as server, transport_to(server.url) as transport:
+        with pytest.raises(DeadlineError):
+            await transport.request("GET", "/", timeout_seconds=0.02)
+
+
+async def test_later_request_with_an_earlier_deadline():
+    """On a kept connection each request has its own deadline, be it earlier or later than the last."""
+
+    async def serve(reader, writer):
+        await read_request(reader)
+        writer.write(answer(200))
+        await reader.read()
+
+    async with raw_server(serve) as server, transport_to(server.url) as transport:
+        await transport.request("POST", "/", timeout_seconds=100)
+        with pytest.raises(DeadlineError):
+            await transport.request("POST", "/", timeout_seconds=0.01)
+
+    assert server.connections == 1
+
+
 async def test_deadline_in_the_queue():
     """A request that found no free connection in time was certainly not sent."""
     async with raw_server(silent) as server, transport_to(server.url, max_connections=1) as transport:
