@@ -97,11 +97,12 @@ class Server:
 
     async def stop(self, grace_seconds: float = 5.0) -> None:
         """Turn unready, let calls that are running end, and write out spans."""
-        if self._watch:
-            self._watch.cancel()
         await self._health.enter_graceful_shutdown()
         await self._server.stop(grace_seconds)
         await asyncio.to_thread(self._tracing.shutdown)
+        if self._watch is None:
+            return
+        self._watch.cancel()
         if path := unix_path(self.address):
             path.unlink(missing_ok=True)
 

@@ -1,0 +1,112 @@
+"""Vectors survive the wire, and what can't be right is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from berth_sdk import ContractError, Normalization, Reason, Scores, Verdicts
+from berth_sdk._generated import scheduling_pb2
+from berth_sdk.packing import (
+    pack_bits,
+    pack_scores,
+    pack_verdicts,
+    unpack_bits,
+    unpack_scores,
+    unpack_verdicts,
+    verdicts_of,
+)
+
+
+@given(mask=arrays.arrays(np.bool_, st.integers(0, 40)))
+def test_bits(mask):
+    """A mask comes back as it was, one bit an entry."""
+    data = pack_bits(mask)
+
+    assert (len(mask) + 7) // 8 == len(data)
+    assert mask.tolist() == unpack_bits(data, len(mask)).tolist()
+
+
+def test_bits_count_from_the_least():
+    """Entry i is bit i % 8 of byte i / 8."""
+    assert b"\x01\x02" == pack_bits(np.array([True] + [False] * 8 + [True]))
+
+
+@given(points=arrays.arrays(np.int64, st.integers(0, 9)))
+def test_scores(points):
+    """Scores come back as they were, whatever form they took."""
+    message = pack_scores(Scores(points, Normalization.MIN_MAX), None, len(points))
+
+    assert points.tolist() == unpack_scores(message, len(points)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("points", "form"),
+    [
+        ([0, 255], "uint8"),
+        ([-1, 5], "int32"),
+        ([256], "int32"),
+        ([1 << 31], "int64"),
+        ([-(1 << 40)], "int64"),
+    ],
+)
+def test_scores_take_the_narrowest_form(points, form):
+    """A score that fits into a byte costs a byte."""
+    message = pack_scores(Scores(np.array(points), Normalization.MAX), None, len(points))
+
+    assert form == message.WhichOneof("values")
+
+
+def test_only_candidates_count():
+    """Entries that were not asked about are sent as 0 and can't break anything."""
+    asked = np.array([True, False])
+    scores = pack_scores(Scores(np.array([7, -9]), Normalization.NONE), asked, 2)
+    verdicts = pack_verdicts(Verdicts(np.array([0, 9], np.uint8), ()), asked)
+
+    assert b"\x07\x00" == scores.uint8
+    assert ("all", 0) == (verdicts.WhichOneof("codes"), verdicts.all)
+
+
+@given(codes=arrays.arrays(np.uint8, st.integers(1, 9), elements=st.integers(0, 2)))
+def test_verdicts(codes):
+    """Codes come back as they were."""
+    table = (Reason("a"), Reason("b"))
+    message = pack_verdicts(Verdicts(codes, table), None)
+
+    assert codes.tolist() == unpack_verdicts(message, table, len(codes)).codes.tolist()
+
+
+def test_a_mask_means_what_passes():
+    """A bool answer is True where the node passes; the rest gets the first reason."""
+    assert [0, 1] == verdicts_of(np.array([True, False]), (Reason("a"),), 2).codes.tolist()
+
+
+@pytest.mark.parametrize(
+    "unpack",
+    [
+        pytest.param(lambda: unpack_bits(b"123", 4), id="bitmap"),
+        pytest.param(lambda: unpack_scores(scheduling_pb2.Scores(uint8=b"123"), 4), id="scores"),
+        pytest.param(lambda: unpack_scores(scheduling_pb2.Scores(), 4), id="no scores"),
+        pytest.param(lambda: unpack_verdicts(scheduling_pb2.Verdicts(each=b"123"), (), 4), id="verdicts"),
+    ],
+)
+def test_wrong_lengths_are_refused(unpack):
+    """A vector of another length is an error, never cut or filled."""
+    with pytest.raises(ValueError, match=r"\d|without"):
+        unpack()
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        pytest.param(Scores(np.array([1.5]), Normalization.NONE), id="no integers"),
+        pytest.param(Scores(np.array([1, 2]), Normalization.NONE), id="wrong length"),
+        pytest.param(Scores(np.array([101]), Normalization.NONE), id="out of range"),
+        pytest.param(Scores(np.array([-1]), Normalization.NONE), id="negative"),
+    ],
+)
+def test_scores_that_are_not_sent(scores):
+    """Wrong types, lengths and ranges are the author's error."""
+    with pytest.raises(ContractError):
+        pack_scores(scores, None, 1)
