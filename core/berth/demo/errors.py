@@ -1,0 +1,20 @@
+"""What can go wrong with the main job itself.
+
+DemoError              say it in one line and exit 2: an input or the machine is not as it has to be
+└── ChildFailedError   a process that was started ended early; its log says why
+"""
+
+from pathlib import Path
+
+
+class DemoError(Exception):
+    """The run cannot start; the text says why and what to do."""
+
+
+class ChildFailedError(DemoError):
+    """A process ended that should be running."""
+
+    def __init__(self, name: str, code: int | None, log: Path) -> None:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() if log.exists() else []
+        last = lines[-1] if lines else "it printed nothing"
+        super().__init__(f"{name} ended with code {code}: {last} (log: {log})")

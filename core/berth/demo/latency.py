@@ -1,0 +1,33 @@
+"""How long attempts took, read back from the traces that they left."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from berth.telemetry.spans import QUEUE_WAIT_NAME, ROOT_NAME, Span
+
+PERCENTILES = (50, 90, 99)
+STAGES = (QUEUE_WAIT_NAME, "scheduling cycle", "binding cycle", ROOT_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """One stage's percentiles, in the order of PERCENTILES. Units: milliseconds."""
+
+    stage: str
+    count: int
+    milliseconds: tuple[float, ...]
+
+
+def latencies(spans: Iterable[Span]) -> list[Latency]:
+    """The stages of attempts, and the sidecars' spans together, as far as the traces have them."""
+    taken: dict[str, list[float]] = defaultdict(list)
+    for span in spans:
+        if span.name in STAGES:
+            taken[span.name].append((span.end_time_unix_nano - span.start_time_unix_nano) / 1e6)
+    return [Latency(stage, len(taken[stage]), _percentiles(taken[stage])) for stage in STAGES if taken[stage]]
+
+
+def _percentiles(values: Sequence[float]) -> tuple[float, ...]:
+    ordered = sorted(values)
+    return tuple(ordered[min(len(ordered) - 1, len(ordered) * p // 100)] for p in PERCENTILES)

@@ -1,0 +1,196 @@
+"""The main job: sandbox, sidecar and scheduler as real processes, a production cluster's pods through them.
+
+sandbox -> nodes created -> sidecar -> scheduler ready -> pods created -> all decided -> checked -> reported
+"""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.error import URLError
+
+from berth.client.api import Api
+from berth.client.credentials import load_endpoint
+from berth.client.transport import Transport
+from berth.demo.errors import DemoError
+from berth.demo.files import RunFiles
+from berth.demo.latency import latencies
+from berth.demo.processes import Child, program
+from berth.demo.progress import Progress
+from berth.demo.report import RunResult, report_lines
+from berth.demo.submission import create_all
+from berth.demo.surface import Surface
+from berth.sandbox.checker import check, fetch_state, summary
+from berth.sandbox.dataset import Objects, open_dataset
+from berth.telemetry.trace_file import read_trace_file
+
+READY_SECONDS = 60.0
+LOOK_SECONDS = 0.5
+STILL_LOOKS = 4
+"""How often in a row nothing must be left to try before the run counts as over."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What a run is asked for."""
+
+    folder: Path
+    dataset: Path | None = None
+    seed: int = 0
+    pods: int | None = None
+    timeout_seconds: float = 600.0
+    keep: bool = False
+
+
+async def run_main_job(options: RunOptions, say: Callable[[str], None]) -> bool:
+    """Run it all and report; whether the checker found every placement allowed.
+
+    Raises: DemoError, DatasetError, ClientError.
+    """
+    objects = await asyncio.to_thread(open_dataset(options.dataset, seed=options.seed).load)
+    if options.pods is not None:
+        objects = replace(objects, pods=objects.pods[: options.pods])
+    async with AsyncExitStack() as stack:
+        sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-")))
+        files = RunFiles(options.folder, sockets)
+        await asyncio.to_thread(files.prepare)
+        run = await _Run.start(files, objects, stack, say)
+        result = await run.schedule(objects, options.timeout_seconds)
+        for line in report_lines(result, files):
+            say(line)
+        if options.keep:
+            say("staying up; interrupt to end")
+            await run.stay()
+    return result.check.ok
+
+
+class _Run:
+    """The processes of a run and a connection to its API."""
+
+    def __init__(
+        self,
+        files: RunFiles,
+        children: list[Child],
+        transport: Transport,
+        surface: Surface,
+        say: Callable[[str], None],
+    ) -> None:
+        self._files = files
+        self._children = children
+        self._transport = transport
+        self._api = Api(transport)
+        self._surface = surface
+        self._say = say
+
+    @classmethod
+    async def start(
+        cls, files: RunFiles, objects: Objects, stack: AsyncExitStack, say: Callable[[str], None]
+    ) -> "_Run":
+        """Start everything, each process once the ones it needs are there."""
+        children: list[Child] = []
+
+        async def child(name: str, command: list[str], **environment: str) -> Child:
+            started = await Child.start(name, command, files.log(name), environment)
+            stack.push_async_callback(started.stop)
+            children.append(started)
+            return started
+
+        berth = program("berth")
+        kubeconfig = str(files.kubeconfig)
+        sandbox = await child("sandbox", [berth, "sandbox", "up", "--kubeconfig", kubeconfig])
+        await sandbox.wait_for(files.kubeconfig, READY_SECONDS)
+        transport = Transport(load_endpoint(kubeconfig=kubeconfig), max_connections=32)
+        stack.push_async_callback(transport.aclose)
+        created = await create_all(Api(transport), [*objects.others, *objects.nodes])
+        say(f"sandbox up, {created} objects created, {len(objects.nodes)} of them nodes")
+        traced = {"BERTH_TRACE_FILE": str(files.traces)}
+        sidecar = [program("berth-gpu-share"), "--address", f"unix:{files.socket}"]
+        gpu_share = await child("gpu-share", sidecar, **traced)
+        await gpu_share.wait_for(files.socket, READY_SECONDS)
+        surface = Surface.free()
+        scheduler = await child("scheduler", [berth, *_scheduler_arguments(files, surface)], **traced)
+        await surface.wait_ready(scheduler, READY_SECONDS)
+        say("gpu-share and scheduler up, three profiles: default-scheduler, bin-packing, gpu-share")
+        return cls(files, children, transport, surface, say)
+
+    async def schedule(self, objects: Objects, timeout_seconds: float) -> RunResult:
+        """Submit the pods and wait until each is bound or was turned down."""
+        started = time.monotonic()
+        submission = asyncio.create_task(create_all(self._api, objects.pods))
+        finished = await self._watch(submission, len(objects.pods), started, timeout_seconds)
+        submitted = await submission
+        assert submitted == len(objects.pods)
+        state = await fetch_state(self._get)
+        usage = {child.name: child.usage() for child in self._children}
+        spans = await asyncio.to_thread(lambda: latencies(read_trace_file(self._files.traces)))
+        return RunResult(
+            summary(state.nodes, state.pods),
+            check(state.nodes, state.pods, state.events),
+            spans,
+            usage,
+            finished - started,
+            self._submitted_at - started,
+        )
+
+    async def stay(self) -> None:
+        """Stay up until cancelled, or until a process ends."""
+        while True:
+            for child in self._children:
+                child.check()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _watch(
+        self, submission: asyncio.Task[int], total: int, started: float, timeout_seconds: float
+    ) -> float:
+        """Show how far it is; when the last pod was decided.
+
+        Raises: DemoError where it takes too long, ChildFailedError where a process ends.
+        """
+        before, last_change = (started, 0), started
+        still = 0
+        self._submitted_at = started
+        while still < STILL_LOOKS:
+            await asyncio.sleep(LOOK_SECONDS)
+            for child in self._children:
+                child.check()
+            if submission.done() and self._submitted_at == started:
+                self._submitted_at = time.monotonic()
+            try:
+                progress = await self._surface.progress()
+            except URLError:
+                continue
+            now = time.monotonic()
+            if progress.bound != before[1]:
+                last_change = now
+            rate = (progress.bound - before[1]) / (now - before[0])
+            before = now, progress.bound
+            self._say(progress.line(now - started, rate))
+            still = still + 1 if submission.done() and _decided(progress, total) else 0
+            if now - started > timeout_seconds:
+                raise DemoError(
+                    f"after {timeout_seconds:g} s only {progress.bound} of {total} pods are bound and others "
+                    f"still to be tried (log: {self._files.log('scheduler')})"
+                )
+        return last_change
+
+    async def _get(self, path: str) -> bytes:
+        response = await self._transport.request("GET", path)
+        return response.body
+
+
+def _decided(progress: Progress, total: int) -> bool:
+    return not progress.waiting and progress.bound + progress.queues["unschedulable"] >= total
+
+
+def _scheduler_arguments(files: RunFiles, surface: Surface) -> list[str]:
+    return [
+        "scheduler",
+        f"--config={files.configuration}",
+        f"--plugins={files.plugins}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={surface.port}",
+        "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics,/explain",
+    ]

@@ -1,0 +1,103 @@
+"""The real processes of a run: started, watched, measured and stopped."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import which
+
+from berth.demo.errors import ChildFailedError, DemoError
+
+GRACE_SECONDS = 10.0
+POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a process has used so far. Units: CPU seconds, peak memory in MiB."""
+
+    cpu_seconds: float
+    peak_mebibytes: float
+
+
+class Child:
+    """One running process with its log file."""
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
+        self.name = name
+        self.log = log
+        self._process = process
+
+    @classmethod
+    async def start(
+        cls, name: str, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+    ) -> "Child":
+        """Start a command; what it prints goes into the log."""
+        with log.open("wb") as output:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **(environment or {})},
+            )
+        return cls(name, process, log)
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    def check(self) -> None:
+        """Raises: ChildFailedError where the process has ended."""
+        if self._process.returncode is not None:
+            raise ChildFailedError(self.name, self._process.returncode, self.log)
+
+    async def wait_for(self, path: Path, timeout_seconds: float) -> None:
+        """Wait until the process has made that file.
+
+        Raises: ChildFailedError, DemoError where it takes too long.
+        """
+        deadline = asyncio.get_running_loop().time() + timeout_seconds
+        while not await asyncio.to_thread(path.exists):
+            self.check()
+            if asyncio.get_running_loop().time() > deadline:
+                raise DemoError(f"{self.name} was not ready after {timeout_seconds:g} s (log: {self.log})")
+            await asyncio.sleep(POLL_SECONDS)
+
+    def usage(self) -> Usage:
+        """What it has used, as the kernel accounts it; zeros where that cannot be read."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
+        except OSError:
+            return Usage(0.0, 0.0)
+        ticks = int(fields[11]) + int(fields[12])
+        peak = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")), "0")
+        return Usage(ticks / os.sysconf("SC_CLK_TCK"), int(peak) / 1024)
+
+    async def stop(self) -> None:
+        """Ask it to end, and make it end if it does not."""
+        if self._process.returncode is not None:
+            return
+        self._process.terminate()
+        try:
+            async with asyncio.timeout(GRACE_SECONDS):
+                await self._process.wait()
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+
+
+def program(name: str) -> str:
+    """The path of an installed command, the one beside this Python first.
+
+    Raises: DemoError where it is not installed.
+    """
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.exists() else which(name)
+    if found is None:
+        raise DemoError(f"{name} is not installed: run `make run`, or install the package that has it")
+    return found

@@ -1,0 +1,61 @@
+"""The scheduler's own HTTPS port, as the run looks at it."""
+
+import asyncio
+import socket
+import ssl
+import urllib.request
+from dataclasses import dataclass
+from urllib.error import HTTPError, URLError
+
+from berth.demo.errors import DemoError
+from berth.demo.processes import Child
+from berth.demo.progress import Progress, read_progress
+
+LOOPBACK = "127.0.0.1"
+TIMEOUT_SECONDS = 5.0
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """Where health and metrics are served."""
+
+    port: int
+
+    @classmethod
+    def free(cls) -> "Surface":
+        """A port that nobody uses at the moment."""
+        with socket.create_server((LOOPBACK, 0)) as server:
+            return cls(server.getsockname()[1])
+
+    async def wait_ready(self, child: Child, timeout_seconds: float) -> None:
+        """Wait until the scheduler says that it is ready.
+
+        Raises: ChildFailedError, DemoError where it takes too long.
+        """
+        deadline = asyncio.get_running_loop().time() + timeout_seconds
+        while True:
+            child.check()
+            try:
+                await asyncio.to_thread(self._get, "/readyz")
+            except (HTTPError, URLError, OSError):
+                if asyncio.get_running_loop().time() > deadline:
+                    raise DemoError(f"{child.name} not ready in time (log: {child.log})") from None
+                await asyncio.sleep(POLL_SECONDS)
+            else:
+                return
+
+    async def progress(self) -> Progress:
+        """How far the scheduler is.
+
+        Raises: URLError.
+        """
+        return read_progress((await asyncio.to_thread(self._get, "/metrics")).decode())
+
+    def _get(self, path: str) -> bytes:
+        # The certificate is made by the process itself at its start, for this machine alone.
+        context = ssl._create_unverified_context()  # noqa: S323, SLF001 - loopback, certificate made on the spot
+        url = f"https://{LOOPBACK}:{self.port}{path}"
+        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS, context=context) as answer:
+            body: bytes = answer.read()
+            return body
