@@ -92,6 +92,13 @@ async def silent(reader, _writer):
     await reader.read()
 
 
+async def silent_later(reader, writer):
+    """Answer one request, so that the connection is open, and nothing after it."""
+    await read_request(reader)
+    writer.write(answer(200))
+    await reader.read()
+
+
 def answer(status, body=b"{}", *headers):
     """The bytes of a complete answer."""
     lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", *headers]

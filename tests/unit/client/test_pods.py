@@ -7,7 +7,7 @@ import pytest
 
 from berth.client.errors import ConflictError, NotFoundError, ServerError
 from berth.client.pods import Ambiguous, Bound, Conflict, NotFound, Pods, Rejected
-from tests.unit.client.conftest import answer, raw_server, read_request, silent, transport_to
+from tests.unit.client.conftest import answer, raw_server, read_request, silent_later, transport_to
 
 
 def scripted(*answers, seen=None):
@@ -67,7 +67,8 @@ async def test_bind_ambiguous(reply):
 async def test_bind_timeout():
     """No answer in time is ambiguous."""
 
-    async with raw_server(silent) as server, transport_to(server.url) as transport:
+    async with raw_server(silent_later) as server, transport_to(server.url) as transport:
+        await transport.request("GET", "/")
         outcome = await Pods(transport, timeout_seconds=0.01).bind("ns", "p", "u1", "n1")
 
     assert isinstance(outcome, Ambiguous)

@@ -13,6 +13,7 @@ from tests.unit.client.conftest import (
     raw_server,
     read_request,
     silent,
+    silent_later,
     transport_to,
     web_server,
 )
@@ -135,7 +136,8 @@ async def test_stale_connection_read():
 
 async def test_deadline_after_sending():
     """No answer in time is ambiguous, and the connection is not used again."""
-    async with raw_server(silent) as server, transport_to(server.url) as transport:
+    async with raw_server(silent_later) as server, transport_to(server.url) as transport:
+        await transport.request("GET", "/")
         with pytest.raises(DeadlineError):
             await transport.request("GET", "/", timeout_seconds=0.01)
         assert transport._idle == []
@@ -146,25 +148,22 @@ async def test_deadline_in_the_body():
 
     async def serve(reader, writer):
         await read_request(reader)
+        writer.write(answer(200))
+        await read_request(reader)
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
         while not reader.at_eof():
             writer.write(b"x")
             await asyncio.wait([asyncio.ensure_future(reader.read(1))], timeout=0.004)
 
     async with raw_server(serve) as server, transport_to(server.url) as transport:
+        await transport.request("GET", "/")
         with pytest.raises(DeadlineError):
             await transport.request("GET", "/", timeout_seconds=0.02)
 
 
 async def test_later_request_with_an_earlier_deadline():
     """On a kept connection each request has its own deadline, be it earlier or later than the last."""
-
-    async def serve(reader, writer):
-        await read_request(reader)
-        writer.write(answer(200))
-        await reader.read()
-
-    async with raw_server(serve) as server, transport_to(server.url) as transport:
+    async with raw_server(silent_later) as server, transport_to(server.url) as transport:
         await transport.request("POST", "/", timeout_seconds=100)
         with pytest.raises(DeadlineError):
             await transport.request("POST", "/", timeout_seconds=0.01)
