@@ -127,8 +127,7 @@ class Api:
         if resource.group_version == NEW_VERSION:
             document, resource = self._core_event(document)
         if resource.custom is not None:
-            document = resource.custom.clean(request, document)
-        self._patcher.track(request, None, document)
+            document, resource = resource.custom.clean(request, document), resource.custom.stored
         entry = self.rest.create(resource, namespace, document, dry_run=request.dry_run)
         if not request.dry_run:
             self.definitions.changed(resource, entry)
@@ -167,13 +166,16 @@ class Api:
         document = content.read_typed(request, resource)
         return self._update(request, route, entry, document)
 
-    def _update(self, request: Request, route: Route, entry: Entry, document: Json) -> Response:
+    def _update(
+        self, request: Request, route: Route, entry: Entry, document: Json, *, tracked: bool = False
+    ) -> Response:
         resource = stored = route.resource
         if resource.group_version == NEW_VERSION:
             document, stored = self._core_event(document)
         if resource.custom is not None:
-            document = resource.custom.clean(request, document)
-        self._patcher.track(request, entry, document, route.subresource)
+            document, stored = resource.custom.clean(request, document), resource.custom.stored
+        if not tracked:
+            self._patcher.track(request, resource, entry, document, route.subresource)
         updated = self.rest.update(
             stored, entry, document, subresource=route.subresource, dry_run=request.dry_run
         )
@@ -185,16 +187,19 @@ class Api:
         resource = route.resource
         entry = self.rest.collection(resource).get(resource.key(route.namespace, route.name))
         if content.media_type(request) in self._patcher.APPLY_TYPES:
-            document, creates = self._patcher.apply(request, resource, entry, route.name, route.subresource)
-            if creates:
-                created = self.rest.create(resource, route.namespace, document, dry_run=request.dry_run)
-                self.definitions.changed(resource, created)
-                return self._answer(request, resource, created, 201)
-            entry = self.rest.read(resource, route.namespace, route.name)
-        else:
-            entry = self.rest.read(resource, route.namespace, route.name)
-            document = self._patcher.patch(request, resource, entry)
-        return self._update(request, route, entry, document)
+            return self._apply(request, route, entry)
+        entry = self.rest.read(resource, route.namespace, route.name)
+        return self._update(request, route, entry, self._patcher.patch(request, resource, entry))
+
+    def _apply(self, request: Request, route: Route, entry: Entry | None) -> Response:
+        resource = route.resource
+        document = self._patcher.apply(request, resource, entry, route.name, route.subresource)
+        if entry is not None:
+            return self._update(request, route, entry, document, tracked=True)
+        if route.subresource:
+            raise ApiError.not_found(resource.plural, resource.group, route.name)
+        created = self.create(request, resource, route.namespace, document)
+        return self._answer(request, resource, created, 201)
 
     def _delete(self, request: Request, route: Route) -> Response:
         resource = route.resource

@@ -1,15 +1,213 @@
-"""Custom resources."""
+"""CustomResourceDefinitions: a definition that is written makes its resources served.
 
+Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go and
+pkg/controller/{establish,status,finalizer} (v1.36).
+"""
+
+from typing import Any, Final
+
+from berth.sandbox import schemas, structural_schema
+from berth.sandbox.content import report_unknown
+from berth.sandbox.errors import Cause
+from berth.sandbox.json_path import find
+from berth.sandbox.request import Request
 from berth.sandbox.resources import Resource
-from berth.sandbox.rest import Rest
-from berth.sandbox.store import Entry
+from berth.sandbox.rest import Deletion, Rest
+from berth.sandbox.store import Entry, Json
+from berth.sandbox.strategy import Strategy
+from berth.sandbox.tables import AGE, NAME, Cell, Column, Table, since
+
+_PLURAL: Final = "customresourcedefinitions"
+_OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+class CustomKind:
+    """What a definition says about one version of its kind."""
+
+    def __init__(self, version: Json) -> None:
+        given: Json = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        self.structural = given
+        self.schema: Json = {
+            **given,
+            "properties": {
+                "apiVersion": {"type": "string"},
+                "kind": {"type": "string"},
+                **given.get("properties", {}),
+                "metadata": schemas.root(_OBJECT_META),
+            },
+        }
+        self.table = _table(version.get("additionalPrinterColumns") or [])
+        self.strategy: Strategy = CustomStrategy(given)
+        self.stored: Resource
+        self.resource: Resource
+
+    def clean(self, request: Request, document: Json) -> Json:
+        """Prune and default a document, and give it in the version in which it is stored.
+
+        Raises: ApiError when it has unknown fields and the client is strict about them.
+        """
+        unknown: list[str] = []
+        rest = {
+            key: value for key, value in document.items() if key not in ("apiVersion", "kind", "metadata")
+        }
+        structural_schema.prune(rest, self.structural, "", unknown)
+        resource = self.resource
+        what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+        report_unknown(request, unknown, what)
+        structural_schema.set_defaults(rest, self.structural)
+        head = {"apiVersion": self.stored.group_version, "kind": resource.kind}
+        return {**head, "metadata": document.get("metadata") or {}, **rest}
+
+    def published(self, prefix: str) -> Json:
+        """Give the schema as OpenAPI publishes it."""
+        kind = {"group": self.resource.group, "version": self.resource.version, "kind": self.resource.kind}
+        metadata = {"$ref": prefix + _OBJECT_META}
+        properties = {**self.schema["properties"], "metadata": metadata}
+        return {
+            **self.structural,
+            "type": "object",
+            "properties": properties,
+            "x-kubernetes-group-version-kind": [kind],
+        }
+
+
+class CustomStrategy(Strategy):
+    """Custom resources: valid when their schema says so."""
+
+    def __init__(self, structural: Json) -> None:
+        self._structural = structural
+
+    def validate(self, document: Json) -> list[Cause]:
+        """Find what the schema does not allow."""
+        rest = {
+            key: value for key, value in document.items() if key not in ("apiVersion", "kind", "metadata")
+        }
+        top = {
+            **self._structural,
+            "required": [
+                one
+                for one in self._structural.get("required") or ()
+                if one not in ("apiVersion", "kind", "metadata")
+            ],
+        }
+        properties = {key: one for key, one in (top.get("properties") or {}).items() if key in rest}
+        return structural_schema.validate(rest, {**top, "properties": properties}, "")
 
 
 class Definitions:
-    """Serves what CustomResourceDefinitions define."""
+    """Serves what CustomResourceDefinitions define, as they come and go."""
 
     def __init__(self, rest: Rest) -> None:
         self._rest = rest
+        self._served: dict[str, list[Resource]] = {}
 
     def changed(self, resource: Resource, entry: Entry, *, gone: bool = False) -> None:
-        """Take note of a written definition."""
+        """Take note of a written object; only definitions matter here."""
+        if resource.plural != _PLURAL or entry.revision == 0:
+            return
+        document = entry.decode()
+        if gone or document["metadata"].get("deletionTimestamp"):
+            self._withdraw(document)
+            return
+        self._serve(document)
+        if not _is_established(document):
+            self._establish(resource, document)
+
+    def _serve(self, document: Json) -> None:
+        for old in self._served.pop(document["metadata"]["name"], ()):
+            self._rest.catalogue.remove(old)
+        spec = document["spec"]
+        made = [(version, _resource(spec, version)) for version in spec.get("versions") or ()]
+        stored = next((resource for version, resource in made if version.get("storage")), None)
+        served = []
+        for version, resource in made:
+            resource.custom.stored = stored or resource
+            resource.custom.resource = resource
+            if version.get("served", True):
+                self._rest.catalogue.add(resource)
+                served.append(resource)
+        self._served[document["metadata"]["name"]] = served
+
+    def _establish(self, resource: Resource, document: Json) -> None:
+        now = self._rest.now()
+
+        def establish(definition: Json) -> None:
+            names = definition["spec"].get("names") or {}
+            stored = [one["name"] for one in definition["spec"].get("versions") or () if one.get("storage")]
+            definition["status"] = {
+                "conditions": [
+                    _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
+                    _condition(
+                        "Established", "InitialNamesAccepted", "the initial names have been accepted", now
+                    ),
+                ],
+                "acceptedNames": names,
+                "storedVersions": stored,
+            }
+
+        self._rest.change(resource, "", document["metadata"]["name"], establish)
+
+    def _withdraw(self, document: Json) -> None:
+        for resource in self._served.pop(document["metadata"]["name"], ()):
+            for entry in self._rest.collection(resource).entries():
+                self._rest.delete(resource, entry, Deletion())
+            self._rest.catalogue.remove(resource)
+
+
+def _is_established(document: Json) -> bool:
+    conditions = (document.get("status") or {}).get("conditions") or ()
+    return any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions)
+
+
+def _condition(kind: str, reason: str, message: str, now: str) -> Json:
+    return {"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
+
+
+def _resource(spec: Json, version: Json) -> Resource:
+    names = spec.get("names") or {}
+    subresources = version.get("subresources") or {}
+    return Resource(
+        spec["group"],
+        version["name"],
+        names["plural"],
+        names["kind"],
+        namespaced=spec.get("scope") == "Namespaced",
+        singular=names.get("singular") or names["kind"].lower(),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=tuple(name for name in ("status", "scale") if name in subresources),
+        generation=True,
+        returns_deleted=False,
+        custom=CustomKind(version),
+    )
+
+
+def _table(columns: list[Json]) -> Table:
+    made = [
+        Column(
+            one["name"],
+            _cell(one["jsonPath"], one.get("type", "string")),
+            wide=one.get("priority", 0) > 0,
+            kind=one.get("type", "string"),
+        )
+        for one in columns
+    ]
+    return Table((NAME, *made)) if made else Table((NAME, AGE))
+
+
+def _cell(path: str, kind: str) -> Cell:
+    def cell(document: Json, now: float) -> Any:
+        found = find(document, path)
+        if not found:
+            return None
+        if kind == "date":
+            return since(found[0], now)
+        if len(found) == 1 and isinstance(found[0], int | float) and kind in ("integer", "number"):
+            return found[0]
+        return ",".join(_text(one) for one in found)
+
+    return cell
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

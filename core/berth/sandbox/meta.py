@@ -52,8 +52,8 @@ LABEL_TEXT: Final = (
 )
 LABEL_VALUE_TEXT: Final = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and "
-    "must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used "
-    f"for validation is '{_LABEL_VALUE}')"
+    "must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex "
+    f"used for validation is '{_LABEL_VALUE}')"
 )
 QUALIFIED_TEXT: Final = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "

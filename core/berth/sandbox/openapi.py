@@ -108,8 +108,11 @@ def _paths(resource: Resource, prefix: str, *, body_v3: bool) -> Json:
     reference = {"$ref": prefix + schema_name(resource)}
     kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
 
+    # kubectl sends the strategic kind wherever the document lists it; custom resources know no merge keys.
+    patches = _PATCH_TYPES if resource.schema else _PATCH_TYPES[:-1]
+
     def operation(action: str) -> Json:
-        return _operation(action, kind, reference, body_v3=body_v3)
+        return _operation(action, kind, reference, patches, body_v3=body_v3)
 
     if "get" not in resource.verbs:
         return {listed: {"post": operation("post")}}
@@ -123,7 +126,7 @@ def _paths(resource: Resource, prefix: str, *, body_v3: bool) -> Json:
     }
 
 
-def _operation(action: str, kind: Json, reference: Json, *, body_v3: bool) -> Json:
+def _operation(action: str, kind: Json, reference: Json, patches: tuple[str, ...], *, body_v3: bool) -> Json:
     parameters = []
     if action in ("post", "put", "patch"):
         for name in _PARAMETERS:
@@ -142,7 +145,7 @@ def _operation(action: str, kind: Json, reference: Json, *, body_v3: bool) -> Js
     if body_v3 and action in ("post", "put"):
         found["requestBody"] = _content(reference, ("*/*",))
     if body_v3 and action == "patch":
-        found["requestBody"] = _content({"type": "object"}, _PATCH_TYPES)
+        found["requestBody"] = _content({"type": "object"}, patches)
     return found
 
 

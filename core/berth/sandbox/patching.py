@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
-from berth.sandbox import content, schemas
+from berth.sandbox import content
 from berth.sandbox.errors import ApiError
 from berth.sandbox.event_conversion import NEW_VERSION, from_core
+from berth.sandbox.patch_apply import Writer, applied_object, apply_to, track_update
 from berth.sandbox.patch_json import PatchError, json_patch, merge_patch
 from berth.sandbox.patch_strategic import strategic_merge
 from berth.sandbox.request import Request
@@ -20,6 +21,9 @@ from berth.sandbox.store import Entry, Json
 _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE: Final = "application/merge-patch+json"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
+_NO_MANAGER: Final = (
+    'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
+)
 _APPLY: Final = "application/apply-patch+yaml"
 
 
@@ -49,14 +53,7 @@ class Patcher:
             raise ApiError.unsupported_media_type(", ".join(accepted))
         try:
             patch: Any = msgspec.json.decode(request.body)
-            if media == _JSON_PATCH:
-                return json_patch(document, patch)
-            if not isinstance(patch, dict):
-                raise PatchError("a merge patch is an object")
-            if media == _MERGE:
-                merged: Json = merge_patch(document, patch)
-                return merged
-            return strategic_merge(document, patch, schemas.root(resource.schema))
+            return _apply_patch(media, document, patch, resource)
         except PatchError as error:
             raise ApiError(
                 422, "Invalid", f"the server rejected our request due to an error in our request: {error}"
@@ -66,18 +63,54 @@ class Patcher:
 
     def apply(
         self, request: Request, resource: Resource, entry: Entry | None, name: str, subresource: str
-    ) -> tuple[Json, bool]:
-        """Give the object as a server-side apply makes it, and whether it is new.
+    ) -> Json:
+        """Give the object as a server-side apply makes it.
 
-        Raises: ApiError when the fields are owned by somebody else.
+        Raises: ApiError when the fields are owned by somebody else, or no manager is named.
         """
-        document = content.parse(request.body, resource.kind, is_yaml=True)
-        document.setdefault("metadata", {})["name"] = name
+        if not request.query.get("fieldManager"):
+            raise ApiError(422, "Invalid", _NO_MANAGER)
+        applied = content.parse(request.body, resource.kind, is_yaml=True)
+        applied = content.clean(request, resource, applied)
+        metadata = applied.setdefault("metadata", {})
+        if metadata.get("managedFields"):
+            raise ApiError.bad_request("metadata.managedFields must be nil")
+        metadata["name"] = name
+        writer = self._writer(request, resource, "Apply", subresource)
+        schema = resource.root_schema
+        if resource.has_status and not subresource and entry is not None:
+            applied.pop("status", None)
         if entry is None:
-            return content.clean(request, resource, document), True
-        return content.clean(
-            request, resource, strategic_merge(entry.decode(), document, schemas.root(resource.schema))
-        ), False
+            return applied_object(applied, schema, writer, status_apart=resource.has_status)
+        return apply_to(entry.decode(), applied, schema, writer, force=request.flag("force"))
 
-    def track(self, request: Request, entry: Entry | None, document: Json, subresource: str = "") -> None:
-        """Note who set which fields."""
+    def track(
+        self, request: Request, resource: Resource, entry: Entry, document: Json, subresource: str
+    ) -> None:
+        """Note in the document which fields this update changes, if the object's fields are tracked."""
+        if b'"managedFields":[' not in entry.body:
+            return
+        old = entry.decode()
+        # An explicitly empty list stops the tracking, as upstream's does.
+        if document.get("metadata", {}).get("managedFields") == []:
+            return
+        writer = self._writer(request, resource, "Update", subresource)
+        seen = {**old, "status": document.get("status", {})} if subresource == "status" else document
+        document.setdefault("metadata", {})
+        track_update(old, seen, resource.root_schema, writer)
+        document["metadata"]["managedFields"] = seen["metadata"].get("managedFields")
+
+    def _writer(self, request: Request, resource: Resource, operation: str, subresource: str) -> Writer:
+        now = self._rest.now()
+        return Writer(request.manager, operation, resource.group_version, subresource, now)
+
+
+def _apply_patch(media: str, document: Json, patch: Any, resource: Resource) -> Json:
+    if media == _JSON_PATCH:
+        return json_patch(document, patch)
+    if not isinstance(patch, dict):
+        raise PatchError("a merge patch is an object")
+    if media == _MERGE:
+        merged: Json = merge_patch(document, patch)
+        return merged
+    return strategic_merge(document, patch, resource.root_schema)

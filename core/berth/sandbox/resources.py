@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from berth.sandbox import schemas
 from berth.sandbox.store import Entry, Json, decode, encode
 
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -67,6 +68,14 @@ class Resource:
     def has_status(self) -> bool:
         """Say whether status is written through its own subresource."""
         return "status" in self.subresources
+
+    @cached_property
+    def root_schema(self) -> Json | None:
+        """Give the schema of the whole object, with its merge keys and list types."""
+        if self.custom is not None:
+            found: Json | None = self.custom.schema
+            return found
+        return schemas.root(self.schema)
 
     def key(self, namespace: str, name: str) -> str:
         """Give the key under which the store keeps the object."""

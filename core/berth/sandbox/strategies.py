@@ -264,6 +264,51 @@ class RoleStrategy(Strategy):
     any_name = True
 
 
+class DefinitionStrategy(Strategy):
+    """CustomResourceDefinitions: names that default, a name that follows from them."""
+
+    def prepare_create(self, document: Json, _context: Context) -> None:
+        """Set defaults."""
+        spec = document.setdefault("spec", {})
+        names = spec.setdefault("names", {})
+        if names.get("kind"):
+            names.setdefault("singular", names["kind"].lower())
+            names.setdefault("listKind", f"{names['kind']}List")
+        spec.setdefault("conversion", {"strategy": "None"})
+
+    def prepare_update(self, new: Json, _old: Json, context: Context) -> None:
+        """Set defaults."""
+        self.prepare_create(new, context)
+
+    def validate(self, document: Json) -> list[Cause]:
+        """Find what keeps a definition from being served."""
+        spec = document["spec"]
+        names = spec.get("names") or {}
+        found = [required(f"spec.names.{field}") for field in ("plural", "kind") if not names.get(field)]
+        if not spec.get("group"):
+            found.append(required("spec.group"))
+        if spec.get("scope") not in _SCOPES:
+            found.append(not_supported("spec.scope", spec.get("scope", ""), _SCOPES))
+        expected = f"{names.get('plural', '')}.{spec.get('group', '')}"
+        if not found and document["metadata"].get("name") != expected:
+            text = 'must be spec.names.plural+"."+spec.group'
+            found.append(invalid_value("metadata.name", document["metadata"].get("name"), text))
+        return found + _check_versions(spec)
+
+
+def _check_versions(spec: Json) -> list[Cause]:
+    versions = spec.get("versions") or []
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        text = "must have exactly one version marked as storage version"
+        return [invalid_value("spec.versions", [version.get("name") for version in versions], text)]
+    return [
+        required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
+        for index, version in enumerate(versions)
+        if not (version.get("schema") or {}).get("openAPIV3Schema")
+    ]
+
+
+_SCOPES: Final = ("Cluster", "Namespaced")
 _WORKLOADS: Final = (
     "deployments.apps",
     "replicasets.apps",
@@ -281,6 +326,7 @@ STRATEGIES: Final[dict[str, Strategy]] = {
     "pods": PodStrategy(),
     "nodes": NodeStrategy(),
     "namespaces": NamespaceStrategy(),
+    "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy(),
     "services": ServiceStrategy(),
     "secrets": SecretStrategy(),
     "persistentvolumes": PhaseStrategy(),

@@ -56,6 +56,19 @@ class ConvertedView(View):
         return [encode(document), b"\n"]
 
 
+class VersionedView(View):
+    """Custom resources in a version other than the one in which they are stored."""
+
+    def one(self, entry: Entry) -> bytes:
+        """Encode one object in the version asked for."""
+        return encode({**entry.decode(), "apiVersion": self.resource.group_version})
+
+    def many(self, entries: Sequence[Entry], metadata: Json) -> list[bytes]:
+        """Encode a list of objects in the version asked for."""
+        shown = [Entry(entry.key, entry.revision, self.one(entry)) for entry in entries]
+        return super().many(shown, metadata)
+
+
 class TableView(View):
     """Objects as rows with the columns kubectl prints."""
 
@@ -117,12 +130,20 @@ def partial_metadata(document: Json) -> Json:
     return {"kind": "PartialObjectMetadata", "apiVersion": _META_VERSION, "metadata": document["metadata"]}
 
 
+def _plain_view(resource: Resource) -> View:
+    if resource.group_version == NEW_VERSION:
+        return ConvertedView(resource)
+    if resource.custom is not None and resource.custom.stored is not resource:
+        return VersionedView(resource)
+    return View(resource)
+
+
 def choose_view(resource: Resource, accept: str, include: str, clock: Callable[[], float]) -> View:
     """Give the view that the Accept header asks for.
 
     Raises: ApiError when none of the formats it accepts is written here.
     """
-    plain = ConvertedView(resource) if resource.group_version == NEW_VERSION else View(resource)
+    plain = _plain_view(resource)
     if accept in ("", JSON, "*/*"):
         return plain
     for clause in accept.split(","):
