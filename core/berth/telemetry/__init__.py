@@ -4,12 +4,14 @@ How the scheduler process wires it::
 
     configure_logs(verbosity=2, log_format="text")
     tracing = Tracing.from_environment(trace_file=None)   # OTEL_*, BERTH_TRACE_FILE
-    metrics = SchedulerMetrics()                          # its own registry; is the queue's QueueMetrics
-    metrics.watch_queue(queue.sizes)                      # read when metrics are collected
-    metrics.watch_cache(cache_sizes)
+    metrics = SchedulerMetrics()                          # a registry of its own
     metrics.watch_tracing(tracing)
-    schedule_one = ScheduleOne(..., on_record=fan_out(tracing.on_record, metrics.on_record))
+    on_record = fan_out(tracing.on_record, metrics.on_record, attempts.on_record)
+    core = assemble(..., Surroundings(on_record=on_record, queue_metrics=metrics.queue, ...))
+    metrics.watch_queue(core.shared.queue.sizes)          # read when metrics are collected
+    metrics.watch_cache(core.shared.cache)
     host = PluginHost(..., sampled=tracing.sampled)       # the flag in the metadata's `traceparent`
+    Endpoints(metrics=metrics.text, ...)                  # scheduler/serving.py
     ...
     tracing.close()                                       # at the end: exports what is waiting
 """

@@ -1,0 +1,164 @@
+"""The scheduler's metrics by upstream's names, labels and buckets, and Berth's own under `berth_`.
+
+Gated families (`async_api_call_*`, `podgroup_*`) are left out, as upstream leaves them out while their gates
+are off; what mirrors the state of others is in `state_metrics.py`.
+
+Source: pkg/scheduler/metrics (Kubernetes v1.36); spec/core.md 8.1.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+
+def exponential(first: float, factor: float, count: int) -> tuple[float, ...]:
+    """Bucket bounds, each `factor` times the one before; multiplied up step by step, as upstream does."""
+    bounds = [first]
+    while len(bounds) < count:
+        bounds.append(bounds[-1] * factor)
+    return tuple(bounds)
+
+
+ATTEMPT = exponential(0.001, 2, 15)
+POINT = exponential(0.0001, 2, 12)
+PLUGIN = exponential(0.00001, 1.5, 20)
+HINT = exponential(0.00001, 2, 12)
+LONG = exponential(0.01, 2, 20)
+
+
+class Family(NamedTuple):
+    """A metric's name, its labels, its help, and a histogram's bucket bounds."""
+
+    name: str
+    labels: tuple[str, ...]
+    text: str
+    buckets: Sequence[float] = ()
+
+
+COUNTERS = (
+    Family(
+        "scheduler_schedule_attempts_total", ("result", "profile"), "[STABLE] Attempts to schedule a pod."
+    ),
+    Family("scheduler_preemption_attempts_total", (), "[STABLE] Attempts to preempt in the cluster so far."),
+    Family(
+        "scheduler_pod_scheduled_after_flush_total",
+        (),
+        "[ALPHA] Pods bound after a flush of the unschedulable ones.",
+    ),
+    Family(
+        "scheduler_queue_incoming_pods_total", ("queue", "event"), "[STABLE] Pods added to a queue, by event."
+    ),
+    Family(
+        "scheduler_batch_attempts_total", ("profile", "result"), "[ALPHA] Uses of the result of an equal pod."
+    ),
+    Family(
+        "scheduler_batch_cache_flushed_total",
+        ("profile", "reason"),
+        "[ALPHA] Results of equal pods forgotten.",
+    ),
+    Family(
+        "scheduler_preemption_goroutines_execution_total", ("result",), "[ALPHA] Preemptions carried out."
+    ),
+    Family("scheduler_resourceclaim_creates_total", ("status",), "[ALPHA] Resource claims created."),
+    Family(
+        "scheduler_dra_bindingconditions_allocations_total",
+        ("profile", "driver", "status"),
+        "[ALPHA] Allocations that waited for binding conditions.",
+    ),
+    Family(
+        "scheduler_volume_binder_cache_requests_total",
+        ("operation",),
+        "[ALPHA] Requests to the volume binder.",
+    ),
+    Family(
+        "scheduler_volume_scheduling_stage_error_total",
+        ("operation",),
+        "[ALPHA] Errors of volume scheduling.",
+    ),
+    Family("berth_sidecar_calls_total", ("sidecar", "method", "result"), "Calls of a sidecar."),
+)
+
+HISTOGRAMS = (
+    Family(
+        "scheduler_scheduling_attempt_duration_seconds",
+        ("result", "profile"),
+        "[STABLE] From a pod's dequeuing to the end of its binding cycle.",
+        ATTEMPT,
+    ),
+    Family("scheduler_scheduling_algorithm_duration_seconds", (), "[ALPHA] The choice of a node.", ATTEMPT),
+    Family(
+        "scheduler_event_handling_duration_seconds", ("event",), "[ALPHA] Handling of a cluster event.", POINT
+    ),
+    Family("scheduler_preemption_victims", (), "[STABLE] Victims of a preemption.", exponential(1, 2, 7)),
+    Family(
+        "scheduler_pod_scheduling_sli_duration_seconds",
+        ("attempts",),
+        "[BETA] From a pod's first attempt to its binding.",
+        LONG,
+    ),
+    Family(
+        "scheduler_pod_scheduling_attempts",
+        (),
+        "[STABLE] Attempts it took to schedule a pod.",
+        exponential(1, 2, 5),
+    ),
+    Family(
+        "scheduler_framework_extension_point_duration_seconds",
+        ("extension_point", "status", "profile"),
+        "[STABLE] All plugins of an extension point.",
+        POINT,
+    ),
+    Family(
+        "scheduler_plugin_execution_duration_seconds",
+        ("plugin", "extension_point", "status"),
+        "[ALPHA] One plugin at an extension point, in one of ten cycles.",
+        PLUGIN,
+    ),
+    Family("scheduler_permit_wait_duration_seconds", ("result",), "[BETA] Waiting on Permit.", ATTEMPT),
+    Family(
+        "scheduler_get_node_hint_duration_seconds",
+        ("hinted", "profile"),
+        "[ALPHA] Looking for the result of an equal pod.",
+        HINT,
+    ),
+    Family(
+        "scheduler_store_schedule_results_duration_seconds",
+        ("profile",),
+        "[ALPHA] Keeping a result for equal pods.",
+        HINT,
+    ),
+    Family(
+        "scheduler_queueing_hint_execution_duration_seconds",
+        ("plugin", "event", "hint"),
+        "[ALPHA] A queueing hint.",
+        PLUGIN,
+    ),
+    Family("scheduler_preemption_goroutines_duration_seconds", ("result",), "[ALPHA] A preemption.", LONG),
+    Family(
+        "scheduler_dra_bindingconditions_wait_duration_seconds",
+        ("profile", "driver", "status"),
+        "[ALPHA] Waiting for binding conditions.",
+        exponential(0.1, 2, 14),
+    ),
+    Family(
+        "berth_sidecar_call_duration_seconds",
+        ("sidecar", "method"),
+        "Calls of a sidecar.",
+        exponential(0.0001, 2, 14),
+    ),
+)
+
+GAUGES = (Family("scheduler_goroutines", ("operation",), "[BETA] Tasks at work, by operation."),)
+
+
+class Families:
+    """One process's counters, histograms and gauges, by name."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.counters = {f.name: Counter(f.name, f.text, f.labels, registry=registry) for f in COUNTERS}
+        self.gauges = {f.name: Gauge(f.name, f.text, f.labels, registry=registry) for f in GAUGES}
+        self.histograms = {
+            f.name: Histogram(f.name, f.text, f.labels, registry=registry, buckets=f.buckets)
+            for f in HISTOGRAMS
+        }

@@ -1,0 +1,137 @@
+"""All metrics of one scheduler, in a registry of their own: several schedulers may share a process.
+
+Counters and histograms start afresh with a reset; gauges that mirror state do not.
+"""
+
+from collections.abc import Callable, Mapping
+
+from prometheus_client import (
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+
+from berth.cache.cache import Cache
+from berth.framework.cycle_record import CycleRecord
+from berth.queue.scheduling_queue import QueueSizes
+from berth.telemetry.metric_families import Families
+from berth.telemetry.queue_metrics import PrometheusQueueMetrics
+from berth.telemetry.record_metrics import RecordMetrics
+from berth.telemetry.state_metrics import Mirror, StateCollector
+from berth.telemetry.tracing import Tracing
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # upstream has no `_created` series
+
+
+class SchedulerMetrics:
+    """What `/metrics` shows: `queue` is for the queue, `families` for what no record tells of."""
+
+    def __init__(self) -> None:
+        self._state = StateCollector()
+        self.registry, self.families = self._afresh()
+        self.queue = PrometheusQueueMetrics(self.families)
+        self._records = RecordMetrics(self.families)
+        self._state.mirrored += _summed_up(self.queue, self._records)
+
+    def on_record(self, record: CycleRecord) -> None:
+        """Count a finished cycle."""
+        self._records.on_record(record)
+
+    def event_handled(self, event: str, seconds: float) -> None:
+        """Observe the handling of a cluster event, by its label."""
+        self.families.histograms["scheduler_event_handling_duration_seconds"].labels(event).observe(seconds)
+
+    def sidecar_called(self, sidecar: str, method: str, result: str, seconds: float) -> None:
+        """Observe a call of a sidecar; the result is a gRPC status name."""
+        self.families.counters["berth_sidecar_calls_total"].labels(sidecar, method, result).inc()
+        self.families.histograms["berth_sidecar_call_duration_seconds"].labels(sidecar, method).observe(
+            seconds
+        )
+
+    def watch_queue(self, sizes: Callable[[], QueueSizes]) -> None:
+        """Show how many pods wait where."""
+        text = "[STABLE] Pending pods, by the queue they are in."
+        self._watch("scheduler_pending_pods", text, "queue", lambda: sizes()._asdict())
+
+    def watch_cache(self, cache: Cache) -> None:
+        """Show how much the cache holds."""
+
+        def read() -> dict[str, float]:
+            pods, assumed = cache.pod_count(), cache.assumed_count()
+            return {"assumed_pods": assumed, "pods": pods, "nodes": cache.node_count()}
+
+        self._watch("scheduler_cache_size", "[ALPHA] Nodes, pods and assumed pods known.", "type", read)
+
+    def watch_leadership(self, lease: str, leads: Callable[[], bool]) -> None:
+        """Show whether this process holds the lease."""
+        text = "[ALPHA] Whether this process leads, by lease."
+        self._watch("leader_election_master_status", text, "name", lambda: {lease: leads()})
+
+    def watch_tracing(self, tracing: Tracing) -> None:
+        """Show what became of traces."""
+
+        def read() -> dict[str, float]:
+            return {"exported": tracing.exported, "dropped": tracing.dropped, "failed": tracing.failed}
+
+        text = "Traces exported, dropped for want of room, or lost by the exporter."
+        self._watch("berth_traces", text, "outcome", read, counts=True)
+
+    def text(self) -> bytes:
+        """Everything, in Prometheus's text format."""
+        return generate_latest(self.registry)
+
+    def reset(self) -> None:
+        """Start all counters and histograms afresh."""
+        self.registry, self.families = self._afresh()
+        self.queue.use(self.families)
+        self._records.use(self.families)
+
+    def _afresh(self) -> tuple[CollectorRegistry, Families]:
+        registry = CollectorRegistry()
+        families = Families(registry)
+        registry.register(self._state)
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=registry)
+        return registry, families
+
+    def _watch(
+        self,
+        name: str,
+        text: str,
+        label: str,
+        read: Callable[[], Mapping[str, float]],
+        *,
+        counts: bool = False,
+    ) -> None:
+        def by_label() -> dict[tuple[str, ...], float]:
+            return {(value,): number for value, number in read().items()}
+
+        self._state.mirrored.append(Mirror(name, text, (label,), by_label, counts))
+
+
+def _summed_up(queue: PrometheusQueueMetrics, records: RecordMetrics) -> list[Mirror]:
+    """What is counted in plain dictionaries, because it is counted too often for labelled children."""
+    return [
+        Mirror(
+            "scheduler_unschedulable_pods",
+            "[BETA] Pods that a plugin holds back.",
+            ("plugin", "profile"),
+            lambda: queue.rejected,
+        ),
+        Mirror(
+            "scheduler_inflight_events",
+            "[ALPHA] Events kept for pods in flight.",
+            ("event",),
+            lambda: queue.in_flight,
+        ),
+        Mirror(
+            "scheduler_plugin_evaluation",
+            "[BETA] Calls of a plugin; one call looks at all nodes.",
+            ("plugin", "extension_point", "profile"),
+            lambda: records.evaluations,
+            counts=True,
+        ),
+    ]

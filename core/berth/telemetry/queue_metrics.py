@@ -1,0 +1,58 @@
+"""The queue's figures, as Prometheus wants them.
+
+Source: spec/core.md 2.16.
+"""
+
+from collections import Counter
+
+import prometheus_client as prometheus
+
+from berth.framework.status import SUCCESS
+from berth.telemetry.metric_families import Families
+
+
+class PrometheusQueueMetrics:
+    """What the scheduling queue is given as its QueueMetrics.
+
+    `rejected` holds pods by plugin and profile, `in_flight` events by label.
+    """
+
+    def __init__(self, families: Families) -> None:
+        self.rejected: Counter[tuple[str, str]] = Counter()
+        self.in_flight: Counter[tuple[str]] = Counter()
+        self.use(families)
+
+    def use(self, families: Families) -> None:
+        """Count in these families from now on."""
+        self._families = families
+        self._incoming: dict[tuple[str, str], prometheus.Counter] = {}
+        self._hints: dict[tuple[str, str, str], prometheus.Histogram] = {}
+
+    def pod_incoming(self, queue: str, event: str) -> None:
+        """Count a pod that reached the queue."""
+        child = self._incoming.get((queue, event))
+        if child is None:
+            child = self._families.counters["scheduler_queue_incoming_pods_total"].labels(queue, event)
+            self._incoming[queue, event] = child
+        child.inc()
+
+    def rejected_pods(self, plugin: str, profile: str, change: int) -> None:
+        """Follow how many pods the plugin holds back."""
+        self.rejected[plugin, profile] += change
+
+    def in_flight_events(self, event: str, change: int) -> None:
+        """Follow how many events are kept for pods in flight."""
+        self.in_flight[event,] += change
+
+    def hint_executed(self, plugin: str, event: str, hint: str, duration_seconds: float) -> None:
+        """Observe a hint."""
+        child = self._hints.get((plugin, event, hint))
+        if child is None:
+            family = self._families.histograms["scheduler_queueing_hint_execution_duration_seconds"]
+            child = self._hints[plugin, event, hint] = family.labels(plugin, event, hint)
+        child.observe(duration_seconds)
+
+    def pre_enqueue_executed(self, profile: str, duration_seconds: float) -> None:
+        """Observe the PreEnqueue point; its status is Success whatever came of it, as upstream's is."""
+        family = self._families.histograms["scheduler_framework_extension_point_duration_seconds"]
+        family.labels("PreEnqueue", str(SUCCESS.code), profile).observe(duration_seconds)

@@ -1,0 +1,44 @@
+"""Metrics that mirror the state of others: read when metrics are collected, and no concern of a reset.
+
+Source: spec/core.md 2.16, 3.9, 8.1.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+
+class Mirror(NamedTuple):
+    """A gauge, or a counter, that is read from its owner: label values to numbers."""
+
+    name: str
+    text: str
+    labels: tuple[str, ...]
+    read: Callable[[], Mapping[Any, float]]
+    counts: bool = False
+
+    def family(self) -> Metric:
+        """The values of the moment."""
+        kind = CounterMetricFamily if self.counts else GaugeMetricFamily
+        family = kind(self.name, self.text, labels=self.labels)
+        for labels, number in self.read().items():
+            family.add_metric(labels, number)
+        return family
+
+
+class StateCollector(Collector):
+    """Hands the mirrored gauges to the registry."""
+
+    def __init__(self) -> None:
+        self.mirrored: list[Mirror] = []
+
+    def collect(self) -> Iterable[Metric]:
+        """Read everything once."""
+        return [each.family() for each in self.mirrored]
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing beforehand: what there is to read may not be there yet."""
+        return []
