@@ -8,7 +8,6 @@ Called by: the entry floor, which turns ConfigurationError into exit code 2.
 """
 
 import asyncio
-import binascii
 import logging
 import os
 import ssl
@@ -163,7 +162,8 @@ def _from_kubeconfig(chosen: Chosen) -> Loaded:
                 merged, active_context=chosen.context.name, config_base_path=None
             )
             loader.load_and_set(configuration)
-    except (package.ConfigException, OSError, binascii.Error, ValueError, TypeError, KeyError) as error:
+    except Exception as error:
+        # Beside its own errors the package lets through whatever an odd file makes it stumble over.
         where = user or cluster
         raise ConfigurationError(
             chosen.context.file, where, str(error), "check the files and data it names"

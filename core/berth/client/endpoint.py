@@ -1,5 +1,6 @@
 """Where the API server is and how to prove who we are: what the transport needs to know, no more."""
 
+import re
 import ssl
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -100,6 +101,7 @@ def parse_url(url: str, *, file: str, field_name: str) -> tuple[Address, str]:
 
 
 def _bad_url(url: str, file: str, field_name: str) -> ConfigurationError:
+    shown = re.sub(r"//[^/]*@", "//***@", url)  # A password is nobody's business.
     return ConfigurationError(
-        file, field_name, f"{url!r} is not a server address", "write it as https://host:port"
+        file, field_name, f"{shown!r} is not a server address", "write it as https://host:port"
     )

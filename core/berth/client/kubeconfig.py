@@ -16,6 +16,25 @@ import yaml
 
 from berth.client.errors import ConfigurationError
 
+TEXTS = {
+    "clusters": (
+        "server",
+        "certificate-authority",
+        "certificate-authority-data",
+        "tls-server-name",
+        "proxy-url",
+    ),
+    "users": (
+        "token",
+        "tokenFile",
+        "client-certificate",
+        "client-certificate-data",
+        "client-key",
+        "client-key-data",
+        "username",
+        "password",
+    ),
+}
 KINDS = {"contexts": "context", "clusters": "cluster", "users": "user"}
 
 
@@ -101,7 +120,7 @@ def _check_list(path: str, plural: str, singular: str, entries: object) -> None:
         raise ConfigurationError(path, plural, "is not a list", remedy)
     for i, entry in enumerate(entries):
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-            raise ConfigurationError(path, f"{plural}[{i}].name", "is missing", remedy)
+            raise ConfigurationError(path, f"{plural}[{i}].name", "is missing or no text", remedy)
         if not isinstance(entry.get(singular) or {}, dict):
             raise ConfigurationError(path, f"{plural}[{i}].{singular}", "is not a mapping", remedy)
 
@@ -113,7 +132,9 @@ def _find(
     for path, document in documents.items():
         for entry in document.get(plural) or []:
             if entry["name"] == name:
-                return Entry(path, name, entry.get(KINDS[plural]) or {})
+                found = Entry(path, name, entry.get(KINDS[plural]) or {})
+                _check_texts(found, plural)
+                return found
             names.append(entry["name"])
     known = ", ".join(sorted(names)) or "none"
     raise ConfigurationError(
@@ -122,3 +143,11 @@ def _find(
         f"there is no {KINDS[plural]} {name!r}",
         f"use one of those in {plural}: {known}",
     )
+
+
+def _check_texts(entry: Entry, plural: str) -> None:
+    for field in TEXTS.get(plural, ()):
+        value = entry.value.get(field, "")
+        if not isinstance(value, str) or "\0" in value:
+            where = f"{plural}[{entry.name}].{KINDS[plural]}.{field}"
+            raise ConfigurationError(entry.file, where, "is not text", "put it in quotes, or leave it out")

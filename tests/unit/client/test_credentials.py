@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import json
 import ssl
 import stat
@@ -239,6 +240,47 @@ def test_malformed(tmp_path, text, problem):
     path.write_text(text)
     with pytest.raises(ConfigurationError, match=problem):
         load(str(path))
+
+
+JUNK = [None, 1, [], "", "x", {"a": 1}]
+
+
+def places(document, path=()):
+    """Every place in a document, as the path of keys to it."""
+    entries = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in entries:
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*path, key))
+
+
+def test_junk_anywhere(tmp_path):
+    """Whatever stands wherever in a kubeconfig, it is loaded or refused with one clear line."""
+    data = b64(identity("x")[0])
+    path = kubeconfig(
+        tmp_path,
+        cluster={"certificate-authority-data": data, "tls-server-name": "n", "proxy-url": "http://p:1"},
+        user={"token": "t"},
+    )
+    text = (tmp_path / "config").read_text()
+    for place in places(yaml.safe_load(text)):
+        for junk in JUNK:
+            document = yaml.safe_load(text)
+            inner = document
+            for key in place[:-1]:
+                inner = inner[key]
+            inner[place[-1]] = junk
+            (tmp_path / "config").write_text(yaml.safe_dump(document))
+            with contextlib.suppress(ConfigurationError):
+                load(path)
+
+
+def test_passwords_stay_out_of_messages(tmp_path):
+    """A proxy's password is not repeated in the message about its URL."""
+    with pytest.raises(ConfigurationError) as caught:
+        load(kubeconfig(tmp_path, cluster={"proxy-url": "https://me:secret@proxy:port"}))
+
+    assert "secret" not in str(caught.value)
 
 
 def test_missing(tmp_path):
