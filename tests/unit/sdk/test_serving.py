@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from berth.out_of_tree._generated import scheduling_pb2 as core_pb2
 from berth_sdk import AddressError, Plugin, Server, Tracing
 from berth_sdk._generated import scheduling_pb2
+from berth_sdk.errors import TraceError
 from berth_sdk.serving import READINESS
 from berth_sdk.testing import Host, make_node, make_pod, running
 from berth_sdk.trace_file import FileSpanExporter
@@ -115,7 +116,10 @@ async def test_spans_join_the_caller_s_trace():
     (span,) = exporter.get_finished_spans()
 
     assert (int(TRACE, 16), int(PARENT, 16)) == (span.context.trace_id, span.parent.span_id)
-    assert {"berth.plugin": "passes", "rpc.method": "Filter", "berth.generation": 1} == dict(span.attributes)
+    counts = {"berth.nodes.passed": 1, "berth.nodes.rejected": 0}
+    assert {"berth.plugin": "passes", "rpc.method": "Filter", "berth.generation": 1, **counts} == dict(
+        span.attributes
+    )
 
 
 def test_trace_file_lines(tmp_path):
@@ -152,7 +156,7 @@ def test_trace_file_lines(tmp_path):
 )
 def test_tracing_follows_the_environment(environment, collects, monkeypatch):
     """The standard variables decide whether spans are made."""
-    monkeypatch.setattr("berth_sdk.tracing._otlp", InMemorySpanExporter)
+    monkeypatch.setattr("berth_sdk.tracing._otlp", lambda _: InMemorySpanExporter())
     tracing = Tracing.from_environment("passes", "1", environment)
     with tracing.span("call", [("traceparent", f"00-{TRACE}-{PARENT}-01")]) as span:
         assert collects == span.is_recording()
@@ -161,7 +165,26 @@ def test_tracing_follows_the_environment(environment, collects, monkeypatch):
 
 def test_otlp_exporter_is_there():
     """The exporter can be made without a collector."""
-    _otlp().shutdown()
+    _otlp({}).shutdown()
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        pytest.param({"BERTH_TRACE_FILE": "/nowhere/spans"}, id="no folder"),
+        pytest.param(
+            {
+                "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1",
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+            },
+            id="another protocol",
+        ),
+    ],
+)
+def test_traces_that_cannot_be_written(environment):
+    """What the environment asks for in vain is said in words."""
+    with pytest.raises(TraceError, match=r"/nowhere/spans|http/protobuf"):
+        Tracing.from_environment("passes", "1", environment)
 
 
 def test_both_copies_of_the_stubs_are_one_contract():

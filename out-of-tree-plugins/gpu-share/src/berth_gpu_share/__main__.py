@@ -6,7 +6,7 @@ import os
 import sys
 
 from berth_gpu_share import DEFAULT_POLICY, POLICIES, GpuShare
-from berth_sdk import AddressError, serve
+from berth_sdk import SdkError, serve
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -19,7 +19,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     try:
         serve(GpuShare(options.policy), options.address)
-    except AddressError as error:
+    except SdkError as error:
         sys.stderr.write(f"berth-gpu-share: {error}\n")
         return 2
     return 0

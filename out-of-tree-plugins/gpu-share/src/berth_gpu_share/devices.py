@@ -27,9 +27,9 @@ class Share:
 class DeviceTable:
     """What is left on every node, by its index.
 
-    Shapes: left int64 (n, d), -1 where a node has no such device; count, model, largest, untouched, cpu_left,
-        version int64 (n,).
-    Units: left and largest in thousandths of a device, cpu_left in thousandths of a core.
+    Shapes: left int64 (n, d), -1 where a node has no such device; count, model, free, largest, untouched,
+        cpu_left, version int64 (n,).
+    Units: left, free and largest in thousandths of a device, cpu_left in thousandths of a core.
     """
 
     def __init__(self) -> None:
@@ -60,6 +60,11 @@ class DeviceTable:
     def model(self) -> Int:
         """Return the number of each node's model in `models`."""
         return self._columns["model"][: self.size]
+
+    @property
+    def free(self) -> Int:
+        """Return what is left of all devices together."""
+        return self._columns["free"][: self.size]
 
     @property
     def largest(self) -> Int:
@@ -120,6 +125,7 @@ class DeviceTable:
                 if device < count:
                     row[device] -= share.milli
         self._columns["cpu_left"][index] = cpu
+        self._columns["free"][index] = row.clip(min=0).sum()
         self._columns["largest"][index] = row.max(initial=0)
         self._columns["untouched"][index] = np.count_nonzero(row == WHOLE)
         self._touch(index)
@@ -143,7 +149,7 @@ class DeviceTable:
 
     def _allocate(self, rows: int, columns: int) -> None:
         self._left = np.full((rows, columns), -1, np.int64)
-        names = ("count", "model", "largest", "untouched", "cpu", "cpu_left", "version")
+        names = ("count", "model", "free", "largest", "untouched", "cpu", "cpu_left", "version")
         self._columns: dict[str, Int] = {name: np.zeros(rows, np.int64) for name in names}
 
     def _reserve_room(self, devices: int) -> None:

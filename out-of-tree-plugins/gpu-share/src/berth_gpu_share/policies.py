@@ -33,7 +33,7 @@ class BestFit:
 
     def score(self, demand: Demand, table: DeviceTable) -> Scores:
         """Score by what would be left, finer than 0 to 100 so that the scheduler's normalization can tell."""
-        gpu_left = table.left.clip(min=0).sum(axis=1) - demand.total
+        gpu_left = table.free - demand.total
         cpu_left = table.cpu_left - demand.cpu
         largest_gpu = max(1, int(table.count.max(initial=1)) * WHOLE)
         largest_cpu = max(1, int(cpu_left.max(initial=1)))

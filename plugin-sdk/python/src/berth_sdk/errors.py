@@ -33,6 +33,10 @@ class AddressError(SdkError):
     """The plugin can't be served at this address."""
 
 
+class TraceError(SdkError):
+    """The environment asks for traces that can't be written."""
+
+
 class SyncError(SdkError):
     """A message of the state stream can't be applied to what is held."""
 

@@ -10,6 +10,8 @@ from berth_sdk.outcomes import Codes, Normalization, Points, Reason, Scores, Sta
 MAX_REASONS = 255
 MAX_SCORE = 100
 
+_BYTE, _INT = np.iinfo(np.uint8), np.iinfo(np.int32)
+
 
 def pack_bits(mask: NDArray[np.bool_]) -> bytes:
     """Return one bit an entry, least significant first."""
@@ -92,9 +94,9 @@ def pack_scores(answer: Scores, candidates: NDArray[np.bool_] | None, count: int
 
 def _narrowest(values: Points, low: int, high: int, normalization: Normalization) -> scheduling_pb2.Scores:
     kind = normalization.value
-    if low >= 0 and high <= np.iinfo(np.uint8).max:
+    if low >= 0 and high <= _BYTE.max:
         return scheduling_pb2.Scores(uint8=values.astype(np.uint8).tobytes(), normalization=kind)
-    if low >= np.iinfo(np.int32).min and high <= np.iinfo(np.int32).max:
+    if low >= _INT.min and high <= _INT.max:
         return scheduling_pb2.Scores(int32=values.astype("<i4").tobytes(), normalization=kind)
     return scheduling_pb2.Scores(int64=values.astype("<i8").tobytes(), normalization=kind)
 

@@ -2,6 +2,7 @@
 
 import re
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
 
 _NUMBER = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]+))?")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -32,6 +33,7 @@ def milli(quantity: str | float) -> int:
     return int(parse(quantity).scaleb(3).to_integral_value(ROUND_CEILING))
 
 
+@lru_cache(maxsize=8192)  # a cluster's pods use few distinct quantities
 def units(resource: str, quantity: str | float) -> int:
     """Return CPU in thousandths of a core and anything else in units, as the scheduler counts."""
     return milli(quantity) if resource == "cpu" else whole(quantity)

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from google.protobuf.duration_pb2 import Duration
 from numpy.typing import NDArray
+from opentelemetry import trace
 
 from berth_sdk._generated import common_pb2
 from berth_sdk._generated import scheduling_pb2 as pb
@@ -177,6 +178,7 @@ async def filtered(
         return pb.FilterResponse(generation=session.mirror.generation, status=failure(plugin, error)), None
     passes = verdicts.codes == 0
     passing = passes if nodes.candidates is None else passes & nodes.candidates
+    _count(passing, nodes)
     return response, Nodes(session.mirror, passing)
 
 
@@ -280,6 +282,14 @@ def gone(request: Chosen) -> Status:
 def failure(plugin: Plugin, error: ContractError) -> common_pb2.Status:
     """Return the status of an author's failure."""
     return common_pb2.Status(code=Code.ERROR.value, reasons=[f"{plugin.name}: {error}"])
+
+
+def _count(passing: NDArray[np.bool_], nodes: Nodes) -> None:
+    span = trace.get_current_span()
+    if span.is_recording():
+        asked = len(nodes) if nodes.candidates is None else int(np.count_nonzero(nodes.candidates))
+        passed = int(np.count_nonzero(passing))
+        span.set_attributes({"berth.nodes.passed": passed, "berth.nodes.rejected": asked - passed})
 
 
 def _row(table: dict[Reason, int], answer: Any) -> int:

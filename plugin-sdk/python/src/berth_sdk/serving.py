@@ -222,7 +222,7 @@ def serve(
         credentials: Certificates for TCP; demand the client's too.
         grace_seconds: How long running calls may take to end.
 
-    Raises: AddressError: the address can't be served.
+    Raises: AddressError: the address can't be served; TraceError: the environment asks for the impossible.
     """
     asyncio.run(_serve(plugin, address, credentials, grace_seconds))
 

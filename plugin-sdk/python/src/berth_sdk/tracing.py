@@ -16,11 +16,13 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from berth_sdk.errors import TraceError
 from berth_sdk.trace_file import FileSpanExporter
 
 Metadata = Iterable[tuple[str, str | bytes]]
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _PROPAGATOR = TraceContextTextMapPropagator()
 
 
@@ -40,13 +42,16 @@ class Tracing:
     def from_environment(
         cls, name: str, version: str, environment: Mapping[str, str] = os.environ
     ) -> "Tracing":
-        """Return what OTEL_* and BERTH_TRACE_FILE ask for."""
+        """Return what OTEL_* and BERTH_TRACE_FILE ask for.
+
+        Raises: TraceError: it can't be had.
+        """
         exporters: list[SpanExporter] = []
         if path := environment.get("BERTH_TRACE_FILE"):
             exporters.append(FileSpanExporter(path))
         wanted = environment.get("OTEL_TRACES_EXPORTER", "otlp") != "none"
         if wanted and any(environment.get(each) for each in _ENDPOINTS):
-            exporters.append(_otlp())
+            exporters.append(_otlp(environment))
         return cls(name, version, exporters)
 
     def span(self, name: str, metadata: Metadata) -> AbstractContextManager[Span]:
@@ -71,7 +76,10 @@ def _provider(name: str, version: str) -> TracerProvider:
     return TracerProvider(resource=resource, sampler=None if chosen else ParentBased(ALWAYS_OFF))
 
 
-def _otlp() -> SpanExporter:
+def _otlp(environment: Mapping[str, str]) -> SpanExporter:
+    protocol = next((environment[each] for each in _PROTOCOLS if environment.get(each)), "grpc")
+    if protocol != "grpc":
+        raise TraceError(f"{_PROTOCOLS[1]}: {protocol!r} is not served here, grpc is")
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (  # noqa: PLC0415 - 150 ms to import
         OTLPSpanExporter,
     )
