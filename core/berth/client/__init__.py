@@ -8,7 +8,7 @@ How the scheduler process uses it:
     events = EventRecorder(Api(Transport(endpoint, max_connections=4)))
     elector = LeaderElector(Api(Transport(endpoint, max_connections=1)), LeaseSettings(), new_identity())
     pods = Pods(transport, may_write=elector.is_fresh)
-    mirror = Reflector(transport, Source(PODS, field_selector=UNFINISHED), decode_pod, handler)
+    mirror = Reflector(Transport(endpoint), Source(PODS, field_selector=UNFINISHED), decode_pod, handler)
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(mirror.run())
@@ -21,7 +21,8 @@ How the scheduler process uses it:
             case Conflict() | NotFound() | Rejected(): ...       # did not land: forget, requeue
             case Ambiguous(): ...                                # keep the assumption, pods.get() tells
 
-Leases, events and the rest have a transport each: a renewal never queues behind bindings.
+Mirrors, leases, events and bindings have a transport each: connections are handed out in the order in
+which they are asked for, and neither a renewal nor a new list should queue behind ten thousand bindings.
 Where to read on: errors (what to do about each), connection and transport (the wire), watch and
 reflector (reading), pods, events and leases (writing), kubeconfig and credentials (the rare path).
 """
