@@ -118,6 +118,6 @@ async def transport_to(url, **options):
 
 async def eventually(claim):
     """Let others run until the claim holds."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not claim():  # noqa: ASYNC110 - looks into a server's or client's state, which has no event
             await asyncio.sleep(0)

@@ -65,7 +65,7 @@ async def test_event(clock):
     """An event carries what kubectl shows, in the pod's namespace."""
     async with recording(clock) as (recorder, server):
         scheduled(recorder)
-        assert await recorder.drain(5)
+        assert await recorder.drain(60)
 
     method, path, event = server.requests[0]
     assert (method, path) == ("POST", "/apis/events.k8s.io/v1/namespaces/ns/events")
@@ -98,7 +98,7 @@ async def test_series(clock):
     async with recording(clock) as (recorder, server):
         for i in range(5):
             scheduled(recorder, note=f"note {i}")
-            await recorder.drain(5)
+            await recorder.drain(60)
 
     assert [method for method, _, _ in server.requests] == ["POST", "PATCH"]
     assert server.requests[1][2] == {
@@ -117,7 +117,7 @@ async def test_repeated_while_being_written(clock):
         scheduled(recorder)
         scheduled(recorder)
         server.hold.set()
-        await recorder.drain(5)
+        await recorder.drain(60)
 
     assert [method for method, _, _ in server.requests] == ["POST", "PATCH"]
     assert server.requests[1][2]["series"]["count"] == 3
@@ -128,20 +128,20 @@ async def test_series_is_refreshed_and_ended(clock):
     async with recording(clock) as (recorder, server):
         for _ in range(3):
             scheduled(recorder)
-            await recorder.drain(5)
+            await recorder.drain(60)
         for _ in range(10):
             clock.seconds += 190
             scheduled(recorder)
             recorder._sweep()
-            await recorder.drain(5)
+            await recorder.drain(60)
         refreshed = server.requests[-1][2]["series"]["count"]
         scheduled(recorder)
         clock.seconds += 361
         recorder._sweep()
-        await recorder.drain(5)
+        await recorder.drain(60)
         ended = server.requests[-1][2]["series"]["count"]
         scheduled(recorder)
-        await recorder.drain(5)
+        await recorder.drain(60)
 
     assert refreshed == 13
     assert ended == 14
@@ -155,7 +155,7 @@ async def test_expired_on_the_server(clock):
     async with recording(clock, server=server) as (recorder, _):
         for _ in range(2):
             scheduled(recorder)
-            await recorder.drain(5)
+            await recorder.drain(60)
 
     assert [method for method, _, _ in server.requests] == ["POST", "PATCH", "POST"]
     assert server.requests[2][2]["series"]["count"] == 2
@@ -170,7 +170,7 @@ async def test_drops_when_full(clock):
             scheduled(recorder, regarding=POD._replace(name=f"p{i}"))
         dropped = recorder.statistics.dropped
         server.hold.set()
-        await recorder.drain(5)
+        await recorder.drain(60)
 
     assert dropped == 90
     assert len(server.requests) == 10
@@ -192,7 +192,7 @@ async def test_attempts(clock, statuses, attempts, written):
     server.answers = statuses
     async with recording(clock, server=server) as (recorder, _):
         scheduled(recorder)
-        await recorder.drain(5)
+        await recorder.drain(60)
 
     assert attempts == len(server.requests)
     assert written == recorder.statistics.written
@@ -204,10 +204,10 @@ async def test_memory_is_bounded(clock):
     async with recording(clock, tracked=3) as (recorder, server):
         for _ in range(3):
             scheduled(recorder)
-            await recorder.drain(5)
+            await recorder.drain(60)
         for i in range(5):
             scheduled(recorder, regarding=POD._replace(name=f"other-{i}"))
-        await recorder.drain(5)
+        await recorder.drain(60)
 
     assert len(recorder._known) == 3
     assert {"series": {"count": 3, "lastObservedTime": "2026-01-02T03:04:05.000000Z"}} in [

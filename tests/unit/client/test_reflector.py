@@ -41,7 +41,7 @@ class Recorder:
         self._note("synced")
 
     async def until(self, *last):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while last not in self.story:
                 self.changed.clear()
                 await self.changed.wait()

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.client.watch import split_lines
@@ -18,6 +18,7 @@ class Pieces:
         return self.left.pop(0) if self.left else b""
 
 
+@settings(deadline=None)
 @given(lines=st.lists(st.text(max_size=20).map(lambda text: text.encode()), max_size=8), cuts=st.data())
 async def test_split_lines(lines, cuts):
     """Splitting is the same for every way to cut the stream; blank lines are left out."""

@@ -110,7 +110,7 @@ async def mirror(transport, source, **options):
     reflector = Reflector(transport, source, decode, recorder, **options)
     task = asyncio.create_task(reflector.run())
     try:
-        await reflector.wait_synced(10)
+        await reflector.wait_synced(60)
         yield reflector, recorder
     finally:
         task.cancel()
@@ -182,7 +182,7 @@ async def test_events(tmp_path):
             recorder.event(
                 about, controller="s", type="Normal", reason="Scheduled", action="Binding", note="to n1"
             )
-            assert await recorder.drain(10)
+            assert await recorder.drain(60)
         body = await transport.request("GET", EVENTS.collection("default"))
         task.cancel()
         await asyncio.wait([task])
