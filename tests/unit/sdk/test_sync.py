@@ -191,6 +191,7 @@ async def test_epoch_change_is_told():
     """Columns learn whether a transfer belongs to the scheduler they know."""
     session, stream, cluster = await session_with("a")
     for epoch in ("e", "f"):
+        await stream.answer(pb.SyncRequest())  # what is held is lost, whose it was is not
         for message in cluster.transfer(epoch):
             await stream.answer(message)
 

@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import socket
+import stat
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -257,6 +258,8 @@ def prepare_socket(path: Path) -> None:
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.parent.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            log.warning("others may write to the socket's directory path=%s", path.parent)
         if not path.exists():
             return
         if not path.is_socket():

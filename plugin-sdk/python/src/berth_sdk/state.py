@@ -84,6 +84,8 @@ class Mirror:
     listener: Listener
     epoch: str = ""
     generation: int = 0
+    last_epoch: str = ""
+    """The epoch last held, which a mirror that lost its way remembers."""
     layout_since: int = 0
     """The first generation from which on every node has kept its index."""
     nodes: list[Node] = field(default_factory=list)
@@ -97,7 +99,7 @@ class Mirror:
 
         Raises: SyncError: it doesn't fit together; nothing is held.
         """
-        changed = epoch != self.epoch
+        changed, self.last_epoch = epoch != self.last_epoch, epoch
         self._clear()
         self.listener.state_reset(epoch_changed=changed)
         self._apply(steps, commit.node_count)
