@@ -14,7 +14,7 @@ class DefaultBinder(InTreePlugin, BindPlugin):
     """Bind every pod that no other binder took."""
 
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Create the binding; the status carries whatever went wrong, an unknown outcome included."""
+        """Create the binding; the status carries whatever kept it from landing."""
         del state
         try:
             await self.handle.writer.bind(pod, node_name)

@@ -1,0 +1,118 @@
+"""What holds for every in-tree plugin, whatever the cluster."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from berth.cache.cache import Cache
+from berth.framework.interface import Depends, FilterPlugin, ScorePlugin
+from berth.plugins.registry import IN_TREE
+from berth.snapshot.snapshot import Snapshot
+from berth.testing.clusters import table
+from berth.testing.handles import make_plugin
+from berth.testing.strategies import NODE_NAMES, clusters, pods
+from berth.testing.verdicts import raw_scores, verdicts
+
+FILTERS = [kind for kind in IN_TREE.values() if issubclass(kind, FilterPlugin)]
+SCORERS = [kind for kind in IN_TREE.values() if issubclass(kind, ScorePlugin)]
+# The share of nodes that have an image is a matter of the whole cluster.
+OF_ONE_NODE = [kind for kind in SCORERS if kind.depends is Depends.NODE and kind.__name__ != "ImageLocality"]
+
+placed_pods = st.lists(pods(NODE_NAMES), max_size=4, unique_by=lambda pod: pod.uid)
+
+
+@pytest.mark.parametrize("kind", [k for k in FILTERS if k.depends is Depends.NODE])
+@given(pod=pods(), nodes=clusters(), placed=placed_pods)
+def test_filter_one_node_at_a_time(kind, pod, nodes, placed):
+    """The verdicts on all nodes together are the verdicts on each node alone."""
+    plugin = make_plugin(kind)
+    alone = {}
+    for node in nodes:
+        alone |= verdicts(plugin, pod, table([node], placed))
+
+    assert alone == verdicts(plugin, pod, table(nodes, placed))
+
+
+@pytest.mark.parametrize("kind", OF_ONE_NODE)
+@given(pod=pods(), nodes=clusters(), placed=placed_pods)
+def test_score_one_node_at_a_time(kind, pod, nodes, placed):
+    """The raw scores of all nodes together are the scores of each node alone."""
+    plugin = make_plugin(kind)
+    alone = [raw_scores(plugin, pod, table([node], placed)) for node in nodes]
+    together = raw_scores(plugin, pod, table(nodes, placed))
+
+    if together is None:
+        assert all(score is None for score in alone)
+    else:
+        assert [score[0] for score in alone] == together.tolist()
+
+
+@pytest.mark.parametrize("kind", SCORERS)
+@given(pod=pods(), nodes=clusters(), placed=placed_pods)
+def test_scores_are_in_range(kind, pod, nodes, placed):
+    """Final scores are whole numbers from 0 to 100, and the raw ones are left as they were."""
+    plugin = make_plugin(kind)
+    raw = raw_scores(plugin, pod, table(nodes, placed))
+    if raw is None:
+        return
+    kept = raw.copy()
+    final = plugin.normalize_score(None, pod, raw) if hasattr(plugin, "normalize_score") else raw
+
+    assert np.int64 == final.dtype
+    assert all(0 <= score <= 100 for score in final.tolist())
+    assert kept.tolist() == raw.tolist()
+
+
+@given(pod=pods(), nodes=clusters(), placed=placed_pods, extra=placed_pods)
+def test_removing_what_was_added(pod, nodes, placed, extra):
+    """Pods that came and went leave no trace in any verdict or score."""
+    extra = [p for p in extra if p.uid not in {q.uid for q in placed}]
+    cache, snapshot = Cache(), Snapshot()
+    for node in nodes:
+        cache.add_node(node)
+    for other in placed:
+        cache.add_pod(other)
+    cache.update_snapshot(snapshot)
+    before = answers(pod, snapshot)
+    for change in (cache.add_pod, cache.remove_pod):
+        for other in extra:
+            change(other)
+        cache.update_snapshot(snapshot)
+
+    assert before == answers(pod, snapshot)
+
+
+def answers(pod, nodes):
+    plugins = {kind.__name__: make_plugin(kind) for kind in IN_TREE.values()}
+    found = {name: verdicts(p, pod, nodes) for name, p in plugins.items() if isinstance(p, FilterPlugin)}
+    for name, plugin in plugins.items():
+        if isinstance(plugin, ScorePlugin):
+            raw = raw_scores(plugin, pod, nodes)
+            found[name, "raw"] = None if raw is None else raw.tolist()
+    return found
+
+
+@given(first=pods(), second=pods(), nodes=clusters(), placed=placed_pods)
+def test_equal_signatures_get_equal_answers(first, second, nodes, placed):
+    """Two pods that every plugin signs alike are one question."""
+    plugins = [make_plugin(kind) for kind in IN_TREE.values() if kind in FILTERS + SCORERS]
+    alike = [plugin for plugin in plugins if plugin.sign_pod(first) == plugin.sign_pod(second)]
+    cluster = table(nodes, placed)
+
+    for plugin in alike:
+        if isinstance(plugin, FilterPlugin):
+            assert verdicts(plugin, first, cluster) == verdicts(plugin, second, cluster)
+        if isinstance(plugin, ScorePlugin):
+            one, other = raw_scores(plugin, first, cluster), raw_scores(plugin, second, cluster)
+            assert np.array_equal(one, other) if one is not None else other is None
+
+
+@given(pod=pods())
+def test_signatures_are_keys(pod):
+    """A signature can be looked up."""
+    signatures = [make_plugin(kind).sign_pod(pod) for kind in FILTERS + SCORERS]
+
+    assert len(FILTERS + SCORERS) == Counter(signatures).total()
