@@ -1,0 +1,243 @@
+"""The HTTPS endpoints of a scheduler process: health, metrics, the effective configuration.
+
+The process starts it before anything else runs, so that a standby answers too. A request is always allowed on
+a few paths; who may see the others is asked of a `Review`, which the process gives.
+
+Source: spec/core.md 8.4; spec/config.md 15.1, 15.2, 15.6.
+"""
+
+import os
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+from aiohttp import web
+
+from berth.scheduler.errors import StartError
+from berth.scheduler.health import Check, HealthChecks, ping
+
+ALWAYS_ALLOWED = ("/healthz", "/readyz", "/livez")
+ANONYMOUS = "system:anonymous"
+BACKLOG = 128
+STOP_SECONDS = 5.0
+EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Access(NamedTuple):
+    """Who asks, and whether they may."""
+
+    user: str
+    allowed: bool
+
+
+class Asked(NamedTuple):
+    """What a review is about: the bearer token, empty if none came; the verb in lower case; the path."""
+
+    token: str
+    verb: str
+    path: str
+
+
+Review = Callable[[Asked], Awaitable[Access | None]]
+"""Answers None where the token is nobody's."""
+
+
+async def nobody(asked: Asked) -> Access:
+    """The review of a process that has nobody to ask: forbid."""
+    del asked
+    return Access(ANONYMOUS, allowed=False)
+
+
+async def anybody(asked: Asked) -> Access:
+    """The review for development on loopback: allow."""
+    del asked
+    return Access(ANONYMOUS, allowed=True)
+
+
+def _only_ping() -> dict[str, Check]:
+    return {"ping": ping}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """What is shown; `configuration` is the effective v1 one, no `set_verbosity` hides its path."""
+
+    metrics: Callable[[], bytes]
+    reset_metrics: Callable[[], None]
+    configuration: Callable[[], Mapping[str, Any]]
+    healthz: Mapping[str, Check] = field(default_factory=_only_ping)
+    livez: Mapping[str, Check] = field(default_factory=_only_ping)
+    readyz: Mapping[str, Check] = field(default_factory=_only_ping)
+    set_verbosity: Callable[[int], None] | None = None
+
+
+def listen(address: str, port: int, *, share: bool = False) -> socket.socket | None:
+    """A socket that listens there; None for port 0, which means that nothing is served.
+
+    Raises: StartError where the address can't be had.
+    """
+    if not port:
+        return None
+    try:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return socket.create_server((address, port), family=family, backlog=BACKLOG, reuse_port=share)
+    except OSError as error:
+        number = error.errno or 0
+        reason = os.strerror(number).lower() if number > 0 else str(error)
+        raise StartError(
+            f"failed to listen on {address}:{port}: {reason}: "
+            "choose another --secure-port, or 0 to serve nothing"
+        ) from error
+
+
+class SecureServer:
+    """A running server; `close` ends it."""
+
+    def __init__(self, runner: web.AppRunner, port: int) -> None:
+        self._runner = runner
+        self.port = port
+
+    @classmethod
+    async def start(
+        cls,
+        listener: socket.socket,
+        tls: ssl.SSLContext,
+        endpoints: Endpoints,
+        *,
+        review: Review = nobody,
+        always_allowed: tuple[str, ...] = ALWAYS_ALLOWED,
+    ) -> "SecureServer":
+        """Serve on a listening socket."""
+        app = web.Application(middlewares=[_Gate(review, always_allowed).pass_through])
+        _Handlers(endpoints).mount(app)
+        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=STOP_SECONDS)
+        await runner.setup()
+        await web.SockSite(runner, listener, ssl_context=tls).start()
+        return cls(runner, listener.getsockname()[1])
+
+    async def close(self) -> None:
+        """Stop listening; requests that are being answered get a few seconds."""
+        await self._runner.cleanup()
+
+
+class _Gate:
+    """Lets requests through to the paths that they may see."""
+
+    def __init__(self, review: Review, always_allowed: tuple[str, ...]) -> None:
+        self._review = review
+        self._exact = frozenset(path for path in always_allowed if not path.endswith("*"))
+        self._prefixes = tuple(path[:-1] for path in always_allowed if path.endswith("*"))
+
+    @property
+    def pass_through(self) -> Any:
+        """The middleware."""
+
+        @web.middleware
+        async def middleware(request: web.Request, handler: Any) -> web.StreamResponse:
+            refusal = await self._refusal(request)
+            if refusal is not None:
+                return refusal
+            try:
+                response: web.StreamResponse = await handler(request)
+            except web.HTTPNotFound:
+                return web.Response(status=404, text="404 page not found\n")
+            return response
+
+        return middleware
+
+    async def _refusal(self, request: web.Request) -> web.Response | None:
+        path, verb = request.path, request.method.lower()
+        if path in self._exact or (self._prefixes and path.startswith(self._prefixes)):
+            return None
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        access = await self._review(Asked(token.strip() if scheme.lower() == "bearer" else "", verb, path))
+        if access is None:
+            return _status(401, "Unauthorized", "Unauthorized")
+        if access.allowed:
+            return None
+        return _status(403, "Forbidden", f'forbidden: User "{access.user}" cannot {verb} path "{path}"')
+
+
+class _Handlers:
+    """The answers by path."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._endpoints = endpoints
+        self._checks = {
+            "healthz": HealthChecks("healthz", endpoints.healthz),
+            "livez": HealthChecks("livez", endpoints.livez),
+            "readyz": HealthChecks("readyz", endpoints.readyz),
+        }
+
+    def mount(self, app: web.Application) -> None:
+        """Put every path into the application."""
+        router = app.router
+        router.add_get(r"/{kind:healthz|livez|readyz}", self._health)
+        router.add_get(r"/{kind:healthz|livez|readyz}/{check}", self._single_check)
+        router.add_get("/metrics", self._metrics)
+        router.add_delete("/metrics", self._reset_metrics)
+        router.add_get("/metrics/slis", self._indicators)
+        router.add_get("/configz", self._configuration)
+        if self._endpoints.set_verbosity is not None:
+            router.add_route("*", "/debug/flags/v", partial(_verbosity, self._endpoints.set_verbosity))
+
+    async def _health(self, request: web.Request) -> web.Response:
+        report = self._checks[request.match_info["kind"]].report(
+            excluded=request.query.getall("exclude", []), verbose="verbose" in request.query
+        )
+        return web.Response(status=200 if report.healthy else 500, text=report.text)
+
+    async def _single_check(self, request: web.Request) -> web.Response:
+        report = self._checks[request.match_info["kind"]].single(request.match_info["check"])
+        if report is None:
+            raise web.HTTPNotFound
+        return web.Response(status=200 if report.healthy else 500, text=report.text)
+
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        return web.Response(body=self._endpoints.metrics(), headers={"Content-Type": EXPOSITION})
+
+    async def _reset_metrics(self, _request: web.Request) -> web.Response:
+        self._endpoints.reset_metrics()
+        return web.Response(text="metrics reset\n")
+
+    async def _indicators(self, _request: web.Request) -> web.Response:
+        every = list(self._checks.values())
+        lines = [
+            "# TYPE kubernetes_healthcheck gauge",
+            *(line for checks in every for line in checks.outcomes()),
+            "# TYPE kubernetes_healthchecks_total counter",
+            *(line for checks in every for line in checks.counts()),
+        ]
+        text = "".join(f"{line}\n" for line in lines)
+        return web.Response(body=text.encode(), headers={"Content-Type": EXPOSITION})
+
+    async def _configuration(self, _request: web.Request) -> web.Response:
+        body = msgspec.json.encode({"componentconfig": self._endpoints.configuration()})
+        return web.Response(body=body, content_type="application/json")
+
+
+async def _verbosity(set_verbosity: Callable[[int], None], request: web.Request) -> web.Response:
+    if request.method != "PUT":
+        return web.Response(status=406, text="unrecognized http method\n")
+    value = (await request.text()).strip()
+    if not value.isdecimal():
+        return web.Response(status=400, text=f"failed to parse verbosity {value!r}\n")
+    set_verbosity(int(value))
+    return web.Response(text=f"successfully set klog.logging.verbosity to {value}")
+
+
+def _status(code: int, reason: str, message: str) -> web.Response:
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": code,
+    }
+    return web.Response(status=code, body=msgspec.json.encode(status), content_type="application/json")
