@@ -10,7 +10,7 @@ from random import Random
 from berth.client.connection import Response
 from berth.client.errors import ClientError, HeldBackError, NotSentError, RetryError, ThrottledError
 from berth.client.resources import Resource
-from berth.client.timing import Backoff, Sleep
+from berth.client.timing import Sleep
 from berth.client.transport import JSON, REQUEST_SECONDS, SAFE_METHODS, Query, Transport
 from berth.client.wire import error_from
 
@@ -42,6 +42,11 @@ class Retry:
         self.factor = factor
         self.jitter = jitter
         self.worth = worth
+
+    def pause(self, failures: int, rng: Random) -> float:
+        """Seconds to wait after this many failures."""
+        growing = self.initial_seconds * self.factor ** (failures - 1)
+        return growing * (1.0 + self.jitter * rng.random())
 
 
 def never_landed(error: ClientError) -> bool:
@@ -91,8 +96,8 @@ class Api:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_seconds
         retry = retry or (READ if method in SAFE_METHODS else WRITE)
-        backoff = Backoff(retry.initial_seconds, retry.factor, jitter=retry.jitter, rng=self._rng)
-        for left in range(retry.tries - 1, -1, -1):
+        failures = 0
+        while True:
             try:
                 response = await self.transport.request(
                     method,
@@ -105,12 +110,12 @@ class Api:
                 )
                 return _good(response)
             except ClientError as error:
+                failures += 1
                 asked = error.retry_after_seconds if isinstance(error, ThrottledError) else 0.0
-                pause = max(backoff.next(), asked)
-                if not left or not retry.worth(error) or loop.time() + pause >= deadline:
+                pause = max(retry.pause(failures, self._rng), asked)
+                if failures == retry.tries or not retry.worth(error) or loop.time() + pause >= deadline:
                     raise
             await self._sleep(pause)
-        raise AssertionError("unreachable: the last try returns or raises")
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
         """One object."""

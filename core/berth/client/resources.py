@@ -1,7 +1,10 @@
 """Where each kind lives in the API: plain path strings, built from a small table."""
 
+import re
 from typing import NamedTuple
 from urllib.parse import quote
+
+_plain = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)*").fullmatch
 
 
 class Resource(NamedTuple):
@@ -25,13 +28,18 @@ class Resource(NamedTuple):
     def collection(self, namespace: str = "") -> str:
         """The path of all its objects, or of those in one namespace."""
         if self.namespaced and namespace:
-            return f"{self.root}/namespaces/{quote(namespace, safe='')}/{self.plural}"
+            return f"{self.root}/namespaces/{_segment(namespace)}/{self.plural}"
         return f"{self.root}/{self.plural}"
 
     def path(self, namespace: str, name: str, subresource: str = "") -> str:
         """The path of one object, or of a subresource of it."""
-        path = f"{self.collection(namespace)}/{quote(name, safe='')}"
+        path = f"{self.collection(namespace)}/{_segment(name)}"
         return f"{path}/{subresource}" if subresource else path
+
+
+def _segment(name: str) -> str:
+    """A name as part of a path; nearly all are DNS names, which need no quoting."""
+    return name if _plain(name) else quote(name, safe="")
 
 
 PODS = Resource("", "v1", "pods", namespaced=True)

@@ -40,7 +40,7 @@ class SystemClock:
 
 def micro_time(moment: datetime) -> str:
     """A moment as the API's MicroTime: `2026-01-02T03:04:05.000006Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 @dataclass
