@@ -76,7 +76,6 @@ COUNTERS = (
         ("operation",),
         "[ALPHA] Errors of volume scheduling.",
     ),
-    Family("berth_sidecar_calls_total", ("sidecar", "method", "result"), "Calls of a sidecar."),
 )
 
 HISTOGRAMS = (
@@ -144,7 +143,7 @@ HISTOGRAMS = (
     Family(
         "berth_sidecar_call_duration_seconds",
         ("sidecar", "method"),
-        "Calls of a sidecar.",
+        "Calls of a sidecar within a cycle, its binding cycle included.",
         exponential(0.0001, 2, 14),
     ),
 )

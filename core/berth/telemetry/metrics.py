@@ -44,13 +44,6 @@ class SchedulerMetrics:
         """Observe the handling of a cluster event, by its label."""
         self.families.histograms["scheduler_event_handling_duration_seconds"].labels(event).observe(seconds)
 
-    def sidecar_called(self, sidecar: str, method: str, result: str, seconds: float) -> None:
-        """Observe a call of a sidecar; the result is a gRPC status name."""
-        self.families.counters["berth_sidecar_calls_total"].labels(sidecar, method, result).inc()
-        self.families.histograms["berth_sidecar_call_duration_seconds"].labels(sidecar, method).observe(
-            seconds
-        )
-
     def watch_queue(self, sizes: Callable[[], QueueSizes]) -> None:
         """Show how many pods wait where."""
         text = "[STABLE] Pending pods, by the queue they are in."

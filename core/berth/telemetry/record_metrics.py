@@ -71,6 +71,9 @@ class RecordMetrics:
         intervals, profile, evaluations = record.intervals, record.profile, self.evaluations
         points: dict[int, Interval] = {}
         for index, interval in enumerate(intervals):
+            if interval.span_id:
+                self._call(interval)
+                continue
             if interval.parent < 0:
                 continue
             around = intervals[interval.parent]
@@ -107,10 +110,16 @@ class RecordMetrics:
             child = self._points[key] = family.labels(interval.name, str(code), record.profile)
         child.observe(seconds)
 
+    def _call(self, interval: Interval) -> None:
+        """Observe a call of a sidecar; its name is the sidecar's and the method's."""
+        sidecar, _, method = interval.name.partition(" ")
+        family = self._histograms["berth_sidecar_call_duration_seconds"]
+        family.labels(sidecar, method).observe((interval.ended_ns - interval.started_ns) * _NANO)
+
     def _plugins_of(self, record: CycleRecord) -> None:
         for interval in record.intervals:
             around = record.intervals[interval.parent] if interval.parent >= 0 else interval
-            if around.parent < 0:
+            if around.parent < 0 or interval.span_id:
                 continue
             key = interval.name, around.name, _code(interval)
             child = self._plugins.get(key)

@@ -4,7 +4,8 @@
     ├── queue wait
     ├── scheduling cycle
     │   └── Filter, Score, ...        an extension point
-    │       └── NodeAffinity, ...     a plugin; a sidecar's own spans hang below it
+    │       └── NodeAffinity, ...     a plugin
+    │           └── ...               a call of another process, whose own spans hang below it
     └── binding cycle
         └── PreBind, Bind, ...
 
@@ -74,30 +75,56 @@ class EndedCycle:
 def spans_of(cycle: EndedCycle, resource: Mapping[str, Any]) -> list[Span]:
     """The trace of an attempt, root first; every child lies within its parent."""
     record = cycle.record
-    ends = _ends(record)
+    parents = _parents(record.intervals)
+    ends = _ends(record, parents)
     return [
         _root(cycle, max(record.ended_ns, record.dequeued_ns, *ends), resource),
         _queue_wait(record, resource),
-        *_interval_spans(record, ends, resource),
+        *_interval_spans(record, parents, ends, resource),
     ]
 
 
-def _ends(record: CycleRecord) -> list[int]:
+def _parents(intervals: Sequence[Interval]) -> list[int]:
+    """The index of the interval that each one is part of, -1 for the root.
+
+    Calls of other processes are recorded beside the extension points; they belong to whoever made them.
+    """
+    parents = [interval.parent for interval in intervals]
+    for index, interval in enumerate(intervals):
+        if interval.span_id and (interval.parent < 0 or parents[interval.parent] < 0):
+            parents[index] = _caller(intervals, index)
+    return parents
+
+
+def _caller(intervals: Sequence[Interval], index: int) -> int:
+    """The innermost plugin of the call's name, or extension point, that lasted all the while."""
+    call = intervals[index]
+    plugin = call.name.partition(" ")[0]
+    for at in range(index - 1, -1, -1):
+        around = intervals[at]
+        lasts = around.started_ns <= call.started_ns and call.ended_ns <= (around.ended_ns or call.ended_ns)
+        if not lasts or around.parent < 0 or around.span_id:
+            continue
+        if around.name == plugin or intervals[around.parent].parent < 0:
+            return at
+    return call.parent
+
+
+def _ends(record: CycleRecord, parents: Sequence[int]) -> list[int]:
     """When each interval ended, stretched over its children, which never begin before it.
 
     A stretch of work that an exception cut short ended, as far as is known, with the one around it.
     """
-    intervals = record.intervals
     ends: list[int] = []
-    for interval in intervals:
-        end, parent = interval.ended_ns, interval.parent
+    for interval, around in zip(record.intervals, parents, strict=True):
+        end, parent = interval.ended_ns, around
         if not end:
             end = ends[parent] if parent >= 0 else record.ended_ns
         end = max(end, interval.started_ns)
         ends.append(end)
         while parent >= 0 and ends[parent] < end:
             ends[parent] = end
-            parent = intervals[parent].parent
+            parent = parents[parent]
     return ends
 
 
@@ -157,7 +184,9 @@ def _queue_wait(record: CycleRecord, resource: Mapping[str, Any]) -> Span:
     )
 
 
-def _interval_spans(record: CycleRecord, ends: Sequence[int], resource: Mapping[str, Any]) -> list[Span]:
+def _interval_spans(
+    record: CycleRecord, parents: Sequence[int], ends: Sequence[int], resource: Mapping[str, Any]
+) -> list[Span]:
     intervals, offset = record.intervals, record.wall_offset_ns
     trace_id, root_id = record.trace_id.hex(), record.root_span_id.hex()
     ids = _span_ids(record, 1 + len(intervals))[1:]
@@ -168,7 +197,7 @@ def _interval_spans(record: CycleRecord, ends: Sequence[int], resource: Mapping[
         Span(
             trace_id,
             span_id,
-            ids[interval.parent] if interval.parent >= 0 else root_id,
+            ids[parent] if parent >= 0 else root_id,
             interval.name,
             CLIENT if interval.span_id else INTERNAL,
             interval.started_ns + offset,
@@ -177,7 +206,7 @@ def _interval_spans(record: CycleRecord, ends: Sequence[int], resource: Mapping[
             resource,
             _UNSET if interval.status is SUCCESS and interval.ended_ns else _status(interval),
         )
-        for interval, span_id, end in zip(intervals, ids, ends, strict=True)
+        for interval, span_id, parent, end in zip(intervals, ids, parents, ends, strict=True)
     ]
 
 

@@ -91,11 +91,6 @@ class Tracing:
         return all(closed)
 
 
-def traceparent(trace_id: bytes, span_id: bytes, *, sampled: bool) -> str:
-    """The W3C header that makes another process's spans children of that span."""
-    return f"00-{trace_id.hex()}-{span_id.hex()}-{sampled:02x}"
-
-
 def resource_from_environment() -> dict[str, Any]:
     """Who we are, by OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME."""
     found = {"service.name": SERVICE_NAME, "service.version": version("berth-scheduler")}

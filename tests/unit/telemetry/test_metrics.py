@@ -138,7 +138,7 @@ def test_evaluations():
     metrics = after(scheduled_record(), scheduled_record())
 
     assert {
-        ("Filter", "GpuShare", "default-scheduler"): 2,
+        ("Filter", "gpu-share", "default-scheduler"): 2,
         ("Filter", "NodeAffinity", "default-scheduler"): 2,
     } == series(metrics, "scheduler_plugin_evaluation_total")
 
@@ -191,13 +191,12 @@ def test_state_is_read_when_collected():
 
 
 def test_calls_of_sidecars():
-    """A call counts by sidecar, method and outcome."""
-    metrics = SchedulerMetrics()
-    metrics.sidecar_called("gpu-share", "Filter", "OK", 0.0003)
+    """A call counts by sidecar and method, and is neither an extension point nor a plugin."""
+    metrics = after(scheduled_record(trace_id=bytes(16)))
+    name = "berth_sidecar_call_duration_seconds_count"
 
-    assert 1 == sample(
-        metrics, "berth_sidecar_calls_total", sidecar="gpu-share", method="Filter", result="OK"
-    )
+    assert 1 == sample(metrics, name, sidecar="gpu-share", method="Filter")
+    assert "gpu-share Filter" not in metrics.text().decode()
 
 
 def test_reset_starts_counters_afresh():

@@ -43,12 +43,36 @@ def path(record, name):
     [
         ("queue wait", ["schedule pod"]),
         ("NodeAffinity", ["schedule pod", "scheduling cycle", "Filter"]),
+        ("gpu-share Filter", ["schedule pod", "scheduling cycle", "Filter", "gpu-share"]),
         ("DefaultBinder", ["schedule pod", "binding cycle", "Bind"]),
     ],
 )
 def test_spans_are_nested_as_the_work_was(name, parents):
     """A plugin hangs below its extension point, that below its cycle, that below the root."""
     assert [*parents, name] == path(scheduled_record(), name)
+
+
+@pytest.mark.parametrize(
+    ("intervals", "parent"),
+    [
+        pytest.param([interval("Filter", 4, 8, 0)], "Filter", id="asked before the plugin's turn"),
+        pytest.param([interval("Filter", 4, 5, 0)], "scheduling cycle", id="outlasts the point"),
+        pytest.param(
+            [interval("Filter", 4, 8, 0), interval("NodePorts", 4, 8, 1)],
+            "Filter",
+            id="beside another plugin",
+        ),
+        pytest.param(
+            [interval("Filter", 4, 0, 0), interval("gpu", 4, 0, 1)], "gpu", id="failed within its plugin"
+        ),
+    ],
+)
+def test_call_belongs_to_who_made_it(intervals, parent):
+    """A call hangs below its plugin or the point that it was made in, if those lasted all the while."""
+    cycle = interval("scheduling cycle", 3, 10)
+    record = make_record(intervals=[cycle, *intervals, interval("gpu Filter", 4, 6, 0, span_id=b"12345678")])
+
+    assert parent == path(record, "gpu Filter")[-2]
 
 
 def test_root_tells_of_the_pod_and_the_outcome():
@@ -77,7 +101,10 @@ def test_ids_of_the_record_are_kept():
 
     assert {record.trace_id.hex()} == {span.trace_id for span in spans.values()}
     assert record.root_span_id.hex() == spans["schedule pod"].span_id
-    assert (SIDECAR_SPAN_ID.hex(), CLIENT) == (spans["GpuShare"].span_id, spans["GpuShare"].kind)
+    assert (SIDECAR_SPAN_ID.hex(), CLIENT) == (
+        spans["gpu-share Filter"].span_id,
+        spans["gpu-share Filter"].kind,
+    )
 
 
 def test_times_are_wall_clock():

@@ -12,8 +12,8 @@ from berth.telemetry.errors import SettingError, TraceFileError
 from berth.telemetry.export_queue import ExportQueue
 from berth.telemetry.spans import EndedCycle, spans_of
 from berth.telemetry.trace_file import TraceFile, read_trace_file
-from berth.telemetry.tracing import Tracing, resource_from_environment, traceparent
-from tests.unit.telemetry.records import ROOT_ID, TRACE_ID, rejected_record, scheduled_record
+from berth.telemetry.tracing import Tracing, resource_from_environment
+from tests.unit.telemetry.records import TRACE_ID, rejected_record, scheduled_record
 
 RESOURCE = {"service.name": "berth-test"}
 
@@ -196,13 +196,6 @@ def test_line_that_is_no_span(tmp_path):
 
     with pytest.raises(TraceFileError, match=r"t:1: "):
         list(read_trace_file(path))
-
-
-def test_traceparent():
-    """The header is W3C's: version, trace, parent, flags."""
-    expected = f"00-{TRACE_ID.hex()}-{ROOT_ID.hex()}-01"
-
-    assert expected == traceparent(TRACE_ID, ROOT_ID, sampled=True)
 
 
 def test_service_name_wins(monkeypatch):
