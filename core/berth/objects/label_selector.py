@@ -10,6 +10,7 @@ from berth.objects.api_object import ApiObject
 
 _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]\Z")
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_INTEGER = re.compile(r"[+-]?0*[0-9]{1,19}\Z")
 _MAX_PREFIX = 253
 
 
@@ -45,7 +46,7 @@ class Requirement(ApiObject, frozen=True):
 
 def parse_int(text: str | None) -> int | None:
     """The text as Go's ParseInt reads it in base 10 and 64 bits, or None."""
-    if text is None or not re.fullmatch(r"[+-]?[0-9]+", text):
+    if text is None or not _INTEGER.match(text):
         return None
     number = int(text)
     return number if -(2**63) <= number < 2**63 else None
@@ -112,11 +113,12 @@ EVERYTHING = Selector()
 def compile_selector(selector: LabelSelector | None) -> Selector:
     """The selector ready to match; none at all matches nothing, an empty one everything.
 
-    Raises: InvalidSelectorError where an expression does not parse.
+    Raises: InvalidSelectorError where a label or an expression does not parse.
     """
     if selector is None:
         return NOTHING
-    for requirement in selector.match_expressions:
+    equal = tuple(Requirement(key, "In", (value,)) for key, value in selector.match_labels.items())
+    for requirement in (*equal, *selector.match_expressions):
         check_requirement(requirement)
     return from_labels(selector.match_labels).and_also(selector.match_expressions)
 

@@ -10,6 +10,7 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
+MAX_INT64 = 2**63 - 1
 NANOS = 10**9
 NANOS_PER_MILLI = 10**6
 
@@ -46,7 +47,8 @@ def nanos(text: str | float) -> int:
 def _scale(exponent: str | None, suffix: str | None) -> Fraction:
     if suffix in _BINARY:
         return Fraction(_BINARY[suffix])
-    power = int(exponent[1:]) if exponent else _DECIMAL[suffix or ""]
+    # Amounts end at 64 bits, so a power beyond this says no more, and costs no more than this one.
+    power = max(-99, min(99, int(exponent[1:]))) if exponent else _DECIMAL[suffix or ""]
     return Fraction(10**power) if power >= 0 else Fraction(1, 10**-power)
 
 
@@ -56,10 +58,10 @@ def ceil_div(numerator: int, denominator: int) -> int:
 
 
 def whole(amount_nanos: int) -> int:
-    """Upstream's `Value()`: whole units, rounded up."""
-    return ceil_div(amount_nanos, NANOS)
+    """Upstream's `Value()`: whole units, rounded up, at most what 64 bits hold."""
+    return min(ceil_div(amount_nanos, NANOS), MAX_INT64)
 
 
 def milli(amount_nanos: int) -> int:
-    """Upstream's `MilliValue()`: thousandths, rounded up."""
-    return ceil_div(amount_nanos, NANOS_PER_MILLI)
+    """Upstream's `MilliValue()`: thousandths, rounded up, at most what 64 bits hold."""
+    return min(ceil_div(amount_nanos, NANOS_PER_MILLI), MAX_INT64)

@@ -53,9 +53,10 @@ class ImageColumns:
     def drop_row(self, row: int) -> None:
         """Forget a removed node's images."""
         self._release(row)
+        self._on.drop_row(row)
 
     def move_row(self, source: int, target: int) -> None:
-        """Copy a row over another that was dropped."""
+        """Carry a row over to another that was dropped."""
         self._on.move_row(source, target)
         self._by_row[target] = self._by_row.pop(source)
 

@@ -1,7 +1,10 @@
 """Columns of resources: what nodes offer and what their pods hold."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from berth.objects.quantity import MAX_INT64
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from berth.snapshot.columns import Ints, grown
 from berth.snapshot.node_info import NodeInfo
@@ -34,12 +37,12 @@ class ResourceColumns:
     def set_row(self, row: int, info: NodeInfo) -> None:
         """Take over the sums, and the node's offer where that changed."""
         self.know(info.requested)
-        self.requested[:, row] = [info.requested.get(name, 0) for name in self.names]
-        self.non_zero[:, row] = info.non_zero
+        write(self.requested, row, [info.requested.get(name, 0) for name in self.names])
+        write(self.non_zero, row, info.non_zero)
         self.pod_count[row] = len(info.pods)
         if info.node_changed:
             self.know(info.allocatable)
-            self.allocatable[:, row] = [info.allocatable.get(name, 0) for name in self.names]
+            write(self.allocatable, row, [info.allocatable.get(name, 0) for name in self.names])
             self.allowed_pods[row] = info.allowed_pods
 
     def move_row(self, source: int, target: int) -> None:
@@ -58,3 +61,11 @@ class ResourceColumns:
                 empty = np.zeros((1, self.pod_count.shape[0]), dtype=np.int64)
                 self.allocatable = np.vstack((self.allocatable, empty))
                 self.requested = np.vstack((self.requested, empty))
+
+
+def write(columns: Ints, row: int, sums: Sequence[int]) -> None:
+    """Write one node's sums; one that 64 bits do not hold becomes the largest that they do."""
+    try:
+        columns[:, row] = sums
+    except OverflowError:
+        columns[:, row] = [min(amount, MAX_INT64) for amount in sums]

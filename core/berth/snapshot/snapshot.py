@@ -22,14 +22,15 @@ from numpy.typing import NDArray
 from berth.objects.host_ports import HostPort, conflicts
 from berth.objects.node import Node
 from berth.objects.taint import Taint
+from berth.snapshot.affinity_terms import HeldTerm
 from berth.snapshot.columns import Ints, Mask, Rows, grown
 from berth.snapshot.flag_columns import FlagColumns
 from berth.snapshot.image_columns import ImageColumns
 from berth.snapshot.label_columns import LabelColumn, LabelColumns
 from berth.snapshot.node_info import NodeInfo
-from berth.snapshot.placed_pods import PlacedPods
+from berth.snapshot.placed_pods import PlacedPods, Question
 from berth.snapshot.pod_info import PodInfo
-from berth.snapshot.resource_columns import ResourceColumns
+from berth.snapshot.resource_columns import ResourceColumns, write
 
 FIRST_CAPACITY = 64
 MAX_ANSWERS = 1024
@@ -122,6 +123,20 @@ class Snapshot:
         """Counts of pods, over the rows of the whole snapshot."""
         return self._placed
 
+    def count(self, question: Question) -> Ints:
+        """How many placed pods on each node meet the question.
+
+        Shapes: result int64 (n,).
+        """
+        return self._placed.count(question, len(self._whole))[self.rows]
+
+    def holders(self, held: HeldTerm) -> Ints:
+        """How many placed pods on each node hold the affinity term.
+
+        Shapes: result int64 (n,).
+        """
+        return self._placed.holders(held, len(self._whole))[self.rows]
+
     def answer(self, question: Hashable, compute: Callable[["Snapshot"], NDArray[Any]]) -> NDArray[Any]:
         """What `compute` says of the static columns, worked out once while they stay as they are.
 
@@ -139,7 +154,7 @@ class Snapshot:
     def view(self, rows: slice | Rows) -> "Snapshot":
         """Some rows as a table of their own; its `rows` select out of arrays made for the whole snapshot."""
         table = copy.copy(self)
-        table.rows = rows
+        table.rows = rows if self is self._whole else np.arange(len(self._whole))[self.rows][rows]
         picked = np.arange(len(self))[rows]
         table.names = [self.names[i] for i in picked]
         table.nodes = [self.nodes[i] for i in picked]
@@ -169,8 +184,10 @@ class Snapshot:
             info.add_pod(pod)
         table = self.view(slice(row, row + 1))
         table.pods = [info.pods]
-        table.requested = np.array([[info.requested.get(r, 0)] for r in self.resource_names], dtype=np.int64)
-        table.non_zero_requested = np.array(info.non_zero, dtype=np.int64).reshape(2, 1)
+        table.requested = np.empty((len(self.resource_names), 1), dtype=np.int64)
+        write(table.requested, 0, [info.requested.get(name, 0) for name in self.resource_names])
+        table.non_zero_requested = np.empty((2, 1), dtype=np.int64)
+        write(table.non_zero_requested, 0, info.non_zero)
         table.pod_count = np.array([len(info.pods)], dtype=np.int64)
         table._own_ports = info.ports  # noqa: SLF001 - a copy of this very class
         return table
@@ -189,7 +206,8 @@ class Snapshot:
         row, last = self.row_of.pop(name), len(self.names) - 1
         for info in self.pods[row].values():
             self._count(row, -1, info)
-        self.images.drop_row(row)
+        for group in (self._taints, self._ports, self.images):
+            group.drop_row(row)
         if row != last:
             self._move(last, row)
         del self.names[last], self.nodes[last], self.pods[last]

@@ -1,0 +1,142 @@
+"""Rows come, move and go; what stood in a row before must not show through."""
+
+import numpy as np
+import pytest
+
+from berth.cache.cache import Cache
+from berth.objects.host_ports import HostPort
+from berth.objects.resource_names import MEMORY
+from berth.objects.taint import Taint
+from berth.snapshot.flag_columns import FIRST_THINGS, FlagColumns
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+from berth.testing.builders import make_node, make_pod
+from berth.testing.clusters import table
+
+WEB = HostPort("0.0.0.0", "TCP", 80)
+
+
+def followed():
+    cache = Cache()
+    snapshot = Snapshot()
+    return cache, snapshot
+
+
+def test_a_new_node_does_not_inherit_ports():
+    """A node that takes the row of a removed one has none of its host ports."""
+    cache, snapshot = followed()
+    cache.add_node(make_node("old"))
+    cache.add_pod(make_pod(host_ports=[80], node_name="old"))
+    cache.update_snapshot(snapshot)
+    cache.remove_node(make_node("old"))
+    cache.update_snapshot(snapshot)
+    cache.add_node(make_node("new"))
+    cache.update_snapshot(snapshot)
+
+    assert snapshot.port_conflicts(WEB) is None or not snapshot.port_conflicts(WEB).any()
+
+
+def test_the_last_row_fills_the_hole():
+    """Removing a node moves the last row into its place, and nothing else."""
+    cache, snapshot = followed()
+    for name in ("a", "b", "c"):
+        cache.add_node(make_node(name, taints=[Taint(name, "", "NoSchedule")]))
+    cache.add_pod(make_pod("p", node_name="c"))
+    cache.update_snapshot(snapshot)
+    cache.remove_node(make_node("a"))
+    cache.update_snapshot(snapshot)
+
+    assert ["c", "b"] == snapshot.names
+    assert [1, 0] == snapshot.pod_count.tolist()
+    assert {"c": 0, "b": 1} == snapshot.row_of
+
+
+def test_flags_of_things_that_are_gone_give_their_place():
+    """A taint with a new value every time takes no more room than one taint."""
+    flags = FlagColumns[str](4)
+    for i in range(10 * FIRST_THINGS):
+        flags.set_row(0, [f"taint-{i}"])
+
+    assert len(flags.things) <= 2
+    assert flags.has.sum() == 1
+    assert flags.column("taint-0", 4) is None
+    assert [True, False, False, False] == flags.column(f"taint-{10 * FIRST_THINGS - 1}", 4).tolist()
+
+
+def test_flags_keep_their_columns_when_many_things_appear():
+    """More things than there was room for at first push nothing out."""
+    flags = FlagColumns[int](3)
+    flags.set_row(1, range(3 * FIRST_THINGS))
+    flags.set_row(2, [7])
+
+    assert (3 * FIRST_THINGS, 3) == flags.has.shape
+    assert [False, True, True] == flags.column(7, 3).tolist()
+    assert [False, True, False] == flags.column(3 * FIRST_THINGS - 1, 3).tolist()
+
+
+def test_sums_beyond_64_bits_do_not_break_the_table():
+    """Two absurd requests on one node count as the largest amount there is."""
+    huge = {"memory": "1e19"}
+    snapshot = table(
+        [make_node("a")],
+        [make_pod("p", requests=huge, node_name="a"), make_pod("q", requests=huge, node_name="a")],
+    )
+
+    assert 2**63 - 1 == snapshot.requested[snapshot.resource_index(MEMORY), 0]
+    assert 2**63 - 1 == snapshot.what_if("a", add=[PodInfo(make_pod("r"))]).requested[1, 0]
+
+
+def test_a_view_of_a_view_selects_from_the_whole():
+    """Rows of a view are rows of the whole snapshot, however deep."""
+    nodes = table([make_node(f"n{i}", labels={"i": str(i)}) for i in range(5)])
+    inner = nodes.view(np.array([4, 2, 0])).view(slice(1, 2))
+
+    assert ["n2"] == inner.names
+    assert nodes.label_ids("i")[2] == inner.label_ids("i")[0]
+    assert [20] == inner.answer("tens", lambda whole: np.arange(len(whole)) * 10).tolist()
+
+
+@pytest.mark.parametrize("rows", [slice(1, 3), np.array([2, 0])])
+def test_a_view_agrees_with_its_rows(rows):
+    """Each column of a view is the same rows of the table."""
+    taint = Taint("k", "v", "NoSchedule")
+    nodes = table(
+        [
+            make_node("a"),
+            make_node("b", taints=[taint], images={"app:1": 5}),
+            make_node("c", unschedulable=True),
+        ],
+        [make_pod("p", host_ports=[80], requests={"cpu": "1"}, node_name="b")],
+    )
+    view = nodes.view(rows)
+
+    assert np.array(nodes.names)[rows].tolist() == view.names
+    assert {name: i for i, name in enumerate(view.names)} == view.row_of
+    assert nodes.port_conflicts(WEB)[rows].tolist() == view.port_conflicts(WEB).tolist()
+    assert nodes.image_on("app:1")[rows].tolist() == view.image_on("app:1").tolist()
+    assert nodes.requested[:, rows].tolist() == view.requested.tolist()
+    assert nodes.unschedulable[rows].tolist() == view.unschedulable.tolist()
+    assert nodes.has_taint[:, rows].tolist() == view.has_taint.tolist()
+    assert [nodes.pods[nodes.row_of[name]] for name in view.names] == view.pods
+
+
+def test_an_answer_lasts_until_something_static_changes():
+    """Pods that come leave answers about nodes alone; a changed node makes them be asked again."""
+    cache, snapshot = followed()
+    asked = []
+
+    def compute(whole):
+        asked.append(len(whole))
+        return np.zeros(len(whole))
+
+    cache.add_node(make_node("a"))
+    cache.update_snapshot(snapshot)
+    snapshot.answer("q", compute)
+    cache.add_pod(make_pod(node_name="a"))
+    cache.update_snapshot(snapshot)
+    snapshot.answer("q", compute)
+    cache.add_node(make_node("b"))
+    cache.update_snapshot(snapshot)
+    snapshot.answer("q", compute)
+
+    assert [1, 2] == asked
