@@ -68,8 +68,9 @@ class Cache:
     def assume_pod(self, pod: Pod) -> None:
         """Count a pod on the node it is about to be bound to.
 
-        Raises: PodStateError where the pod is already here.
+        Raises: PodStateError where the pod is already here, or has no UID.
         """
+        _check_key(pod)
         if pod.uid in self._pods:
             raise PodStateError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
         self._place(pod)
@@ -95,8 +96,9 @@ class Cache:
     def add_pod(self, pod: Pod) -> None:
         """Take over a pod that was observed on a node; for an assumed one this confirms the binding.
 
-        Raises: PodStateError where it was observed before.
+        Raises: PodStateError where it was observed before, or has no UID.
         """
+        _check_key(pod)
         known = self._pods.get(pod.uid)
         if known is not None:
             if pod.uid not in self._assumed:
@@ -230,3 +232,8 @@ class Cache:
     def _drop_empty_ghost(self, info: NodeInfo) -> None:
         if info.ghost and not info.pods:
             del self._nodes[info.name]
+
+
+def _check_key(pod: Pod) -> None:
+    if not pod.uid:
+        raise PodStateError("cannot get cache key for pod with empty UID")
