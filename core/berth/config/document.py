@@ -31,7 +31,7 @@ def read_document(source: bytes | str) -> Document:
         return Document(text, _json(text))
     root = first_document(source)
     conversion = Conversion()
-    value = None if root is None else conversion.value(root)
+    value = None if root is None else conversion.document(root)
     return Document(text, value, tuple(conversion.duplicates))
 
 

@@ -30,6 +30,7 @@ BOOLEANS: Mapping[str, bool] = MappingProxyType(
 )
 _EXPONENT_FROM = 1e21
 _EXPONENT_BELOW = 1e-6
+_KEY_EXPONENTS = (-4, 6)
 _CONTROL, _DELETE, _BMP = 0x20, 0x7F, 0x10000
 
 
@@ -91,15 +92,45 @@ def float32(literal: str) -> float:
     return rounded
 
 
+def float_key(value: float) -> str:
+    """Give a float as a YAML key turned into text has it: 32 bits, an exponent from 1e+06 upwards."""
+    try:
+        shortest = Decimal(repr(float(float32_text(float32(repr(value))))))
+    except OverflowError:
+        return ".inf" if value > 0 else "-.inf"
+    if shortest == 0 or _KEY_EXPONENTS[0] <= shortest.adjusted() < _KEY_EXPONENTS[1]:
+        return format(shortest, "f").removesuffix(".0")
+    digits = "".join(map(str, shortest.as_tuple().digits)).rstrip("0") or "0"
+    mantissa = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")
+    return f"{'-' if value < 0 else ''}{mantissa}e{shortest.adjusted():+03d}"
+
+
 def float32_text(value: float) -> str:
     """Give a 32-bit float by the fewest digits that find it again."""
-    shortest = next(text for digits in range(1, 18) if float32(text := f"{value:.{digits}g}") == value)
+    shortest = next(text for digits in range(1, 18) if _reads_as(text := f"{value:.{digits}g}", value))
     return float_text(float(shortest))
 
 
+def _reads_as(literal: str, value: float) -> bool:
+    try:
+        return float32(literal) == value
+    except OverflowError:
+        return False
+
+
 def json_text(value: object) -> str:
-    """Give compact JSON with Go's escapes; mappings keep their order."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """Give compact JSON as Go writes it; mappings keep their order."""
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{_json_string(name)}:{json_text(item)}' for name, item in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(json_text, value))}]"
+    if isinstance(value, str):
+        return _json_string(value)
+    return float_text(value) if isinstance(value, float) else json.dumps(value)
+
+
+def _json_string(text: str) -> str:
+    quoted = json.dumps(text, ensure_ascii=False)
     for char, escape in _JSON_HTML.items():
-        text = text.replace(char, escape)
-    return text
+        quoted = quoted.replace(char, escape)
+    return quoted

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TypeGuard
 
 from berth.config.catalogue import IN_TREE, ExtensionPoint
 from berth.config.document import read_document
@@ -86,7 +87,7 @@ def _later_documents(text: str) -> Iterator[Value]:
     next(roots, None)
     for root in roots:
         conversion = Conversion()
-        value = conversion.value(root)
+        value = conversion.document(root)
         if conversion.duplicates and _is_ours(value):
             raise DecodeError(conversion.duplicates[0])
         yield value
@@ -121,7 +122,8 @@ class _ListReader:
         if not isinstance(entries, list):
             self._say("plugins", "must be a list with an entry for each plugin")
             return ()
-        specs = [self._plugin(entry, f"plugins[{index}]") for index, entry in enumerate(entries)]
+        places = [(entry, f"plugins[{index}]") for index, entry in enumerate(entries)]
+        specs = [self._plugin(entry, path) for entry, path in places if self._is_object(entry, path, _FIELDS)]
         self._check_names(specs)
         return tuple(specs)
 
@@ -204,11 +206,8 @@ class _ListReader:
         return MappingProxyType({**DEFAULT_POLICY, **chosen})
 
     def _members(self, value: Value, path: str, known: Sequence[str]) -> dict[str, Value]:
-        if not isinstance(value, Object):
-            self._say(path, f"must be an object with the fields {', '.join(sorted(known))}")
-            return {}
         members: dict[str, Value] = {}
-        for name, member in value:
+        for name, member in value if self._is_object(value, path, known) else ():
             place = f"{path}.{name}" if path else name
             if name not in known:
                 self._say(place, f"unknown field; known ones are: {', '.join(sorted(known))}")
@@ -217,6 +216,12 @@ class _ListReader:
             else:
                 members[name] = member
         return members
+
+    def _is_object(self, value: Value, path: str, known: Sequence[str]) -> TypeGuard[Object]:
+        found = isinstance(value, Object)
+        if not found:
+            self._say(path, f"must be an object with the fields {', '.join(sorted(known))}")
+        return found
 
     def _say(self, path: str, problem: str) -> None:
         self.problems.append(f"{self.file}: {path}: {problem}" if path else f"{self.file}: {problem}")
@@ -233,13 +238,14 @@ def _address_problem(address: Value) -> str:
     if not isinstance(address, str):
         return f"must be a string, not {type_word(address)}"
     if is_unix(address):
-        path = socket_path(address)
-        if not path.startswith("/"):
-            return f'"{address}" holds no absolute path'
-        if len(path.encode()) > _MAX_SOCKET_PATH:
-            return f"the socket's path is longer than {_MAX_SOCKET_PATH} bytes"
-        return ""
+        return _socket_problem(address)
     match = _ADDRESS.fullmatch(address)
-    if match is None or not 0 < int(match[1]) <= _MAX_PORT:
-        return f'"{address}" is no address'
-    return ""
+    return "" if match and 0 < int(match[1]) <= _MAX_PORT else f'"{address}" is no address'
+
+
+def _socket_problem(address: str) -> str:
+    path = socket_path(address)
+    if not path.startswith("/"):
+        return f'"{address}" holds no absolute path'
+    too_long = len(path.encode()) > _MAX_SOCKET_PATH
+    return f"the socket's path is longer than {_MAX_SOCKET_PATH} bytes" if too_long else ""

@@ -17,9 +17,14 @@ class Number:
 
     literal: str
 
+    def integer(self) -> int | None:
+        """Give the number where its literal is an integer's."""
+        return int(self.literal) if self.literal.lstrip("-").isdigit() else None
+
     def plain(self) -> int | float:
-        """Give the number as int where its literal is one, else as float."""
-        return int(self.literal) if self.literal.lstrip("-").isdigit() else float(self.literal)
+        """Give the number as int where its literal is one, else as float; minus zero is a float."""
+        integer = self.integer()
+        return float(self.literal) if integer is None or self.literal == "-0" else integer
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,10 +111,10 @@ class WireDecoder:
     def _integer(self, shape: Shape, value: Value, place: _Place) -> int:
         if not isinstance(value, Number):
             return self._wrong(shape, value, place, 0)
-        number = value.plain()
+        number = value.integer()
         bits = _INT_BITS[shape.go_type]
         low, high = (0, 1 << bits) if shape.go_type == "uint8" else (-1 << (bits - 1), 1 << (bits - 1))
-        if isinstance(number, int) and low <= number < high:
+        if number is not None and low <= number < high:
             return number
         return self._misfit(shape, value, place, 0)
 

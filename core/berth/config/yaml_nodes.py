@@ -12,11 +12,12 @@ import yaml
 from yaml import events
 from yaml.parser import Parser
 from yaml.reader import Reader
-from yaml.scanner import Scanner
+from yaml.scanner import Scanner, ScannerError
 
 from berth.config.errors import DecodeError
 
 _BREAKS = "\r\n\x85\u2028\u2029"
+_DIRECTIVES = ("YAML", "TAG")
 _MAX_DEPTH = 200  # far above any configuration, safely below the interpreter's own limit
 _SURROGATES = ("\ud800", "\udfff")
 
@@ -86,6 +87,15 @@ class _Stream(Reader, Scanner, Parser):
                 return
             if not self.flow_level:
                 self.allow_simple_key = True
+
+    def scan_directive_name(self, start_mark: yaml.Mark) -> str:
+        """Take a directive's name; unknown ones are errors rather than warnings."""
+        name: str = super().scan_directive_name(start_mark)  # type: ignore[no-untyped-call]  # no stub
+        if name not in _DIRECTIVES:
+            raise ScannerError(
+                "while scanning a directive", start_mark, "found unknown directive name", start_mark
+            )
+        return name
 
     def scan_plain_spaces(self, indent: int, start_mark: yaml.Mark) -> list[str]:
         """Take the blanks inside a plain scalar, tabs included."""

@@ -30,6 +30,7 @@ _INTEGERS = (
     (re.compile(r"([-+]?)0[oO]?([0-7]+)"), 8),
     (re.compile(r"([-+]?)(0|[1-9][0-9]*)"), 10),
 )
+_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:$|[Tt ])")
 _MIN, _MAX, _UNSIGNED_MAX = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 _MAX_DIGITS = 64
 
@@ -80,10 +81,12 @@ def resolve_tagged(tag: str, text: str) -> Scalar:
     name = tag.removeprefix(TAG)
     if name == "binary":
         return _binary(text)
+    if name == "timestamp" and not _TIMESTAMP.match(text):
+        raise DecodeError(f"yaml: cannot decode !!str `{text}` as a !!timestamp")
     if name not in {"int", "float", "bool", "null"}:
         return text
     value = resolve_plain(text)
-    if name == "float" and isinstance(value, int) and not isinstance(value, bool):
+    if name == "float" and isinstance(value, int) and not isinstance(value, bool) and value <= _MAX:
         return float(value)
     if _tag_of(value) != name:
         raise DecodeError(f"yaml: cannot decode !!{_tag_of(value)} `{text}` as a !!{name}")

@@ -8,12 +8,13 @@ import math
 from dataclasses import dataclass, field
 
 from berth.config.errors import DecodeError
-from berth.config.go_text import float_text, quote
+from berth.config.go_text import float_key, float_text, quote
 from berth.config.tree import Number, Value, compact, sorted_object
 from berth.config.yaml_nodes import AliasNode, ListNode, MapNode, Node, ScalarNode
 from berth.config.yaml_scalars import TAG, Scalar, resolve_plain, resolve_tagged
 
 _FEW_ALIASES, _FEW_NODES = 100, 1_000
+_MAX_SIGNED = (1 << 63) - 1
 _MANY_NODES, _TOO_MANY_NODES = 400_000, 4_000_000
 
 # A key with its type: 1, 1.0, true and "1" are four keys.
@@ -25,27 +26,36 @@ class Conversion:
     """One pass over a document; `duplicates` holds a line for each key that was set again."""
 
     duplicates: list[str] = field(default_factory=list)
+    _bad_keys: list[str] = field(default_factory=list)
+    _bad_numbers: list[str] = field(default_factory=list)
     _open: set[int] = field(default_factory=set)
     _nodes: int = 0
     _aliased: int = 0
     _alias_depth: int = 0
 
-    def value(self, node: Node) -> Value:
-        """Give the node's value.
+    def document(self, root: Node) -> Value:
+        """Give a document's value.
 
         Raises:
             DecodeError: it has no form in JSON, or it contains itself, or it repeats aliases beyond reason.
         """
+        value = self._value(root)
+        # YAML's own mistakes come first, then keys, then numbers, as upstream finds them.
+        for problem in (*self._bad_keys, *self._bad_numbers):
+            raise DecodeError(problem)
+        return value
+
+    def _value(self, node: Node) -> Value:
         self._count()
         if isinstance(node, AliasNode):
             return self._through_alias(node)
         if isinstance(node, ListNode):
-            return [self.value(item) for item in node.items]
+            return [self._value(item) for item in node.items]
         if isinstance(node, MapNode):
             members: dict[_Key, Value] = {}
             self._fill(node, members)
             return sorted_object((_key_text(key), value) for key, value in members.items())
-        return _json_scalar(_scalar(node))
+        return self._json_scalar(_scalar(node))
 
     def _fill(self, node: MapNode, members: dict[_Key, Value]) -> None:
         for key_node, value_node in node.pairs:
@@ -53,7 +63,7 @@ class Conversion:
                 self._merge(value_node, members)
                 continue
             key = self._key(key_node, value_node)
-            value = self.value(value_node)
+            value = self._value(value_node)
             if key in members:
                 self.duplicates.append(f"line {value_node.line}: key {_key_source(key)} already set in map")
             members[key] = value
@@ -73,17 +83,25 @@ class Conversion:
     def _key(self, node: Node, value: Node) -> _Key:
         target = node.target if isinstance(node, AliasNode) else node
         if not isinstance(target, ScalarNode):
-            raise DecodeError(f"yaml: invalid map key: {compact(self.value(target))}")
+            raise DecodeError(f"yaml: invalid map key: {compact(self._value(target))}")
         key = _scalar(target)
-        if key is None:
-            shown = compact(self.value(value))
-            raise DecodeError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")
+        if unsupported := _unsupported_key(key):
+            shown = compact(self._value(value)).replace("null", "<nil>")
+            self._bad_keys.append(f"unsupported map key of type: {unsupported}, value: {shown}")
         return type(key), key
+
+    def _json_scalar(self, value: Scalar) -> Value:
+        if isinstance(value, bool) or value is None or isinstance(value, str):
+            return value
+        if isinstance(value, float) and not math.isfinite(value):
+            self._bad_numbers.append(f"json: unsupported value: {_unsupported(value)}")
+            return None
+        return Number(str(value) if isinstance(value, int) else float_text(value))
 
     def _through_alias(self, node: AliasNode) -> Value:
         self._enter(node.target, node.name)
         self._alias_depth += 1
-        value = self.value(node.target)
+        value = self._value(node.target)
         self._alias_depth -= 1
         self._open.discard(id(node.target))
         return value
@@ -112,23 +130,22 @@ def _is_merge(node: Node) -> bool:
 
 
 def _scalar(node: ScalarNode) -> Scalar:
-    if node.tag is not None and node.tag != "!":
+    if node.tag == "!":
+        return node.text
+    if node.tag is not None:
         return resolve_tagged(node.tag, node.text)
     return resolve_plain(node.text) if node.plain else node.text
 
 
-def _json_scalar(value: Scalar) -> Value:
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int):
-        return Number(str(value))
-    if not math.isfinite(value):
-        raise DecodeError(f"json: unsupported value: {_unsupported(value)}")
-    return Number(float_text(value))
-
-
 def _unsupported(value: float) -> str:
     return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+
+
+def _unsupported_key(key: Scalar) -> str:
+    if key is None:
+        return "%!s(<nil>), key: <nil>"
+    huge = isinstance(key, int) and key > _MAX_SIGNED
+    return f"uint64, key: {key:#x}" if huge else ""
 
 
 def _key_text(key: _Key) -> str:
@@ -143,7 +160,7 @@ def _key_text(key: _Key) -> str:
 def _float_key(value: float) -> str:
     if not math.isfinite(value):
         return {"NaN": ".nan", "+Inf": ".inf", "-Inf": "-.inf"}[_unsupported(value)]
-    return float_text(value)
+    return float_key(value)
 
 
 def _key_source(key: _Key) -> str:

@@ -1,0 +1,242 @@
+"""The list of out-of-tree plugins, in a file of its own or behind a configuration."""
+
+import pytest
+
+from berth.config import Duration, ExtensionPoint, PluginListError, load
+from berth.config.plugin_list import parse_plugin_list, plugins_beside
+from berth.config.sidecars import (
+    DEFAULT_POLICY,
+    SIDECAR_POINTS,
+    FailurePolicy,
+    catalogue_of,
+    is_unix,
+    socket_path,
+)
+from tests.unit.config.files import file, names, points, profile_file
+
+HEAD = "apiVersion: berth.dev/v1alpha1\nkind: PluginList\nplugins:\n"
+FULL = (
+    HEAD
+    + """\
+- name: gpu-share
+  address: unix:/run/berth/gpu-share.sock
+  timeout: 200ms
+  extensionPoints: [filter, score, reserve]
+  failurePolicy: {filter: Ignore, score: Fail}
+  args: {policy: pack, weights: [1, 2.5]}
+- {name: Shop, address: 'localhost:50051'}
+"""
+)
+
+
+def errors_of(text):
+    with pytest.raises(PluginListError) as error:
+        parse_plugin_list(text, "list.yaml")
+    return list(error.value.messages)
+
+
+def one(**fields):
+    entry = {"name": "a", "address": "unix:/a", **fields}
+    members = ", ".join(f"{name}: {value}" for name, value in entry.items() if value is not None)
+    return f"{HEAD}- {{{members}}}\n"
+
+
+def test_full():
+    """Every field is read; what is left out has a sensible default."""
+    share, shop = parse_plugin_list(FULL, "f")
+
+    assert ("gpu-share", "unix:/run/berth/gpu-share.sock", "200ms") == (
+        share.name,
+        share.address,
+        str(share.timeout),
+    )
+    assert {ExtensionPoint.FILTER, ExtensionPoint.SCORE, ExtensionPoint.RESERVE} == share.extension_points
+    assert (FailurePolicy.IGNORE, FailurePolicy.FAIL, FailurePolicy.FAIL) == tuple(
+        map(share.policy_at, (ExtensionPoint.FILTER, ExtensionPoint.SCORE, ExtensionPoint.RESERVE))
+    )
+    assert {"policy": "pack", "weights": [1, 2.5]} == share.args
+    assert (None, SIDECAR_POINTS, DEFAULT_POLICY, None) == (
+        shop.timeout,
+        shop.extension_points,
+        shop.failure_policy,
+        shop.args,
+    )
+
+
+def test_default_policy():
+    """Verdicts and actions fail closed, opinions are done without."""
+    assert (FailurePolicy.FAIL, FailurePolicy.IGNORE, FailurePolicy.FAIL) == (
+        DEFAULT_POLICY[ExtensionPoint.FILTER],
+        DEFAULT_POLICY[ExtensionPoint.SCORE],
+        DEFAULT_POLICY[ExtensionPoint.RESERVE],
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (HEAD.replace("v1alpha1", "v1") + " []", "apiVersion: must be berth.dev/v1alpha1"),
+        (HEAD.replace("PluginList", "Plugins") + " []", "kind: must be PluginList"),
+        (
+            "apiVersion: berth.dev/v1alpha1\nkind: PluginList",
+            "plugins: must be a list with an entry for each plugin",
+        ),
+        (
+            HEAD + "- 5",
+            (
+                "plugins[0]: must be an object with the fields address, args, extensionPoints,"
+                " failurePolicy, name, timeout"
+            ),
+        ),
+        (HEAD + " []\nmore: 1", "more: unknown field; known ones are: apiVersion, kind, plugins"),
+        (
+            one(adress=1),
+            (
+                "plugins[0].adress: unknown field; known ones are: address, args, extensionPoints,"
+                " failurePolicy, name, timeout"
+            ),
+        ),
+        (one(name=None), "plugins[0].name: give the plugin a name, as profiles will call it"),
+        (one(name="NodeName"), 'plugins[0].name: "NodeName" is an in-tree plugin; choose another name'),
+        (one(address=None), "plugins[0].address: missing; write unix:/path/to.sock or host:port"),
+        (
+            one(address="5"),
+            "plugins[0].address: must be a string, not number; write unix:/path/to.sock or host:port",
+        ),
+        (
+            one(address="host"),
+            'plugins[0].address: "host" is no address; write unix:/path/to.sock or host:port',
+        ),
+        (
+            one(address="'h:0'"),
+            'plugins[0].address: "h:0" is no address; write unix:/path/to.sock or host:port',
+        ),
+        (
+            one(address="unix:a"),
+            'plugins[0].address: "unix:a" holds no absolute path; write unix:/path/to.sock or host:port',
+        ),
+        (
+            one(address="unix:/" + "a" * 120),
+            (
+                "plugins[0].address: the socket's path is longer than 107 bytes; write unix:/path/to.sock"
+                " or host:port"
+            ),
+        ),
+        (one(timeout=5), "plugins[0].timeout: must be a duration above zero, such as 50ms or 1.5s"),
+        (one(timeout="-1s"), "plugins[0].timeout: must be a duration above zero, such as 50ms or 1.5s"),
+        (
+            one(extensionPoints="[queueSort]"),
+            (
+                'plugins[0].extensionPoints: "queueSort" is no extension point of sidecars; these are:'
+                " preEnqueue, filter, postFilter, score, reserve, permit, preBind, postBind"
+            ),
+        ),
+        (
+            one(extensionPoints="filter"),
+            (
+                "plugins[0].extensionPoints: must be a list of: preEnqueue, filter, postFilter, score,"
+                " reserve, permit, preBind, postBind"
+            ),
+        ),
+        (one(failurePolicy="{score: Never}"), "plugins[0].failurePolicy.score: must be Fail or Ignore"),
+        (
+            one(extensionPoints="[filter]", failurePolicy="{score: Fail}"),
+            (
+                "plugins[0].failurePolicy.score: the plugin does not serve this point; remove it here or"
+                " add it there"
+            ),
+        ),
+        (
+            "{",
+            (
+                "couldn't get version/kind; json parse error: Expecting property name enclosed in double"
+                " quotes: line 1 column 2 (char 1)"
+            ),
+        ),
+        (HEAD + "- {name: a, name: b, address: 'h:1'}", 'line 4: key "name" already set in map'),
+    ],
+)
+def test_refused(text, error):
+    """A mistake names file, field and remedy."""
+    assert [f"list.yaml: {error}"] == errors_of(text)
+
+
+def test_all_mistakes_at_once():
+    """Every mistake is told, not only the first."""
+    text = HEAD + "- {name: a, address: 'h:1'}\n- {name: a, address: x, timeout: x}\n"
+
+    assert 3 == len(errors_of(text))
+
+
+@pytest.mark.parametrize(
+    "address", ["unix:/a", "unix:///a", "localhost:1", "10.0.0.1:65535", "'[::1]:443'", "a.b.c:80"]
+)
+def test_address(address):
+    """A socket's path or a host and a port."""
+    assert parse_plugin_list(one(address=address), "f")
+
+
+def test_socket_path():
+    """Both spellings of a socket's address have one path."""
+    assert ["/a/b", "/a/b"] == [socket_path("unix:/a/b"), socket_path("unix:///a/b")]
+    assert not is_unix("localhost:1")
+
+
+PROFILE = profile_file(plugins={"multiPoint": {"enabled": names(("gpu-share", 3))}})
+
+
+def test_beside_a_configuration():
+    """A list behind a configuration in the same file is found; kube-scheduler does not see it."""
+    text = f"{PROFILE}---\n{FULL}"
+
+    specs = plugins_beside(text, "f")
+    assert ["gpu-share", "Shop"] == [spec.name for spec in specs]
+    assert "gpu-share=3" == points(text, out_of_tree=catalogue_of(specs))["score"][-1]
+
+
+@pytest.mark.parametrize(
+    "rest", ["", "---\n", "---\nnonsense: [\n", "---\nkind: PluginList\n", "---\n- berth.dev/x\n"]
+)
+def test_nothing_beside_a_configuration(rest):
+    """Documents of other kinds, broken ones included, are none of our business."""
+    assert () == plugins_beside(file() + rest, "f")
+    assert () == plugins_beside('{"apiVersion": "berth.dev/v1alpha1"}', "f")
+
+
+@pytest.mark.parametrize(
+    ("rest", "error"),
+    [
+        (f"---\n{FULL}---\n{FULL}", "f: 2 documents of kind PluginList; put all plugins into one"),
+        ("---\napiVersion: berth.dev/v1\n", "f: apiVersion: must be berth.dev/v1alpha1"),
+        (f"---\n{HEAD}  - [", "f: yaml: line"),
+    ],
+)
+def test_broken_list_beside_a_configuration(rest, error):
+    """A list that is meant for us must be right."""
+    with pytest.raises(PluginListError) as raised:
+        plugins_beside(file() + rest, "f")
+
+    assert raised.value.messages[0].startswith(error)
+
+
+def test_args_for_a_profile():
+    """A profile's own arguments win over the list's."""
+    text = file(
+        """
+profiles:
+- schedulerName: a
+  plugins: &p {filter: {enabled: [{name: gpu-share}]}}
+- schedulerName: b
+  plugins: *p
+  pluginConfig: [{name: gpu-share, args: {policy: spread}}]
+"""
+    )
+    specs = parse_plugin_list(FULL, "f")
+
+    first, second = load(text, out_of_tree=catalogue_of(specs)).profiles
+    assert ("pack", "spread") == (specs[0].args_for(first)["policy"], specs[0].args_for(second)["policy"])
+
+
+def test_timeout_type():
+    """A timeout is a duration."""
+    assert Duration.of_seconds(1.5) == parse_plugin_list(one(timeout="1.5s"), "f")[0].timeout
