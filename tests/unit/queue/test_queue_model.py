@@ -1,0 +1,204 @@
+"""The queue does what its plain model does, whatever happens to it in whatever order."""
+
+from collections import Counter
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tests.unit.queue.kit import (
+    CLAIM_ADD,
+    GATES_GONE,
+    NODE_ADD,
+    NODE_DELETE,
+    NODE_LABEL,
+    NODE_TAINT,
+    POD_LABEL,
+    PROFILE,
+    a_bench,
+    a_pod,
+)
+from tests.unit.queue.queue_model import QueueModel, the_plugins
+
+NAMES = st.sampled_from(["p0", "p1", "p2", "p3"])
+PRIORITIES = st.integers(0, 2)
+EVENTS = st.sampled_from([NODE_ADD, NODE_LABEL, NODE_TAINT, NODE_DELETE, CLAIM_ADD])
+PLUGINS = st.frozensets(st.sampled_from(["A", "B", "C"]))
+GATES = st.sampled_from([(), ("Gates",)])
+SECONDS = st.sampled_from([0.25, 1.0, 12.0, 299.0])
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Both queues side by side."""
+
+    @initialize()
+    def begin(self):
+        self.bench = a_bench(the_plugins(GATES_GONE, POD_LABEL))
+        self.model = QueueModel()
+        self.records = {}
+        self.count = 0
+
+    @property
+    def queue(self):
+        return self.bench.queue
+
+    @property
+    def known(self):
+        return {pod.name: pod for pod in self.bench.known.values()}
+
+    @rule(name=NAMES, priority=PRIORITIES, gates=GATES)
+    def add(self, name, priority, gates):
+        if name in self.known:
+            return
+        self.count += 1
+        pod = self.bench.add(name, uid=f"uid-{self.count}", priority=priority, gates=gates)
+        self.model.add(pod)
+
+    @rule(name=NAMES, priority=PRIORITIES, gates=GATES, label=st.sampled_from("ab"))
+    def update(self, name, priority, gates, label):
+        old = self.known.get(name)
+        if old is None:
+            return
+        new = a_pod(name, uid=old.uid, priority=priority, gates=gates, labels={"label": label})
+        self.bench.update(old, new)
+        self.model.update(old, new)
+
+    @rule(name=NAMES)
+    def delete(self, name):
+        pod = self.known.get(name)
+        if pod is None:
+            return
+        del self.bench.known[pod.key]
+        self.queue.delete(pod)
+        self.model.delete(pod)
+
+    @rule()
+    def pop(self):
+        self._pop()
+
+    def _pop(self):
+        expected = self.model.next_pods()
+        record = self.queue.pop()
+        if record is None:
+            assert not expected
+            return None
+        assert record.pod.name in expected
+        self.model.pop(record.pod.name)
+        self.records[record.pod.uid] = record
+        return record
+
+    def _flying(self, data):
+        uid = data.draw(st.sampled_from(sorted(self.records)))
+        return self.records.pop(uid)
+
+    @precondition(lambda self: self.records)
+    @rule(data=st.data(), rejectors=PLUGINS, pending=PLUGINS)
+    def fail(self, data, rejectors, pending):
+        self._fail(self._flying(data), rejectors, pending)
+
+    @rule(meanwhile=st.lists(EVENTS, max_size=2), rejectors=PLUGINS, pending=st.sampled_from(["", "A"]))
+    def attempt(self, meanwhile, rejectors, pending):
+        record = self._pop()
+        for event in meanwhile:
+            self.move(event)
+        if record is not None:
+            self._fail(self.records.pop(record.pod.uid), rejectors, frozenset(pending))
+
+    def _fail(self, record, rejectors, pending):
+        uid, current = record.pod.uid, self.known.get(record.pod.name)
+        if current is None or current.uid != uid:
+            self.queue.done(uid)
+            self.model.done(uid)
+            return
+        record.pod = current
+        self.bench.fail(record, *rejectors, pending=pending)
+        self.model.fail(uid, current, set(rejectors), set(pending))
+
+    @precondition(lambda self: self.records)
+    @rule(data=st.data())
+    def bind(self, data):
+        record = self._flying(data)
+        self.bench.known.pop(record.pod.key, None)
+        self.queue.done(record.pod.uid)
+        self.model.done(record.pod.uid)
+
+    @rule(event=EVENTS)
+    def move(self, event):
+        self.queue.move_all(event, None, None)
+        self.model.move(event)
+
+    @rule(name=NAMES)
+    def activate(self, name):
+        pod = self.known.get(name, a_pod(name))
+        self.queue.activate([pod])
+        self.model.activate(pod)
+
+    @rule(seconds=SECONDS)
+    def wait(self, seconds):
+        self.bench.clock.seconds += seconds
+        self.model.now += seconds
+
+    @rule()
+    def flush_backoff(self):
+        self.queue.flush_backoff()
+        self.model.flush_backoff()
+
+    @rule()
+    def flush_leftovers(self):
+        self.queue.flush_unschedulable_leftovers()
+        self.model.flush_leftovers()
+
+    @invariant()
+    def the_same_pods_wait_in_the_same_places(self):
+        expected = {name: entry.place for name, entry in self.model.waiting.items()}
+        pods, _ = self.queue.pending_pods()
+        assert expected == {pod.name: self.bench.where(pod) for pod in pods}
+        assert all(
+            entry.pod is self.queue.record("default", n).pod for n, entry in self.model.waiting.items()
+        )
+
+    @invariant()
+    def their_records_agree(self):
+        for name, entry in self.model.waiting.items():
+            record = self.queue.record("default", name)
+            assert (entry.rejectors, entry.pending) == (record.rejectors, record.pending_plugins)
+            assert (entry.rejections, entry.errors) == (
+                record.unschedulable_count,
+                record.consecutive_errors_count,
+            )
+            assert (entry.gated, entry.attempts) == (record.gated, record.attempts)
+            assert entry.timestamp == record.timestamp
+
+    @invariant()
+    def the_same_is_in_flight(self):
+        expected = [what for what in self.model.log if not isinstance(what, str)]
+        assert [event.label for event, _ in expected] == [e.label for e in self.queue._in_flight.events()]
+        assert list(self.model.flying) == list(self.queue.in_flight())
+
+    @invariant()
+    def gauges_tell_what_is_there(self):
+        rejected = Counter(
+            (plugin, PROFILE) for entry in self.model.waiting.values() for plugin in entry.rejectors
+        )
+        assert rejected == +self.bench.metrics.rejected
+        markers = self.bench.metrics.in_flight["PodPopped"]
+        assert len(self.model.flying) == markers
+        assert len(self.queue._in_flight.events()) + markers == sum(self.bench.metrics.in_flight.values())
+        places = Counter(
+            "gated" if entry.gated and entry.place == "pool" else entry.place
+            for entry in self.model.waiting.values()
+        )
+        assert self.queue.sizes() == (
+            places["active"],
+            places["normal"] + places["error"],
+            places["pool"],
+            places["gated"],
+        )
+
+    @invariant()
+    def it_is_ready_when_something_can_be_popped(self):
+        assert bool(self.model.next_pods()) == self.queue.ready
+
+
+QueueMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestQueue = QueueMachine.TestCase
