@@ -53,6 +53,7 @@ class ExportQueue:
         self._interval_seconds = interval_seconds
         self._wake = threading.Event()
         self._closing = False
+        self._taking = True
         self._thread = threading.Thread(target=self._run, name="trace export", daemon=True)
         self._thread.start()
 
@@ -91,10 +92,21 @@ class ExportQueue:
     def _export(self, cycles: Sequence[EndedCycle]) -> None:
         try:
             taken = self._sink.export([span for each in cycles for span in spans_of(each, self._resource)])
-        except Exception as error:  # noqa: BLE001 - a trace that can't be written must not end the others
-            log.warning("traces not exported error=%r", error)
-            taken = False
+            error = None
+        except Exception as caught:  # noqa: BLE001 - a trace that can't be written must not end the others
+            taken, error = False, caught
         if taken:
             self.exported += len(cycles)
         else:
             self.failed += len(cycles)
+        self._tell(taken, error)
+
+    def _tell(self, taken: bool, error: Exception | None) -> None:
+        """Log the first failure, and that it is over: not each one in between."""
+        if taken is self._taking:
+            return
+        self._taking = taken
+        if taken:
+            log.info("traces are exported again lost=%s", self.failed)
+        else:
+            log.warning("traces not exported sink=%s error=%s", type(self._sink).__name__, error or "refused")

@@ -35,6 +35,7 @@ class RecordMetrics:
         """Count in these families from now on."""
         self._counters, self._histograms = families.counters, families.histograms
         self._attempts: dict[tuple[str, str], tuple[prometheus.Counter, prometheus.Histogram]] = {}
+        self._durations: dict[str, prometheus.Histogram] = {}
         self._points: dict[tuple[str, Code, str], prometheus.Histogram] = {}
         self._plugins: dict[tuple[str, str, Code], prometheus.Histogram] = {}
         self.evaluations.clear()
@@ -64,8 +65,11 @@ class RecordMetrics:
         attempts = record.attempt
         label = str(attempts) if attempts < MOST_ATTEMPTS else f"{MOST_ATTEMPTS}+"
         self._histograms["scheduler_pod_scheduling_attempts"].observe(attempts)
-        duration = self._histograms["scheduler_pod_scheduling_sli_duration_seconds"].labels(label)
-        duration.observe(max(0, record.ended_ns - record.first_enqueued_ns) * _NANO)
+        child = self._durations.get(label)
+        if child is None:
+            family = self._histograms["scheduler_pod_scheduling_sli_duration_seconds"]
+            child = self._durations[label] = family.labels(label)
+        child.observe(max(0, record.ended_ns - record.first_enqueued_ns) * _NANO)
 
     def _intervals(self, record: CycleRecord) -> None:
         intervals, profile, evaluations = record.intervals, record.profile, self.evaluations

@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as service_grpc
 
 from berth.telemetry.errors import SettingError, TraceFileError
-from berth.telemetry.export_queue import ExportQueue
+from berth.telemetry.export_queue import SLICE_CYCLES, ExportQueue
 from berth.telemetry.spans import EndedCycle, spans_of
 from berth.telemetry.trace_file import TraceFile, read_trace_file
 from berth.telemetry.tracing import Tracing, resource_from_environment
@@ -148,15 +148,17 @@ def test_exporter_that_hangs_costs_traces_and_no_time():
     assert 20 == queue.exported + queue.dropped
 
 
-def test_exporter_that_breaks_is_counted():
-    """An exporter's exception loses its traces and nothing else."""
+def test_exporter_that_breaks_is_counted(caplog):
+    """An exporter's exceptions lose its traces and nothing else, and only the first is logged."""
     sink = Sink(error=RuntimeError("boom"))
     sink.open.set()
     tracing = Tracing([sink])
-    tracing.on_record(scheduled_record())
+    for _ in range(3 * SLICE_CYCLES):
+        tracing.on_record(scheduled_record())
 
     assert tracing.close()
-    assert (0, 1) == (tracing.exported, tracing.failed)
+    assert (0, 3 * SLICE_CYCLES) == (tracing.exported, tracing.failed)
+    assert ["traces not exported sink=Sink error=boom"] == caplog.messages
 
 
 @pytest.mark.parametrize(
