@@ -1,17 +1,14 @@
 """`berth config`: check a KubeSchedulerConfiguration file, and show what it amounts to."""
 
-import difflib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 if TYPE_CHECKING:
-    from berth.config import ConfigError, Loaded, ResolvedProfile
+    from berth.config import Loaded, ResolvedProfile
 
-_LONGEST_LINE = 600
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 _PLUGINS = click.option(
     "--plugins",
@@ -60,6 +57,7 @@ def resolve(file: Path, plugins: Path | None, feature_gates: tuple[str, ...], ou
 def _load(file: Path, plugins: Path | None, feature_gates: tuple[str, ...]) -> "Loaded":
     # Imported here so that `berth --help` stays quick.
     from berth.config import ConfigError, load, parse_feature_gates  # noqa: PLC0415 (quick start)
+    from berth.config.complaints import complaint_lines  # noqa: PLC0415 (quick start)
     from berth.config.plugin_list import parse_plugin_list, plugins_beside  # noqa: PLC0415 (quick start)
     from berth.config.sidecars import catalogue_of  # noqa: PLC0415 (quick start)
 
@@ -71,7 +69,7 @@ def _load(file: Path, plugins: Path | None, feature_gates: tuple[str, ...]) -> "
         )
         return load(source, gates=gates, out_of_tree=catalogue_of(listed))
     except ConfigError as error:
-        _fail(*_lines(error, file))
+        _fail(*complaint_lines(error, str(file)))
 
 
 def _read(file: Path) -> bytes:
@@ -85,28 +83,6 @@ def _fail(*lines: str) -> NoReturn:
     for line in lines:
         click.echo(f"Error: {line}", err=True)
     raise SystemExit(2)
-
-
-def _lines(error: "ConfigError", file: Path) -> Iterator[str]:
-    from berth.config import FeatureGateError, PluginListError  # noqa: PLC0415 (quick start)
-
-    prefix = "" if isinstance(error, FeatureGateError | PluginListError) else f"{file}: "
-    for message in error.messages:
-        # Some messages quote the whole file.
-        line = " ".join(message.split())
-        shown = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..."
-        yield f"{prefix}{shown}{_hint(line)}"
-
-
-def _hint(message: str) -> str:
-    from berth.config import IN_TREE  # noqa: PLC0415 (quick start)
-
-    if not message.endswith('" does not exist'):
-        return ""
-    name = message.split('"')[-2]
-    close = difflib.get_close_matches(name, IN_TREE, n=1)
-    guess = f"did you mean {close[0]}? " if close else ""
-    return f" ({guess}An out-of-tree plugin must be in a PluginList, see --plugins)"
 
 
 def _table(profile: "ResolvedProfile") -> str:

@@ -1,6 +1,6 @@
 """A scheduler's command line: kube-scheduler's flags, what they mean beside a file, and the usage text.
 
-    flags ─ parse_flags ─ Options ─ load_with_flags ─ Loaded
+    flags ─ parse_flags ─ Options ─ read_settings ─ Settings
 
 With a file the leader-election flags that were given win over it and all other settings of the file
 stand; without one the deprecated flags count too, and the result is not validated again.
@@ -22,6 +22,8 @@ from berth.config.flag_parsing import ParsedFlags, parse_arguments
 from berth.config.flag_table import FLAGS, Effect, Flag, Kind, by_name
 from berth.config.go_text import quote
 from berth.config.loading import Loaded, build, load, parse
+from berth.config.plugin_list import parse_plugin_list, plugins_beside
+from berth.config.sidecars import SidecarSpec, catalogue_of
 from berth.config.types import SchedulerConfiguration
 from berth.config.validation import validate
 
@@ -142,6 +144,38 @@ def _warnings(parsed: ParsedFlags, flags: Mapping[str, Flag]) -> Iterable[str]:
             yield f"--{name} is deprecated and ignored, because --config is given"
         elif effect is Effect.DEPRECATED:
             yield f"--{name} is deprecated, use --config"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that a scheduler starts with: its configuration and its out-of-tree plugins."""
+
+    loaded: Loaded
+    sidecars: tuple[SidecarSpec, ...]
+
+
+def read_settings(options: Options, read: ReadFile = read_file) -> Settings:
+    """Read the files that a command line names, and give what it starts a scheduler with.
+
+    The plugins are those of --plugins, or else of the list behind the configuration in its file.
+
+    Raises:
+        ConfigError: a file is unreadable, or what `load` raises.
+    """
+    source = _content("config", options.config_file, read) if options.config_file else None
+    sidecars: tuple[SidecarSpec, ...] = ()
+    if options.plugins_file:
+        sidecars = parse_plugin_list(_content("plugins", options.plugins_file, read), options.plugins_file)
+    elif source is not None:
+        sidecars = plugins_beside(source, options.config_file)
+    return Settings(load_with_flags(options, source, out_of_tree=catalogue_of(sidecars), read=read), sidecars)
+
+
+def _content(flag: str, path: str, read: ReadFile) -> bytes:
+    try:
+        return read(path)
+    except OSError as error:
+        raise FlagError(f"--{flag}: open {path}: {(error.strerror or str(error)).lower()}") from None
 
 
 def load_with_flags(

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from berth.config.duration import Duration
 from berth.config.errors import BuildError
@@ -89,6 +87,8 @@ def _content(path: str, read: ReadFile) -> bytes:
 
 def _check_authorities(pem: bytes) -> None:
     """Demand one usable certificate at least; what is wrong with the others does not matter then."""
+    from cryptography import x509  # noqa: PLC0415 (slow to import, rarely needed)
+
     problem = "unable to parse bytes as PEM block"
     for block in _BLOCK.finditer(pem):
         if block[1] != b"CERTIFICATE":
@@ -104,13 +104,16 @@ def _check_authorities(pem: bytes) -> None:
 
 
 def _check_pair(certificate: bytes, key: bytes) -> None:
+    from cryptography import x509  # noqa: PLC0415 (slow to import, rarely needed)
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 (likewise)
+
     if not any(block[1] == b"CERTIFICATE" for block in _BLOCK.finditer(certificate)):
         raise BuildError(f"{_PREFIX}tls: failed to find any PEM data in certificate input")
     if not _BLOCK.search(key):
         raise BuildError(f"{_PREFIX}tls: failed to find any PEM data in key input")
     try:
         public = x509.load_pem_x509_certificate(certificate).public_key()
-        private = load_pem_private_key(key, password=None)
+        private = serialization.load_pem_private_key(key, password=None)
     except (ValueError, TypeError) as error:
         raise BuildError(f"{_PREFIX}tls: {error}") from None
     if private.public_key() != public:

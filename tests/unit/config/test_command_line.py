@@ -3,9 +3,9 @@
 import pytest
 
 from berth.config import Duration, FeatureGateError, FlagError, ValidationError
-from berth.config.command_line import load_with_flags, parse_flags, usage
+from berth.config.command_line import load_with_flags, parse_flags, read_settings, usage
 from berth.config.flag_table import FLAGS, Effect, Flag, Kind
-from tests.unit.config.files import file
+from tests.unit.config.files import file, names, plugins_file
 
 
 def given(*arguments):
@@ -229,3 +229,34 @@ def test_named_values():
         options.bind_address,
         options.pod_max_in_unschedulable_pods.seconds,
     )
+
+
+LIST = "apiVersion: berth.dev/v1alpha1\nkind: PluginList\nplugins: [{name: Shop, address: 'h:1'}]\n"
+SHOP = plugins_file(score={"enabled": names("Shop")})
+
+
+@pytest.mark.parametrize(
+    ("files", "arguments", "sidecars"),
+    [
+        ({}, [], []),
+        ({"c": file()}, ["--config=c"], []),
+        ({"c": SHOP, "p": LIST}, ["--config=c", "--plugins=p"], ["Shop"]),
+        ({"c": f"{SHOP}---\n{LIST}"}, ["--config=c"], ["Shop"]),
+        ({"c": f"{file()}---\n{LIST}", "p": LIST.replace("Shop", "A")}, ["--config=c", "--plugins=p"], ["A"]),
+    ],
+)
+def test_settings(files, arguments, sidecars):
+    """A command line's files are read; a list of its own goes before one beside the configuration."""
+    found = read_settings(parse_flags(arguments), lambda path: files[path].encode())
+
+    assert (sidecars, ["default-scheduler"]) == (
+        [spec.name for spec in found.sidecars],
+        [profile.scheduler_name for profile in found.loaded.profiles],
+    )
+
+
+@pytest.mark.parametrize("flag", ["config", "plugins"])
+def test_unreadable_file(flag):
+    """A file that can't be read is named with its flag."""
+    with pytest.raises(FlagError, match=rf"^--{flag}: open /nowhere/x: no such file or directory$"):
+        read_settings(parse_flags([f"--{flag}=/nowhere/x"]))
