@@ -1,0 +1,90 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# kubectl as the wheel brings it, so that the tests need nothing on PATH.
+KUBECTL = Path(sys.executable).with_name("kubectl")
+
+
+class Cluster:
+    """A running sandbox process and kubectl pointed at it."""
+
+    def __init__(self, url, kubeconfig):
+        self.url = url
+        self.environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(kubeconfig.parent)}
+
+    def kubectl(self, *arguments, stdin=None, fails=False):
+        """Give what kubectl prints; with `fails`, what it complains about."""
+        done = subprocess.run(
+            [KUBECTL, *arguments],
+            input=stdin if stdin is None or isinstance(stdin, str) else json.dumps(stdin),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert fails == (done.returncode != 0), f"{arguments}: {done.stdout}{done.stderr}"
+        return done.stderr if fails else done.stdout
+
+    def json(self, *arguments):
+        """Give what kubectl prints, decoded."""
+        return json.loads(self.kubectl(*arguments, "-o", "json"))
+
+    def start(self, *arguments):
+        """Start kubectl and leave it running."""
+        return subprocess.Popen(
+            [KUBECTL, *arguments],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def bind(self, name, node, namespace="default"):
+        """Bind a pod as a scheduler does."""
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
+        self.kubectl("create", "--raw", path, "-f", "-", stdin=body)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A sandbox in a process of its own, with two nodes."""
+    kubeconfig = tmp_path / "kubeconfig"
+    command = [sys.executable, "-m", "berth.cli", "sandbox", "up", "--kubeconfig", str(kubeconfig)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        ready = process.stdout.readline()
+        assert ready.startswith("sandbox ready at http://127.0.0.1:"), ready
+        found = Cluster(ready.split()[3], kubeconfig)
+        for name in ("n1", "n2"):
+            found.kubectl("create", "-f", "-", stdin=node(name))
+        yield found
+    finally:
+        process.terminate()
+        process.wait(10)
+        process.stdout.close()
+
+
+def node(name):
+    """A Ready node of eight cores."""
+    status = {
+        "capacity": {"cpu": "8", "memory": "16Gi", "pods": "110"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+    }
+    metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
+
+
+def pod(name, **metadata):
+    """A pod of one container."""
+    container = {"name": "main", "image": "nginx:1", "resources": {"requests": {"cpu": "1"}}}
+    spec = {"containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec}
