@@ -47,9 +47,13 @@ class BindingCycle:
 
     async def run(self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod) -> Status:
         """Bind the assumed pod to the node it names; what fails is undone and goes back to the queue."""
-        status = await self._until_bound(framework, attempt, assumed)
+        try:
+            status = await self._until_bound(framework, attempt, assumed)
+        except Exception as error:
+            log.exception("binding cycle broke off pod=%s", assumed.key)
+            status = failed(error)
         if not status.ok:
-            await self.undo(framework, attempt, info, assumed, status)
+            await self._undo_and_tell(framework, attempt, info, assumed, status)
             return status
         note = f"Successfully assigned {assumed.key} to {assumed.node_name}"
         self.recorder.event(info.pod, "Normal", "Scheduled", "Binding", note)
@@ -67,18 +71,32 @@ class BindingCycle:
     async def undo(
         self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod, status: Status
     ) -> None:
-        """Let go of everything held for the pod, and hand it to the failure handling."""
+        """Let go of everything held for a pod that got no further than Permit; failure handling has it then.
+
+        Nobody saw the pod on its node yet, so there is nobody to tell that it left.
+        """
+        await self._release(framework, attempt, assumed)
+        self.on_failure(info, status, CLEAR_NOMINATION)
+
+    async def _release(self, framework: Framework, attempt: Attempt, assumed: Pod) -> bool:
+        """Whether the cache gave the pod up; it does not where the binding was observed after all."""
         await framework.run_unreserve(attempt.state, assumed, assumed.node_name, attempt.record)
         try:
             self.cache.forget_pod(assumed)
         except PodStateError as error:
             log.warning("assumed pod not forgotten pod=%s error=%s", assumed.key, error)
-            self.on_failure(info, status, CLEAR_NOMINATION)
-            return
-        if not status.rejected:
+            return False
+        return True
+
+    async def _undo_and_tell(
+        self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod, status: Status
+    ) -> None:
+        """Undo, and let other pods try for what became free; a rejected pod itself has nothing to gain."""
+        released = await self._release(framework, attempt, assumed)
+        if released and not status.rejected:
             self.queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
         self.on_failure(info, status, CLEAR_NOMINATION)
-        if status.rejected:
+        if released and status.rejected:
             self.queue.move_all(ASSIGNED_POD_DELETE, assumed, None, lambda pod: pod.uid != assumed.uid)
 
     async def _until_bound(self, framework: Framework, attempt: Attempt, assumed: Pod) -> Status:

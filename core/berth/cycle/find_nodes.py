@@ -21,7 +21,7 @@ from berth.framework.handle import Nominator
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, PluginError, Status, failed, unresolvable
 from berth.objects.pod import Pod
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.pod_info import PodInfo
 
 MIN_FEASIBLE_NODES = 100
@@ -88,12 +88,11 @@ class NodeSearch:
             mask[nominated] = True
             return Feasible(mask, 1, 1, diagnosis)
         candidates = self._candidates(attempt, pre_filter, diagnosis)
+        rows = np.flatnonzero(candidates)
         await self._with_nominated(framework, attempt, candidates, diagnosis)
         mask = await run_filters(framework.plugins.filter, attempt, candidates, diagnosis)
-        count = int(np.count_nonzero(mask))
-        if not count:
-            return does_not_fit(diagnosis)
-        return self._sampled(framework, mask, count, diagnosis)
+        feasible = self._sampled(framework, mask, rows, diagnosis)
+        return feasible if feasible.count else does_not_fit(diagnosis)
 
     async def _fits_alone(
         self, framework: Framework, attempt: Attempt, row: int, diagnosis: Diagnosis
@@ -155,21 +154,23 @@ class NodeSearch:
         nominated = self.nominator.nominated_pods_for_node(node_name)
         return [PodInfo(p) for p in nominated if p.priority >= pod.priority and p.uid != pod.uid]
 
-    def _sampled(self, framework: Framework, mask: Mask, count: int, diagnosis: Diagnosis) -> Feasible:
+    def _sampled(self, framework: Framework, mask: Mask, rows: Rows, diagnosis: Diagnosis) -> Feasible:
+        """Keep the feasible nodes that a search in rotation order finds before it has enough.
+
+        Shapes: mask bool (n,); rows intp (k,), the candidates.
+        """
         percentage = framework.percentage_of_nodes_to_score
         if percentage is None:
             percentage = self.percentage_of_nodes_to_score
-        n = mask.size
-        wanted = nodes_to_find(n, percentage)
-        if count <= wanted:
-            self.rotation.start %= n
-            return Feasible(mask, count, n, diagnosis)
-        order = (self.rotation.start + np.arange(n)) % n
-        scanned = int(np.searchsorted(np.cumsum(mask[order]), wanted)) + 1
-        kept = np.zeros(n, dtype=bool)
-        kept[order[:scanned]] = mask[order[:scanned]]
-        self.rotation.start = (self.rotation.start + scanned) % n
-        return Feasible(kept, wanted, scanned, diagnosis)
+        wanted = nodes_to_find(rows.size, percentage)
+        count, scanned = int(np.count_nonzero(mask)), rows.size
+        if count > wanted:
+            order = np.roll(rows, -(self.rotation.start % rows.size))
+            scanned = int(np.searchsorted(np.cumsum(mask[order]), wanted)) + 1
+            mask[order[scanned:]] = False
+            count = wanted
+        self.rotation.start = (self.rotation.start + scanned) % mask.size
+        return Feasible(mask, count, scanned, diagnosis)
 
 
 def nodes_to_find(n: int, percentage: int) -> int:

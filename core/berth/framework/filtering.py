@@ -3,7 +3,7 @@
 Source: spec/core.md 4.4, 4.7; spec/plugins.md 1.2, 1.3.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
@@ -22,8 +22,10 @@ from berth.framework.interface import (
     ReasonCodes,
 )
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable
+from berth.objects.pod import Pod
 from berth.snapshot.columns import Mask
 from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
 
 
 @dataclass(slots=True)
@@ -115,9 +117,12 @@ async def run_filters(
     record, state = attempt.record, attempt.state
     active = [plugin for plugin in plugins if plugin.name not in state.skip_filter]
     point = record.begin("Filter")
-    asked = {p.name: _ask(p, attempt) for p in active if not p.in_process}
+    asked: dict[str, MaybeAwaitable[ReasonCodes]] = {}
     alive = candidates.copy()
     try:
+        for plugin in active:
+            if not plugin.in_process:
+                asked[plugin.name] = _ask(plugin, attempt)
         for plugin in active:
             mark = record.begin(plugin.name, point)
             answer = asked.pop(plugin.name, None)
@@ -127,12 +132,17 @@ async def run_filters(
             if rejected and not alive.any():
                 break
     finally:
-        for unread in asked.values():
-            cancel = getattr(unread, "cancel", None) or getattr(unread, "close", None)
-            if cancel is not None:
-                cancel()
+        drop_unread(asked.values())
         record.end(point)
     return alive
+
+
+def drop_unread(answers: Iterable[object]) -> None:
+    """Tell whoever still works on these answers that nobody waits for them any more."""
+    for unread in answers:
+        stop = getattr(unread, "cancel", None) or getattr(unread, "close", None)
+        if stop is not None:
+            stop()
 
 
 def _ask(plugin: FilterPlugin, attempt: Attempt) -> MaybeAwaitable[ReasonCodes]:
@@ -151,21 +161,36 @@ async def _codes(plugin: FilterPlugin, answer: MaybeAwaitable[ReasonCodes]) -> R
         raise _filter_error(plugin, error) from error
 
 
-def _filter_error(plugin: FilterPlugin, error: BaseException) -> PluginError:
+def _filter_error(plugin: FilterPlugin, error: BaseException | str) -> PluginError:
     return PluginError(f'running "{plugin.name}" filter plugin: {error}')
 
 
 def _fold(
     plugin: FilterPlugin, state: CycleState, codes: ReasonCodes, alive: Mask, diagnosis: Diagnosis
 ) -> int:
-    """Take the plugin's rejections out of `alive`; how many there were."""
-    if not codes.any():
-        return 0
-    rows = np.flatnonzero((codes != 0) & alive)
-    if rows.size:
-        diagnosis.record(Rejections(rows, codes[rows], partial(plugin.filter_status, state)))
-        alive[rows] = False
+    """Take the plugin's rejections out of `alive`; how many there were.
+
+    Raises: PluginError where the answer is no code for each node, or a code that rejects nothing.
+    """
+    try:
+        if not codes.any():
+            return 0
+        rows = np.flatnonzero((codes != 0) & alive)
+        if rows.size:
+            diagnosis.record(Rejections(rows, codes[rows], partial(_spelled, plugin, state)))
+            alive[rows] = False
+    except PluginError:
+        raise
+    except Exception as error:
+        raise _filter_error(plugin, error) from error
     return int(rows.size)
+
+
+def _spelled(plugin: FilterPlugin, state: CycleState, code: int) -> Status:
+    status = plugin.filter_status(state, code)
+    if not status.rejected:
+        raise _filter_error(plugin, status.message)
+    return status if status.plugin == plugin.name else status.from_plugin(plugin.name)
 
 
 async def filter_with_nominated(
@@ -186,10 +211,20 @@ async def filter_with_nominated(
         for plugin in extensions:
             if plugin.name in state.skip_filter:
                 continue
-            status = plugin.add_pod(state, pod, other, table)
-            if not status.ok:
-                raise PluginError(f'running AddPod on PreFilter plugin "{plugin.name}": {status.message}')
+            _count_in(plugin, state, pod, other, table)
     return await filter_one(plugins, attempt.on(table, state))
+
+
+def _count_in(
+    plugin: PreFilterExtensions, state: CycleState, pod: Pod, other: PodInfo, table: Snapshot
+) -> None:
+    text = f'running AddPod on PreFilter plugin "{plugin.name}"'
+    try:
+        status = plugin.add_pod(state, pod, other, table)
+    except Exception as error:
+        raise PluginError(f"{text}: {error}") from error
+    if not status.ok:
+        raise PluginError(f"{text}: {status.message}")
 
 
 async def filter_one(plugins: Sequence[FilterPlugin], attempt: Attempt) -> Status:

@@ -23,6 +23,7 @@ from berth.framework.interface import (
     PreEnqueuePlugin,
     PreFilterExtensions,
     PreFilterPlugin,
+    PreFlightResult,
     PreScorePlugin,
     QueueSortPlugin,
     ReservePlugin,
@@ -123,7 +124,7 @@ class Framework:
         skipped, parallel = set(), set()
         overall = SKIP
         for plugin in self.plugins.pre_bind:
-            result = plugin.pre_bind_pre_flight(state, pod, node_name)
+            result = _pre_flight(plugin, state, pod, node_name)
             if result.allow_parallel:
                 parallel.add(plugin.name)
             if result.status.skip:
@@ -182,6 +183,13 @@ class Framework:
         record.end(point, record.intervals[point].status)
 
 
+def _pre_flight(plugin: PreBindPlugin, state: CycleState, pod: Pod, node_name: str) -> PreFlightResult:
+    try:
+        return plugin.pre_bind_pre_flight(state, pod, node_name)
+    except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this attempt, not the scheduler
+        return PreFlightResult(failed(error))
+
+
 async def _permit_one(
     plugin: PermitPlugin, state: CycleState, pod: Pod, node_name: str
 ) -> tuple[Status, float]:
@@ -206,7 +214,7 @@ async def guarded(plugin: Plugin, point: str, call: Any) -> Status:
 
 
 def _verdict(plugin: Plugin, point: str, status: Status) -> Status:
-    if status.ok or status.skip:
+    if status.ok or (status.skip and point == "Bind"):
         return status
     if status.rejected:
         return status.from_plugin(plugin.name)

@@ -11,9 +11,11 @@ import numpy as np
 
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_state import CycleState
+from berth.framework.filtering import drop_unread
 from berth.framework.interface import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
+    MaybeAwaitable,
     NormalizeScorePlugin,
     PreScorePlugin,
     ScorePlugin,
@@ -77,30 +79,49 @@ async def run_scores(
 
     Raises: PluginError with upstream's text where a plugin fails or answers out of range.
     """
-    state, pod, nodes, record = attempt.state, attempt.pod, attempt.nodes, attempt.record
+    state, record = attempt.state, attempt.record
     rows = np.flatnonzero(feasible)
-    everywhere = rows.size == feasible.size
     scores = NodeScores(rows, np.zeros(rows.size, dtype=np.int64))
     point = record.begin("Score")
     active = [(p, w) for p, w in plugins if p.name not in state.skip_score]
-    asked = {p.name: p.score(state, pod, nodes) for p, _ in active if not p.in_process}
-    for plugin, weight in active:
-        mark = record.begin(plugin.name, point)
-        try:
-            answer = asked.get(plugin.name)
-            answer = plugin.score(state, pod, nodes) if answer is None else answer
-            every = await answer if isawaitable(answer) else answer
-        except Exception as error:
-            raise PluginError(
-                f'running Score plugins: plugin "{plugin.name}" failed with: {error}'
-            ) from error
-        raw = every if everywhere else every[rows]
-        final = _normalized(plugin, state, pod, raw)
-        scores.totals += final * weight if weight != 1 else final
-        scores.parts.append(PluginScores(plugin.name, weight, raw, final))
-        record.end(mark)
-    record.end(point)
+    asked: dict[str, MaybeAwaitable[Scores]] = {}
+    try:
+        for plugin, _ in active:
+            if not plugin.in_process:
+                asked[plugin.name] = _ask(plugin, attempt)
+        for plugin, weight in active:
+            mark = record.begin(plugin.name, point)
+            answer = asked.pop(plugin.name, None)
+            every = await _scores(plugin, _ask(plugin, attempt) if answer is None else answer)
+            raw = every if rows.size == feasible.size else every[rows]
+            final = _normalized(plugin, state, attempt.pod, raw)
+            scores.totals += final * weight if weight != 1 else final
+            scores.parts.append(PluginScores(plugin.name, weight, raw, final))
+            record.end(mark)
+    finally:
+        drop_unread(asked.values())
+        record.end(point)
     return scores
+
+
+def _ask(plugin: ScorePlugin, attempt: Attempt) -> MaybeAwaitable[Scores]:
+    try:
+        return plugin.score(attempt.state, attempt.pod, attempt.nodes)
+    except Exception as error:
+        raise _score_error(plugin, error) from error
+
+
+async def _scores(plugin: ScorePlugin, answer: MaybeAwaitable[Scores]) -> Scores:
+    if not isawaitable(answer):
+        return answer
+    try:
+        return await answer
+    except Exception as error:
+        raise _score_error(plugin, error) from error
+
+
+def _score_error(plugin: ScorePlugin, error: Exception) -> PluginError:
+    return PluginError(f'running Score plugins: plugin "{plugin.name}" failed with: {error}')
 
 
 def _normalized(plugin: ScorePlugin, state: CycleState, pod: Pod, raw: Scores) -> Scores:
