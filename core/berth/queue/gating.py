@@ -10,8 +10,7 @@ from berth.framework.clock import Clock
 from berth.framework.cluster_event import ClusterEvent
 from berth.framework.interface import PreEnqueuePlugin
 from berth.framework.queued_pod import QueuedPodInfo
-from berth.framework.status import Code, Status, failed
-from berth.objects.pod import Pod
+from berth.framework.status import Code, failed
 from berth.queue.queue_metrics import QueueMetrics
 from berth.queue.queue_profile import QueueProfile
 
@@ -44,12 +43,16 @@ class Gating:
 
     def _run(self, profile: QueueProfile, record: QueuedPodInfo) -> bool:
         started = self._clock.monotonic()
-        passed = all(self._passes(plugin, record) for plugin in _gating_first(profile, record.gating_plugin))
+        plugins = _gating_first(profile, record) if record.gating_plugin else profile.pre_enqueue
+        passed = all(self._passes(plugin, record) for plugin in plugins)
         self._metrics.pre_enqueue_executed(record.pod.spec.scheduler_name, self._clock.monotonic() - started)
         return passed
 
     def _passes(self, plugin: PreEnqueuePlugin, record: QueuedPodInfo) -> bool:
-        status = _ask(plugin, record.pod)
+        try:
+            status = plugin.pre_enqueue(record.pod)
+        except Exception as error:  # noqa: BLE001 - a broken gate holds its pod back, not the queue
+            status = failed(error)
         if status.ok:
             return True
         if status.code is Code.ERROR:
@@ -67,14 +70,7 @@ class Gating:
         return False
 
 
-def _ask(plugin: PreEnqueuePlugin, pod: Pod) -> Status:
-    try:
-        return plugin.pre_enqueue(pod)
-    except Exception as error:  # noqa: BLE001 - a broken gate holds its pod back, not the queue
-        return failed(error)
-
-
-def _gating_first(profile: QueueProfile, gating_plugin: str) -> Iterator[PreEnqueuePlugin]:
+def _gating_first(profile: QueueProfile, record: QueuedPodInfo) -> Iterator[PreEnqueuePlugin]:
     """The plugins in the profile's order, the one that gated the pod before them."""
-    yield from (plugin for plugin in profile.pre_enqueue if plugin.name == gating_plugin)
-    yield from (plugin for plugin in profile.pre_enqueue if plugin.name != gating_plugin)
+    yield from (plugin for plugin in profile.pre_enqueue if plugin.name == record.gating_plugin)
+    yield from (plugin for plugin in profile.pre_enqueue if plugin.name != record.gating_plugin)

@@ -9,11 +9,11 @@ from berth.queue.queue_order import queue_order
 from berth.queue.record_heap import RecordHeap
 from tests.unit.queue.kit import a_pod
 
-LESS = PrioritySort(None, None).less
+SORT = PrioritySort(None, None)
 
 
 def a_heap():
-    return RecordHeap(queue_order(LESS))
+    return RecordHeap(queue_order(SORT.less))
 
 
 def a_record(name, priority=0, timestamp=0.0):
@@ -87,3 +87,14 @@ def test_heap_as_a_dictionary(steps):
     assert len(model) == len(heap)
     popped = list(iter(heap.pop, None))
     assert sorted(-r.pod.priority for r in model.values()) == [-r.pod.priority for r in popped]
+
+
+@given(st.lists(st.tuples(st.integers(-2, 2) | st.none(), st.sampled_from([0.0, 1.0, 2.0]))))
+def test_a_sort_key_is_the_order_of_less(ranks):
+    """2.3: PrioritySort's key puts records where its comparison puts them."""
+    by_less, by_key = a_heap(), RecordHeap(queue_order(SORT.less, SORT.sort_key))
+    for number, (priority, timestamp) in enumerate(ranks):
+        for heap in (by_less, by_key):
+            heap.put(f"p{number}", a_record(f"p{number}", priority, timestamp))
+
+    assert drained(by_less) == drained(by_key)
