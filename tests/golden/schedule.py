@@ -94,7 +94,7 @@ def _failure(status: Status):
 
 
 async def every_node(framework: Framework, cluster: Cluster, pod: Pod):
-    """Every node's status, and those that pass; the pod's own nomination, which cuts this short, set aside."""
+    """Every node's status, and those that pass; the pod's own nomination cuts this short and is set aside."""
     plain = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=""))
     attempt = cluster.attempt(plain)
     found = await cluster.search().find(framework, attempt)

@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from berth.plugins.default_binder import DefaultBinder
 from berth.plugins.image_locality import ImageLocality
 from berth.plugins.in_tree import InTreePlugin
+from berth.plugins.inter_pod_affinity import InterPodAffinity
 from berth.plugins.node_affinity import NodeAffinity
 from berth.plugins.node_name import NodeName
 from berth.plugins.node_ports import NodePorts
 from berth.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.node_unschedulable import NodeUnschedulable
+from berth.plugins.pod_topology_spread import PodTopologySpread
 from berth.plugins.priority_sort import PrioritySort
 from berth.plugins.scheduling_gates import SchedulingGates
 from berth.plugins.taint_toleration import TaintToleration
@@ -26,6 +28,8 @@ IN_TREE: Mapping[str, type[InTreePlugin]] = {
         NodeAffinity,
         NodePorts,
         NodeResourcesFit,
+        PodTopologySpread,
+        InterPodAffinity,
         NodeResourcesBalancedAllocation,
         ImageLocality,
         DefaultBinder,

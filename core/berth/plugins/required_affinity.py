@@ -46,6 +46,13 @@ class RequiredAffinity(NamedTuple):
             mask &= matching_nodes(nodes, self.terms)
         return mask
 
+    def answer(self, nodes: Snapshot) -> Mask:
+        """The same as `matching`, worked out once for as long as the nodes stay as they are.
+
+        Shapes: result bool (n,).
+        """
+        return nodes.answer(self, self.matching)
+
     def matches(self, node: Node) -> bool:
         """Whether one node will do.
 

@@ -54,9 +54,7 @@ class TaintToleration(InTreePlugin, FilterPlugin, PreScorePlugin, NormalizeScore
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
         """Answer 1 where a hard taint is untolerated."""
         del state
-        tolerations = pod.spec.tolerations
-        question = (self.name, "hard", tolerations, self._tolerance.comparisons)
-        return first_reason(nodes.answer(question, lambda t: self._tolerance.kept_away(tolerations, t)))
+        return first_reason(self._tolerance.kept_away(pod.spec.tolerations, nodes))
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask) -> Status:
         """Always score: a cluster without taints gives every node the best score."""
@@ -67,8 +65,7 @@ class TaintToleration(InTreePlugin, FilterPlugin, PreScorePlugin, NormalizeScore
         """Count untolerated soft taints per node; fewer is better."""
         del state
         soft = tuple(t for t in pod.spec.tolerations if t.effect in ("", TaintEffect.PREFER_NO_SCHEDULE))
-        question = (self.name, "soft", soft, self._tolerance.comparisons)
-        return nodes.answer(question, lambda t: self._tolerance.soft_count(soft, t))
+        return self._tolerance.soft_count(soft, nodes)
 
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         """Turn counts into 0 to 100, most taints lowest."""

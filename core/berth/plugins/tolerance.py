@@ -34,10 +34,15 @@ class Tolerance:
         return any(t.effect in HARD and not self.tolerated(tolerations, t) for t in node.spec.taints)
 
     def kept_away(self, tolerations: tuple[Toleration, ...], nodes: Snapshot) -> Mask:
-        """Which nodes keep pods with these tolerations away.
+        """Which nodes keep pods with these tolerations away, worked out once while nodes stay as they are.
 
         Shapes: result bool (n,).
         """
+        return nodes.answer(
+            ("kept away", tolerations, self.comparisons), lambda table: self._kept_away(tolerations, table)
+        )
+
+    def _kept_away(self, tolerations: tuple[Toleration, ...], nodes: Snapshot) -> Mask:
         bare = self._bare(tolerations, nodes, HARD)
         if not bare:
             return np.zeros(len(nodes), dtype=bool)
@@ -45,10 +50,15 @@ class Tolerance:
         return away
 
     def soft_count(self, tolerations: tuple[Toleration, ...], nodes: Snapshot) -> Ints:
-        """How many soft taints of each node are not tolerated.
+        """How many soft taints of each node are not tolerated, worked out once as above.
 
         Shapes: result int64 (n,).
         """
+        return nodes.answer(
+            ("soft taints", tolerations, self.comparisons), lambda table: self._soft_count(tolerations, table)
+        )
+
+    def _soft_count(self, tolerations: tuple[Toleration, ...], nodes: Snapshot) -> Ints:
         bare = self._bare(tolerations, nodes, SOFT)
         counts: Ints = nodes.has_taint[bare].sum(axis=0, dtype=np.int64)
         return counts

@@ -61,6 +61,8 @@ class PlacedPods:
         self._questions: dict[Question, Ints] = {}
         self._answering: dict[PodClass, list[Ints]] = {}
         self._term_columns: dict[HeldTerm, Ints] = {}
+        self.terms_generation = 0
+        """Grows when a term is held for the first time, or not any more."""
 
     def add(self, row: int, info: PodInfo, sign: int = 1) -> None:
         """Count a pod in on that row, or out where `sign` is -1."""
@@ -77,9 +79,13 @@ class PlacedPods:
         column = self._term_columns.get(held)
         if column is not None:
             column[row] += sign
-        if not _bump(self._terms, held, row, sign):
+        known = held in self._terms
+        left = _bump(self._terms, held, row, sign)
+        if not left:
             del self._terms[held]
             self._term_columns.pop(held, None)
+        if not (known and left):
+            self.terms_generation += 1
 
     def count(self, question: Question, n: int) -> Ints:
         """How many pods on each of the first n nodes meet the question."""

@@ -1,0 +1,125 @@
+"""The plugin itself: its extension points, wired to terms, filtering, scoring and hints."""
+
+from collections.abc import Hashable
+
+from berth.config.plugin_args import InterPodAffinityArgs
+from berth.framework.cluster_event import ClusterEventWithHint
+from berth.framework.cycle_state import CycleState
+from berth.framework.handle import Handle
+from berth.framework.interface import (
+    EnqueueExtensions,
+    FilterPlugin,
+    NormalizeScorePlugin,
+    PreFilterExtensions,
+    PreFilterResult,
+    PreScorePlugin,
+    Reason,
+    ReasonCodes,
+    Scores,
+)
+from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unresolvable
+from berth.objects.pod import Pod
+from berth.plugins.in_tree import InTreePlugin
+from berth.plugins.inter_pod_affinity.filtering import Neighbours
+from berth.plugins.inter_pod_affinity.hints import registrations
+from berth.plugins.inter_pod_affinity.scoring import Preferences, normalized
+from berth.plugins.inter_pod_affinity.terms import TermsAbout, UnparsableTermError, own_terms
+from berth.snapshot.affinity_terms import TermKind, held_terms
+from berth.snapshot.columns import Mask
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+
+
+class InterPodAffinity(
+    InTreePlugin,
+    PreFilterExtensions,
+    FilterPlugin,
+    PreScorePlugin,
+    NormalizeScorePlugin,
+    EnqueueExtensions,
+):
+    """Turn down nodes by required terms of both sides; prefer nodes by preferred ones."""
+
+    reasons = (
+        Reason("node(s) didn't match pod affinity rules", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
+        Reason("node(s) didn't match pod anti-affinity rules"),
+        Reason("node(s) didn't satisfy existing pods anti-affinity rules"),
+    )
+
+    def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._hard_weight = args.hard_pod_affinity_weight
+        self._ignore_others = args.ignore_preferred_terms_of_existing_pods
+        self._listers = handle.listers
+        self._terms_about = TermsAbout(handle.listers)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
+        """Count pods by domain; where nobody objects there is nothing to filter."""
+        try:
+            terms = own_terms(pod, self._listers)
+        except UnparsableTermError as error:
+            return PreFilterResult(unresolvable(str(error)))
+        neighbours = Neighbours(pod, terms, self._listers.namespace_labels(pod.namespace))
+        neighbours.count(nodes, self._terms_about.find(pod, nodes))
+        if neighbours.idle:
+            return PreFilterResult(SKIP)
+        state.write(Neighbours, neighbours)
+        return PreFilterResult()
+
+    def add_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
+        """Count the other pod in."""
+        del pod
+        state.read(Neighbours).follow(other, node, 1)
+        return SUCCESS
+
+    def remove_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
+        """Count the other pod out."""
+        del pod
+        state.read(Neighbours).follow(other, node, -1)
+        return SUCCESS
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
+        """Answer 1 for affinity, 2 for the pod's anti-affinity, 3 for placed pods' anti-affinity."""
+        del pod
+        return state.read(Neighbours).codes(nodes)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask) -> Status:
+        """Add up the weights by domain; where no pod counts there is nothing to score."""
+        del feasible
+        try:
+            terms = own_terms(pod, self._listers)
+        except UnparsableTermError as error:
+            return failed(str(error))
+        if self._ignore_others and not terms.preferred:
+            return SKIP
+        preferences = Preferences()
+        for term in terms.preferred:
+            preferences.add_own(term, nodes)
+        for held in self._terms_about.find(pod, nodes):
+            preferences.add_held(held, self._hard_weight, nodes)
+        if not preferences.any:
+            return SKIP
+        state.write(Preferences, preferences)
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
+        """The sum of weights; may be negative."""
+        del pod
+        return state.read(Preferences).scores(nodes)
+
+    def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
+        """Stretch the scores to 0 to 100."""
+        del state, pod
+        return normalized(scores)
+
+    def sign_pod(self, pod: Pod) -> Hashable | None:
+        """Its terms, and what other pods' terms see of it."""
+        try:
+            held = tuple(held_terms(pod, kind) for kind in TermKind)
+        except ValueError:
+            return None
+        return pod.namespace, tuple(sorted(pod.labels.items())), held
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """Pods that come, go or change labels; nodes that come or change labels."""
+        return registrations()

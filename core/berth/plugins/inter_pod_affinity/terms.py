@@ -1,0 +1,127 @@
+"""Which pods a term means: those of an incoming pod's terms, and terms of placed pods that mean it."""
+
+from collections.abc import Hashable, Mapping
+from typing import NamedTuple
+
+from berth.framework.listers import Listers
+from berth.objects.label_selector import InvalidSelectorError
+from berth.objects.pod import Pod
+from berth.snapshot.affinity_terms import AffinityTerm, HeldTerm, TermKind, held_terms
+from berth.snapshot.placed_pods import PlacedPods, PodsLike
+from berth.snapshot.snapshot import Snapshot
+
+NO_LABELS: Mapping[str, str] = {}
+MAX_REMEMBERED = 4096
+
+
+class Wanted(NamedTuple):
+    """A term of an incoming pod: the pods that it means, over the domains of a label."""
+
+    like: PodsLike
+    topology_key: str
+    weight: int = 0
+
+    def means(self, pod: Pod) -> bool:
+        """Whether the term means that pod."""
+        inside = self.like.namespaces is None or pod.namespace in self.like.namespaces
+        return inside and self.like.selector.matches(pod.labels)
+
+
+class UnparsableTermError(ValueError):
+    """A term of the incoming pod that upstream cannot parse."""
+
+
+class OwnTerms(NamedTuple):
+    """The terms of an incoming pod."""
+
+    affinity: tuple[Wanted, ...] = ()
+    anti_affinity: tuple[Wanted, ...] = ()
+    preferred: tuple[Wanted, ...] = ()
+    """Weights of anti-affinity are negative."""
+
+    def all_mean(self, pod: Pod) -> bool:
+        """Whether that pod satisfies every required affinity term; False where there is none."""
+        return bool(self.affinity) and all(term.means(pod) for term in self.affinity)
+
+
+NO_TERMS = OwnTerms()
+
+
+def own_terms(pod: Pod, listers: Listers) -> OwnTerms:
+    """The pod's terms, with namespace selectors resolved.
+
+    Raises: UnparsableTermError naming the list.
+    """
+    affinity = pod.spec.affinity
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return NO_TERMS
+    held = {kind: _parsed(pod, kind) for kind in TermKind}
+    return OwnTerms(
+        tuple(_wanted(h, listers) for h in held[TermKind.REQUIRED_AFFINITY]),
+        tuple(_wanted(h, listers) for h in held[TermKind.REQUIRED_ANTI_AFFINITY]),
+        (
+            *(_wanted(h, listers) for h in held[TermKind.PREFERRED_AFFINITY]),
+            *(_wanted(h, listers, -1) for h in held[TermKind.PREFERRED_ANTI_AFFINITY]),
+        ),
+    )
+
+
+def _parsed(pod: Pod, kind: TermKind) -> tuple[HeldTerm, ...]:
+    try:
+        return held_terms(pod, kind)
+    except InvalidSelectorError as error:
+        raise UnparsableTermError(f"parsing pod: {kind.value}: {error}") from error
+
+
+def _wanted(held: HeldTerm, listers: Listers, sign: int = 1) -> Wanted:
+    return Wanted(meant(held.term, listers), held.term.topology_key, sign * held.weight)
+
+
+def meant(term: AffinityTerm, listers: Listers) -> PodsLike:
+    """The pods that an incoming pod's term means.
+
+    Placed pods are matched without their namespace's labels after the selector was resolved, so that a
+    selector which also matches no labels at all means every namespace: upstream's behaviour.
+    """
+    chosen = term.namespace_selector
+    if chosen.matches(NO_LABELS):
+        return PodsLike(None, term.selector)
+    if chosen.nothing:
+        return PodsLike(term.namespaces, term.selector)
+    more = (namespace.name for namespace in listers.namespaces if chosen.matches(namespace.labels))
+    return PodsLike(term.namespaces.union(more), term.selector)
+
+
+class TermsAbout:
+    """Finds the terms of placed pods that mean an incoming pod.
+
+    Pods of one class ask alike, so answers are remembered for as long as the same terms are held.
+    """
+
+    def __init__(self, listers: Listers) -> None:
+        self._listers = listers
+        self._placed: PlacedPods | None = None
+        self._generation = 0
+        self._known: dict[Hashable, tuple[HeldTerm, ...]] = {}
+
+    def find(self, pod: Pod, nodes: Snapshot) -> tuple[HeldTerm, ...]:
+        """All terms, required and preferred, that placed pods hold and that mean the pod."""
+        self._forget_outdated(nodes.placed)
+        namespace_labels = self._listers.namespace_labels(pod.namespace)
+        question = (
+            pod.namespace,
+            frozenset(pod.labels.items()),
+            frozenset(namespace_labels.items()),
+        )
+        known = self._known.get(question)
+        if known is None:
+            known = self._known[question] = tuple(
+                held for held in nodes.placed.held() if held.term.matches(pod, namespace_labels)
+            )
+        return known
+
+    def _forget_outdated(self, placed: PlacedPods) -> None:
+        same = placed is self._placed and placed.terms_generation == self._generation
+        if not same or len(self._known) >= MAX_REMEMBERED:
+            self._known.clear()
+            self._placed, self._generation = placed, placed.terms_generation

@@ -1,0 +1,152 @@
+"""The plugin itself: its extension points, wired to constraints, filtering, scoring and hints."""
+
+from collections.abc import Hashable
+
+from berth.config.plugin_args import PodTopologySpreadArgs
+from berth.framework.cluster_event import ClusterEventWithHint
+from berth.framework.cycle_state import CycleState
+from berth.framework.handle import Handle
+from berth.framework.interface import (
+    EnqueueExtensions,
+    FilterPlugin,
+    NormalizeScorePlugin,
+    PreFilterExtensions,
+    PreFilterResult,
+    PreScorePlugin,
+    Reason,
+    ReasonCodes,
+    Scores,
+)
+from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
+from berth.objects.label_selector import InvalidSelectorError
+from berth.objects.pod import Pod
+from berth.plugins.in_tree import InTreePlugin
+from berth.plugins.pod_topology_spread.constraints import (
+    Action,
+    Constraint,
+    Defaults,
+    Inclusion,
+    topology_keys,
+)
+from berth.plugins.pod_topology_spread.filtering import Spread
+from berth.plugins.pod_topology_spread.hints import Hints
+from berth.plugins.pod_topology_spread.scoring import SoftSpread, normalized
+from berth.plugins.required_affinity import RequiredAffinity
+from berth.plugins.tolerance import Tolerance
+from berth.snapshot.columns import Mask
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+
+
+class PodTopologySpread(
+    InTreePlugin,
+    PreFilterExtensions,
+    FilterPlugin,
+    PreScorePlugin,
+    NormalizeScorePlugin,
+    EnqueueExtensions,
+):
+    """Turn down nodes in domains that have too many pods already; prefer domains with few."""
+
+    reasons = (
+        Reason(
+            "node(s) didn't match pod topology spread constraints (missing required label)",
+            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+        ),
+        Reason("node(s) didn't match pod topology spread constraints"),
+    )
+
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._defaults = Defaults(args, handle)
+        self._tolerance = Tolerance(handle)
+        self._hints = Hints(lambda pod: self._defaults.effective(pod, Action.HARD))
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
+        """Count pods by domain; without hard constraints there is nothing to filter."""
+        try:
+            constraints = self._defaults.effective(pod, Action.HARD)
+        except InvalidSelectorError as error:
+            return PreFilterResult(failed(f"get constraints from pod: {error}"))
+        if not constraints:
+            return PreFilterResult(SKIP)
+        spread = Spread(pod, constraints, self._inclusion(pod))
+        spread.count(nodes)
+        state.write(Spread, spread)
+        return PreFilterResult()
+
+    def add_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
+        """Count the other pod in."""
+        del pod
+        state.read(Spread).follow(other, node, 1)
+        return SUCCESS
+
+    def remove_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
+        """Count the other pod out."""
+        del pod
+        state.read(Spread).follow(other, node, -1)
+        return SUCCESS
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
+        """Answer 1 where a label is missing, 2 where the pod would skew its domain too far."""
+        del pod
+        return state.read(Spread).codes(nodes)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask) -> Status:
+        """Count pods by domain of the feasible nodes; without soft constraints there is nothing to score."""
+        try:
+            constraints = self._defaults.effective(pod, Action.SOFT)
+        except InvalidSelectorError as error:
+            return failed(f"get constraints from pod: {error}")
+        if not constraints or not len(nodes):
+            return SKIP
+        state.write(SoftSpread, self._soft(pod, constraints, nodes, feasible))
+        return SUCCESS
+
+    def _soft(
+        self, pod: Pod, constraints: tuple[Constraint, ...], nodes: Snapshot, feasible: Mask
+    ) -> SoftSpread:
+        # Only the built-in defaults put up with nodes that lack a label: not every cluster has zones.
+        require_all = bool(pod.spec.topology_spread_constraints) or self._defaults.listed
+        needed = topology_keys(constraints) if require_all else frozenset()
+        spread = SoftSpread(self._inclusion(pod), nodes, feasible, needed)
+        for constraint in constraints:
+            spread.add(constraint)
+        return spread
+
+    def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
+        """How many pods each node's domains have, weighed by the number of domains; fewer is better."""
+        del pod, nodes
+        return state.read(SoftSpread).scores()
+
+    def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
+        """Turn the counts around."""
+        del pod
+        return normalized(scores, state.read(SoftSpread).ignored)
+
+    def sign_pod(self, pod: Pod) -> Hashable | None:
+        """Who counts for its constraints or its siblings' services and owners, and which nodes count."""
+        try:
+            own = self._own(pod)
+        except InvalidSelectorError:
+            return None
+        return (
+            pod.namespace,
+            tuple(sorted(pod.labels.items())),
+            own,
+            pod.metadata.owner_references,
+            RequiredAffinity.of(pod),
+            pod.spec.tolerations,
+        )
+
+    def _own(self, pod: Pod) -> Hashable:
+        if not pod.spec.topology_spread_constraints:
+            return ()
+        return self._defaults.effective(pod, Action.HARD), self._defaults.effective(pod, Action.SOFT)
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """Pods and nodes that come, go, or change what is counted."""
+        return self._hints.registrations()
+
+    def _inclusion(self, pod: Pod) -> Inclusion:
+        return Inclusion(pod, RequiredAffinity.of(pod), self._tolerance)
