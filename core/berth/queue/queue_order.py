@@ -5,6 +5,7 @@ Source: spec/core.md 2.1, 2.3.
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.queue.record_heap import Order
@@ -13,19 +14,23 @@ Less = Callable[[QueuedPodInfo, QueuedPodInfo], bool]
 
 
 class _Compared:
-    """A record as it was when it was put, compared by the plugin."""
+    """A record as it was when it was put, compared by the plugin; among equals, the one put first."""
 
-    __slots__ = ("less", "record")
+    __slots__ = ("less", "number", "record")
 
-    def __init__(self, record: QueuedPodInfo, less: Less) -> None:
+    def __init__(self, record: QueuedPodInfo, less: Less, number: int) -> None:
         # A copy: heaps hold on to entries of records that have moved on and changed.
         self.record = replace(record)
         self.less = less
+        self.number = number
 
     def __lt__(self, other: "_Compared") -> bool:
-        return self.less(self.record, other.record)
+        if self.less(self.record, other.record):
+            return True
+        return self.number < other.number and not self.less(other.record, self.record)
 
 
 def queue_order(less: Less, sort_key: Order | None = None) -> Order:
     """The order that a QueueSort plugin stands for; a `sort_key` that agrees with `less` is faster."""
-    return sort_key or (lambda record: _Compared(record, less))
+    numbers = count()
+    return sort_key or (lambda record: _Compared(record, less, next(numbers)))
