@@ -8,10 +8,11 @@ from collections import Counter
 import prometheus_client as prometheus
 
 from berth.framework.status import SUCCESS
+from berth.queue.queue_metrics import QueueMetrics
 from berth.telemetry.metric_families import Families
 
 
-class PrometheusQueueMetrics:
+class PrometheusQueueMetrics(QueueMetrics):
     """What the scheduling queue is given as its QueueMetrics.
 
     `rejected` holds pods by plugin and profile, `in_flight` events by label.

@@ -1,7 +1,9 @@
 """Finished cycles reach files and collectors, and never hold the loop up."""
 
+import gzip
 import threading
 from concurrent import futures
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import grpc
 import pytest
@@ -99,6 +101,37 @@ def test_collector_knows_who_sent_it(collector):
     attributes = {each.key: each.value.string_value for each in collector.resources[0].resource.attributes}
 
     assert ("berth-test", "a b") == (attributes["service.name"], attributes["k8s.cluster.name"])
+
+
+def test_collector_by_http(monkeypatch):
+    """OTLP over HTTP with protobuf, where the variable asks for it."""
+    received = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers["Content-Encoding"] == "gzip":
+                body = gzip.decompress(body)
+            received.append((self.path, service.ExportTraceServiceRequest.FromString(body)))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_arguments):
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        answering = threading.Thread(target=server.handle_request)
+        answering.start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+        tracing = Tracing.from_environment()
+        tracing.on_record(scheduled_record())
+        assert tracing.close()
+        answering.join(10)
+
+    [(path, request)] = received
+    assert "/v1/traces" == path
+    assert "schedule pod" == request.resource_spans[0].scope_spans[0].spans[0].name
 
 
 def test_file_holds_every_span(tmp_path):
