@@ -332,63 +332,19 @@ def lister(unassigned: Store[Pod]) -> Callable[[str, str], Pod | None]:
     return lambda namespace, name: unassigned.get(name, namespace)
 
 
-class EventHandlers:
-    """The handlers of all kinds.
+def resource_handler(
+    resource: str,
+    store: Store[Any],
+    queue: SchedulingQueue,
+    wanted: Mapping[str, ActionType],
+    *,
+    clock: Clock,
+    handled: EventHandled = ignore_duration,
+) -> ResourceHandler:
+    """A handler for a kind beside nodes and pods: pods are retried where a plugin waits for it.
 
-    `profiles` are the scheduler names we answer to, `wanted` is what `wanted_actions` found,
-    `unassigned` the store that the queue's `pod_lister` reads.
+    `resource` is an EventResource or what a plugin registered, `wanted` what `wanted_actions` found.
     """
-
-    def __init__(
-        self,
-        queue: SchedulingQueue,
-        cache: Cache,
-        *,
-        profiles: Container[str],
-        wanted: Mapping[str, ActionType],
-        unassigned: Store[Pod],
-        waiting_pods: WaitingPods,
-        clock: Clock,
-        handled: EventHandled = ignore_duration,
-        declared_features: bool = True,
-        gang_scheduling: bool = False,
-    ) -> None:
-        self._queue = queue
-        self._wanted = wanted
-        self._clock = clock
-        self._handled = handled
-        self.nodes = NodeHandler(
-            queue, cache, clock=clock, handled=handled, declared_features=declared_features
-        )
-        self.pods = PodHandler(
-            queue,
-            cache,
-            unassigned=unassigned,
-            profiles=profiles,
-            waiting_pods=waiting_pods,
-            clock=clock,
-            handled=handled,
-            gang_scheduling=gang_scheduling,
-        )
-        self._all: list[ResourceHandler] = [self.nodes, self.pods]
-
-    @property
-    def synced(self) -> bool:
-        """Whether every handler has handled its first list."""
-        return all(handler.synced for handler in self._all)
-
-    def resource(self, resource: str, store: Store[Any]) -> ResourceHandler:
-        """A handler for a further kind; pods are retried where some plugin waits for it.
-
-        `resource` is an EventResource or what a plugin registered; one that no plugin can register, such as
-        `services`, is only stored.
-        """
-        handler: ResourceHandler
-        if actions := self._wanted.get(resource, ActionType.NONE):
-            handler = WaitedForHandler(
-                resource, actions, store, self._queue, clock=self._clock, handled=self._handled
-            )
-        else:
-            handler = StoreHandler(store)
-        self._all.append(handler)
-        return handler
+    if actions := wanted.get(resource, ActionType.NONE):
+        return WaitedForHandler(resource, actions, store, queue, clock=clock, handled=handled)
+    return StoreHandler(store)

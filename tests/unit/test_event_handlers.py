@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from berth.cache.cache import Cache
 from berth.cache.errors import CacheCorruptedError
-from berth.event_handlers import EventHandlers, lister
+from berth.event_handlers import NodeHandler, PodHandler, lister, resource_handler
 from berth.framework.cluster_event import ActionType, EventResource
 from berth.framework.listers import Store
 from berth.objects.workloads import Service
@@ -58,21 +58,26 @@ class Waiting:
 class Scene:
     """Handlers over a real cache and a queue that writes down what it is told."""
 
-    def __init__(self, wanted=None, **settings):
+    def __init__(self, wanted=None, *, gang_scheduling=False):
         self.queue, self.cache, self.unassigned = Calls(), Cache(), Store()
-        self.waiting, self.handled = {}, []
-        self.handlers = EventHandlers(
+        self.waiting, self.handled, self.wanted = {}, [], wanted or {}
+        self.shared = {
+            "clock": ManualClock(),
+            "handled": lambda event, _seconds: self.handled.append(event),
+        }
+        self.nodes = NodeHandler(self.queue, self.cache, **self.shared)
+        self.pods = PodHandler(
             self.queue,
             self.cache,
-            profiles={PROFILE},
-            wanted=wanted or {},
             unassigned=self.unassigned,
+            profiles={PROFILE},
             waiting_pods=self.waiting,
-            clock=ManualClock(),
-            handled=lambda event, _seconds: self.handled.append(event),
-            **settings,
+            gang_scheduling=gang_scheduling,
+            **self.shared,
         )
-        self.pods, self.nodes = self.handlers.pods, self.handlers.nodes
+
+    def resource(self, resource, store):
+        return resource_handler(resource, store, self.queue, self.wanted, **self.shared)
 
     @property
     def log(self):
@@ -387,7 +392,7 @@ def a_claim(version="1"):
 def test_other_kinds():
     """1.7.3: the store follows first, then a general event; only actions that are waited for are told."""
     scene, store = Scene({CLAIM: ActionType.ADD | ActionType.UPDATE_NODE_LABEL}), Store()
-    handler = scene.handlers.resource(CLAIM, store)
+    handler = scene.resource(CLAIM, store)
     old, new = a_claim(), a_claim("2")
     scene.queue.peek = lambda: len(store)
     handler.on_add(old)
@@ -405,7 +410,7 @@ def test_other_kinds():
 def test_deletions_that_are_waited_for():
     """1.7.3: a deletion comes with the old object alone."""
     scene = Scene({CLAIM: ActionType.DELETE})
-    handler, claim = scene.handlers.resource(CLAIM, Store()), a_claim()
+    handler, claim = scene.resource(CLAIM, Store()), a_claim()
     handler.on_add(claim)
     handler.on_delete(claim)
 
@@ -415,7 +420,7 @@ def test_deletions_that_are_waited_for():
 def test_kinds_that_are_only_listed():
     """1.7.4: services and their like are stored, without any event."""
     scene, store = Scene(), Store()
-    handler = scene.handlers.resource("services", store)
+    handler = scene.resource("services", store)
     handler.on_add(a_claim())
     handler.on_update(a_claim(), a_claim("2"))
     assert [service.metadata.resource_version for service in store] == ["2"]
@@ -425,12 +430,9 @@ def test_kinds_that_are_only_listed():
     assert scene.log == []
 
 
-def test_synced():
-    """1.9: everything is synced once each kind's first list was handled."""
-    scene = Scene()
-    every = [scene.pods, scene.nodes, scene.handlers.resource("services", Store())]
-    for handler in every:
-        assert not scene.handlers.synced
+def test_synced(scene):
+    """1.9: each handler says once its kind's first list was handled."""
+    for handler in (scene.pods, scene.nodes, scene.resource("services", Store())):
+        assert not handler.synced
         handler.on_synced()
-
-    assert scene.handlers.synced
+        assert handler.synced
