@@ -8,13 +8,14 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from berth.sandbox import schemas
+from berth.sandbox import protobuf, schemas
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import JSON, Request
 from berth.sandbox.resources import Resource
 from berth.sandbox.store import Json, decode
 
 YAML: Final = "application/yaml"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 ACCEPTED: Final = f"{JSON}, {YAML}"
 _GO_TYPES: Final = {
     "string": "string",
@@ -36,11 +37,20 @@ def read_document(request: Request, kind: str) -> Json:
     Raises: ApiError when it is in a format that is not read here, or malformed.
     """
     media = media_type(request)
+    if media == PROTOBUF:
+        return _read_protobuf(request.body)
     if media not in (JSON, YAML, "*/*", "text/plain"):
         raise ApiError.unsupported_media_type(ACCEPTED)
     if not request.body:
         raise ApiError.bad_request("the request body is empty")
     return parse(request.body, kind, is_yaml=media == YAML)
+
+
+def _read_protobuf(body: bytes) -> Json:
+    try:
+        return protobuf.read(body)
+    except protobuf.ProtobufError:
+        raise ApiError.unsupported_media_type(ACCEPTED) from None
 
 
 def parse(body: bytes, kind: str, *, is_yaml: bool = False) -> Json:
@@ -64,7 +74,7 @@ def read_typed(request: Request, resource: Resource) -> Json:
     Raises: ApiError when a field has the wrong type, or is unknown and the client is strict about that.
     """
     document = read_document(request, resource.kind)
-    return clean(request, resource, document, request.body)
+    return clean(request, resource, document, request.body if media_type(request) == JSON else None)
 
 
 def clean(request: Request, resource: Resource, document: Json, body: bytes | None = None) -> Json:

@@ -3,7 +3,7 @@
 Answers are made without waiting: a request is parsed, answered and written within one call of the loop.
 A watch is pulled when its collection was written to, once for all writes of that loop turn, and not while
 the client's socket is full: then it falls behind in the history at no cost in memory.
-docs/decisions/0010-sandbox-http-engine.md says why this is not a framework.
+docs/decisions/0003-sandbox-http-engine.md says why this is not a framework.
 """
 
 import asyncio

@@ -236,6 +236,16 @@ def test_watch_future(server):
 
 
 def test_protobuf(server):
+    """A body in protobuf is read; one of a type that is not known so is answered 415."""
+    known = b"k8s\0\n\x0f\n\x02v1\x12\tConfigMap\x12\x11\n\x05\n\x01a\x42\x00\x12\x08\n\x02ka\x12\x02vb"
+    status, made = server.call("POST", CONFIG_MAPS, known, "application/vnd.kubernetes.protobuf")
+
+    assert (201, "a", {"ka": "vb"}) == (status, made["metadata"]["name"], made["data"])
+    other = known.replace(b"ConfigMap", b"Endpoints")
+    assert 415 == server.call("POST", CONFIG_MAPS, other, "application/vnd.kubernetes.protobuf")[0]
+
+
+def test_unknown_format(server):
     """A body in an unknown format is answered 415."""
     assert 415 == server.call("POST", CONFIG_MAPS, b"k8s\0", "application/vnd.kubernetes.avro")[0]
 

@@ -1,0 +1,98 @@
+"""Field numbers of the types that kubectl sends as protobuf: those of its `create` generators and reviews.
+
+The rest of a type, what a field holds, is in the published schemas (schemas.py). A type or number that is not
+here is not read.
+Source: the wire format of Kubernetes' types, as kubectl 1.32 and 1.37 write it.
+"""
+
+from typing import Final
+
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_CORE: Final = "io.k8s.api.core.v1."
+_RBAC: Final = "io.k8s.api.rbac.v1."
+_REVIEW: Final = "io.k8s.api.authorization.v1."
+
+
+def _numbered(names: str) -> dict[int, str]:
+    """Number names from 1; a dash skips a number."""
+    return {number: name for number, name in enumerate(names.split(), 1) if name != "-"}
+
+
+_OBJECT: Final = _numbered("metadata spec status")
+
+FIELDS: Final[dict[str, dict[int, str]]] = {
+    _META + "ObjectMeta": {
+        **_numbered("name generateName namespace selfLink uid resourceVersion generation creationTimestamp"),
+        9: "deletionTimestamp",
+        10: "deletionGracePeriodSeconds",
+        11: "labels",
+        12: "annotations",
+        14: "finalizers",
+    },
+    _META + "LabelSelector": _numbered("matchLabels matchExpressions"),
+    _META + "LabelSelectorRequirement": _numbered("key operator values"),
+    _META + "DeleteOptions": _numbered(
+        "gracePeriodSeconds preconditions orphanDependents propagationPolicy dryRun"
+    ),
+    _META + "Preconditions": _numbered("uid resourceVersion"),
+    _CORE + "Namespace": _OBJECT,
+    _CORE + "ConfigMap": _numbered("metadata data binaryData immutable"),
+    _CORE + "Secret": _numbered("metadata data type stringData immutable"),
+    _CORE + "ServiceAccount": _numbered("metadata secrets imagePullSecrets automountServiceAccountToken"),
+    _CORE + "ResourceQuota": _OBJECT,
+    _CORE + "ResourceQuotaSpec": _numbered("hard scopes"),
+    _CORE + "Service": _OBJECT,
+    _CORE + "ServiceSpec": _numbered(
+        "ports selector clusterIP type externalIPs - sessionAffinity loadBalancerIP loadBalancerSourceRanges "
+        "externalName externalTrafficPolicy"
+    ),
+    _CORE + "ServicePort": _numbered("name protocol port targetPort nodePort appProtocol"),
+    _CORE + "Pod": _OBJECT,
+    _CORE + "PodTemplateSpec": _numbered("metadata spec"),
+    _CORE + "PodSpec": _numbered(
+        "volumes containers restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds dnsPolicy "
+        "nodeSelector serviceAccountName serviceAccount nodeName hostNetwork hostPID hostIPC - - hostname "
+        "subdomain - schedulerName initContainers - tolerations - priorityClassName priority"
+    ),
+    _CORE + "Container": _numbered(
+        "name image command args workingDir ports env resources - - - - terminationMessagePath "
+        "imagePullPolicy - stdin stdinOnce tty - terminationMessagePolicy"
+    ),
+    _CORE + "ContainerPort": _numbered("name hostPort containerPort protocol hostIP"),
+    _CORE + "EnvVar": _numbered("name value"),
+    _CORE + "ResourceRequirements": _numbered("limits requests"),
+    _CORE + "Toleration": _numbered("key operator value effect tolerationSeconds"),
+    "io.k8s.api.apps.v1.Deployment": _OBJECT,
+    "io.k8s.api.apps.v1.DeploymentSpec": _numbered(
+        "replicas selector template strategy minReadySeconds revisionHistoryLimit paused - "
+        "progressDeadlineSeconds"
+    ),
+    "io.k8s.api.apps.v1.DeploymentStrategy": _numbered("type"),
+    "io.k8s.api.batch.v1.Job": _OBJECT,
+    "io.k8s.api.batch.v1.JobSpec": _numbered(
+        "parallelism completions activeDeadlineSeconds selector manualSelector template backoffLimit "
+        "ttlSecondsAfterFinished completionMode suspend"
+    ),
+    "io.k8s.api.policy.v1.PodDisruptionBudget": _OBJECT,
+    "io.k8s.api.policy.v1.PodDisruptionBudgetSpec": _numbered(
+        "minAvailable selector maxUnavailable unhealthyPodEvictionPolicy"
+    ),
+    "io.k8s.api.policy.v1.Eviction": _numbered("metadata deleteOptions"),
+    "io.k8s.api.scheduling.v1.PriorityClass": _numbered(
+        "metadata value globalDefault description preemptionPolicy"
+    ),
+    _RBAC + "Role": _numbered("metadata rules"),
+    _RBAC + "ClusterRole": _numbered("metadata rules"),
+    _RBAC + "PolicyRule": _numbered("verbs apiGroups resources resourceNames nonResourceURLs"),
+    _RBAC + "RoleBinding": _numbered("metadata subjects roleRef"),
+    _RBAC + "ClusterRoleBinding": _numbered("metadata subjects roleRef"),
+    _RBAC + "Subject": _numbered("kind apiGroup name namespace"),
+    _RBAC + "RoleRef": _numbered("apiGroup kind name"),
+    _REVIEW + "SelfSubjectAccessReview": _OBJECT,
+    _REVIEW + "SelfSubjectAccessReviewSpec": _numbered("resourceAttributes nonResourceAttributes"),
+    _REVIEW + "ResourceAttributes": _numbered("namespace verb group version resource subresource name"),
+    _REVIEW + "NonResourceAttributes": _numbered("path verb"),
+    _REVIEW + "SelfSubjectRulesReview": _OBJECT,
+    _REVIEW + "SelfSubjectRulesReviewSpec": _numbered("namespace"),
+    "io.k8s.api.authentication.v1.SelfSubjectReview": _numbered("metadata status"),
+}
