@@ -14,12 +14,10 @@ from berth.config.duration import Duration
 from berth.config.profiles import ResolvedProfile
 
 _P = ExtensionPoint
-# The points that berth.plugin.v1 has calls for; what preFilter and preScore prepare, a sidecar does in one.
+# Where the host calls sidecars; what preFilter and preScore prepare, a sidecar does in one.
 SIDECAR_POINTS = frozenset(
     {
-        _P.PRE_ENQUEUE,
         _P.FILTER,
-        _P.POST_FILTER,
         _P.SCORE,
         _P.RESERVE,
         _P.PERMIT,
@@ -40,9 +38,7 @@ class FailurePolicy(StrEnum):
 # Opinions can be missed, verdicts and actions can not.
 DEFAULT_POLICY: Mapping[ExtensionPoint, FailurePolicy] = MappingProxyType(
     {
-        point: FailurePolicy.IGNORE
-        if point in {_P.SCORE, _P.POST_FILTER, _P.POST_BIND}
-        else FailurePolicy.FAIL
+        point: FailurePolicy.IGNORE if point in {_P.SCORE, _P.POST_BIND} else FailurePolicy.FAIL
         for point in SIDECAR_POINTS
     }
 )

@@ -57,18 +57,30 @@ class ScheduleOne:
         """Run the scheduling cycle of a popped pod and start its binding cycle."""
         framework = self.frameworks.get(info.pod.spec.scheduler_name)
         if framework is None or self._skip(info.pod):
+            if framework is None:
+                log.error("no profile pod=%s profile=%s", info.pod.key, info.pod.spec.scheduler_name)
             self.queue.done(info.pod.uid)
             return
         record = self._new_record(info, framework.profile_name)
-        attempt = Attempt(info.pod, self.snapshot, CycleState(), record)
+        state = CycleState()
+        state.write(CycleRecord, record)
+        attempt = Attempt(info.pod, self.snapshot, state, record)
         self.cache.update_snapshot(self.snapshot)
         cycle = record.begin_phase(SCHEDULING_CYCLE)
-        decision = await self.algorithm.decide(framework, attempt)
+        decision = await self._decide(framework, attempt)
         if not decision.status.ok:
             record.end(cycle, decision.status)
             self._failed(info, record, decision)
             return
         await self._commit(framework, attempt, info, decision.node_name, cycle)
+
+    async def _decide(self, framework: Framework, attempt: Attempt) -> Decision:
+        """The algorithm's decision; whatever breaks in it costs this pod its attempt and nobody else."""
+        try:
+            return await self.algorithm.decide(framework, attempt)
+        except Exception as error:
+            log.exception("scheduling cycle broke off pod=%s", attempt.pod.key)
+            return Decision(failed(error), nominating_info=CLEAR_NOMINATION)
 
     def _skip(self, pod: Pod) -> bool:
         if pod.terminating:

@@ -11,9 +11,10 @@ Source: kube-scheduler framework interface (v1.36); spec/core.md 9.1; spec/plugi
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cmp_to_key
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -94,6 +95,14 @@ class QueueSortPlugin(Plugin):
     @abstractmethod
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
         """Whether `a` goes before `b`."""
+
+    def sort_key(self, info: QueuedPodInfo) -> Any:
+        """The same order as a value that compares without calling back; override it where there is one."""
+        return _by_less(self)(replace(info))  # a copy: the queue's record changes while the key stands
+
+
+def _by_less(plugin: QueueSortPlugin) -> Callable[[QueuedPodInfo], Any]:
+    return cmp_to_key(lambda a, b: plugin.less(b, a) - plugin.less(a, b))
 
 
 class EnqueueExtensions(Plugin):

@@ -6,6 +6,7 @@ The same assembly runs against a cluster, a file or a test; what does I/O is han
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from berth.binding.binding_cycle import BindingCycle
 from berth.binding.waiting_pods import WaitingPods
@@ -45,6 +46,8 @@ class Surroundings:
     clock: Clock
     chance: random.Random
     on_record: Callable[[CycleRecord], None]
+    before_plugins: Callable[["Shared"], None] = lambda _: None
+    """Told of the shared parts before any plugin is made."""
     queue_metrics: QueueMetrics | None = None
     max_in_unschedulable_seconds: float = 300.0
 
@@ -85,6 +88,7 @@ def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surr
     frameworks: dict[str, Framework] = {}
     queue_profiles: dict[str, QueueProfile] = {}
     shared = _shared(loaded, frameworks, queue_profiles, around)
+    around.before_plugins(shared)
     handles = {p.scheduler_name: _handle(p.scheduler_name, loaded, shared, around) for p in loaded.profiles}
     frameworks.update(build_frameworks(loaded.profiles, registry, handles.__getitem__))
     queue_profiles.update(_queue_profiles(loaded, frameworks))
@@ -127,6 +131,9 @@ def _shared(
     def less(a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
         return next(iter(frameworks.values())).plugins.queue_sort[0].less(a, b)
 
+    def sort_key(record: QueuedPodInfo) -> Any:
+        return next(iter(frameworks.values())).plugins.queue_sort[0].sort_key(record)
+
     configuration, enabled = loaded.configuration, loaded.gates.enabled
     unassigned: Store[Pod] = Store()
     queue = SchedulingQueue(
@@ -134,6 +141,7 @@ def _shared(
         queue_profiles,
         around.clock,
         pod_lister=lister(unassigned),
+        sort_key=sort_key,
         initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
         max_backoff_seconds=configuration.pod_max_backoff_seconds,
         max_in_unschedulable_seconds=around.max_in_unschedulable_seconds,

@@ -12,9 +12,9 @@ Source: spec/core.md 0.1, 8.5; spec/config.md 15.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from berth.client.api import Api
@@ -31,10 +31,10 @@ from berth.config.loading import Loaded
 from berth.config.sidecars import SidecarSpec
 from berth.framework.clock import SystemClock
 from berth.framework.cycle_record import CycleRecord
+from berth.out_of_tree.host import PluginHost
 from berth.plugins.registry import IN_TREE
-from berth.profiles.profile_builder import PluginFactory
 from berth.scheduler.background import AsyncioBackground
-from berth.scheduler.core_assembly import SchedulerCore, Surroundings, assemble
+from berth.scheduler.core_assembly import SchedulerCore, Shared, Surroundings, assemble
 from berth.scheduler.event_recording import PodEvents
 from berth.scheduler.pod_writer import PodWriter
 from berth.scheduler.scheduling_loop import SchedulingLoop
@@ -56,8 +56,8 @@ class ProcessSettings:
     master: str = ""
     seed: int | None = None
     max_in_unschedulable_seconds: float = 300.0
-    plugins: Mapping[str, PluginFactory] = field(default_factory=dict)
     on_record: Callable[[CycleRecord], None] = lambda _: None
+    sampled: Callable[[bytes], bool] = lambda _: False
     on_ready: Callable[[SchedulerCore], None] = lambda _: None
 
 
@@ -85,8 +85,19 @@ async def _start(settings: ProcessSettings, endpoint: Endpoint, stack: AsyncExit
     stack.push_async_callback(transport.aclose)
     lease_transport = Transport(endpoint, max_connections=2)
     stack.push_async_callback(lease_transport.aclose)
+    event_transport = Transport(endpoint, max_connections=4)
+    stack.push_async_callback(event_transport.aclose)
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
-    return Process(settings, transport, lease_transport, tasks)
+    return Process(settings, Transports(transport, lease_transport, event_transport), tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class Transports:
+    """Connections by purpose: neither leases nor events ever queue behind bindings, nor the other way."""
+
+    main: Transport
+    leases: Transport
+    events: Transport
 
 
 class Process:
@@ -95,27 +106,29 @@ class Process:
     def __init__(
         self,
         settings: ProcessSettings,
-        transport: Transport,
-        lease_transport: Transport,
+        transports: Transports,
         tasks: asyncio.TaskGroup,
     ) -> None:
         self._settings = settings
-        self._transport = transport
+        self._transport = transports.main
         self._tasks = tasks
-        self._recorder = EventRecorder(Api(transport))
-        self._elector = self._new_elector(Api(lease_transport))
+        self._recorder = EventRecorder(Api(transports.events))
+        self._elector = self._new_elector(Api(transports.leases))
+        self._background = AsyncioBackground(tasks)
+        self._host = PluginHost(settings.sidecars, settings.loaded.profiles, sampled=settings.sampled)
         clock = SystemClock()
-        pods = Pods(transport, may_write=self._elector.is_fresh if self._elector else always)
+        pods = Pods(transports.main, may_write=self._elector.is_fresh if self._elector else always)
         self._core = assemble(
             settings.loaded,
-            {**IN_TREE, **settings.plugins},
+            {**IN_TREE, **self._host.factories()},
             Surroundings(
                 writer=PodWriter(pods),
                 recorder=PodEvents(self._recorder),
-                background=AsyncioBackground(tasks),
+                background=self._background,
                 clock=clock,
                 chance=random.Random(settings.seed),
-                on_record=settings.on_record,
+                on_record=self._on_record,
+                before_plugins=self._connect_plugins,
                 max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
             ),
         )
@@ -125,7 +138,9 @@ class Process:
     async def until(self, stop: asyncio.Event) -> None:
         """Watch, campaign and schedule until `stop` is set."""
         self._spawn(self._recorder.run(), "events")
-        mirrors = list(reflectors(self._transport, self._core))
+        for name, work in self._host.work():
+            self._spawn(work, name)
+        mirrors = list(reflectors(self._transport, self._core, self._host))
         for reflector in mirrors:
             self._spawn(reflector.run(), f"watch of {reflector.source.resource.plural}")
         for reflector in mirrors:
@@ -160,6 +175,15 @@ class Process:
             finally:
                 scheduling.cancel()
                 await asyncio.gather(scheduling, return_exceptions=True)
+
+    def _connect_plugins(self, shared: Shared) -> None:
+        self._host.open(shared.cache, shared.snapshot)
+        self._host.attend(shared.queue, shared.waiting_pods)
+
+    def _on_record(self, record: CycleRecord) -> None:
+        self._settings.on_record(record)
+        for name, work in self._host.cycles_done(record):
+            self._background.spawn(work, name)
 
     def _spawn(self, work: Any, name: str) -> asyncio.Task[Any]:
         task = self._tasks.create_task(work, name=name)

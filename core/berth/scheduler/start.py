@@ -31,6 +31,7 @@ async def start(options: Options, loaded: Loaded, sidecars: tuple[SidecarSpec, .
         sidecars=sidecars,
         max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods.seconds,
         on_record=tracing.on_record,
+        sampled=tracing.sampled,
     )
     try:
         await run(settings, stop)

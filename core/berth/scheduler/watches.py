@@ -26,6 +26,7 @@ from berth.objects.workloads import (
     Service,
     StatefulSet,
 )
+from berth.out_of_tree.host import PluginHost
 from berth.scheduler.core_assembly import SchedulerCore
 
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
@@ -58,25 +59,20 @@ LOOKED_UP = (
 )
 
 
-def reflectors(
-    transport: Transport,
-    core: SchedulerCore,
-    *,
-    node_decoder: Callable[[bytes], Node] | None = None,
-    pod_decoder: Callable[[bytes], Pod] | None = None,
-) -> Iterator[Reflector[Any]]:
+def reflectors(transport: Transport, core: SchedulerCore, host: PluginHost) -> Iterator[Reflector[Any]]:
     """A reflector for everything the core has to know; nodes come first.
 
-    The decoders are there for a plugin host that keeps the objects' bytes, too.
+    With plugins in other processes, the bytes of nodes and pods are kept for them.
     """
-    yield Reflector(transport, Source(resources.NODES), node_decoder or decoder(Node), core.nodes)
-    yield Reflector(
-        transport,
-        Source(resources.PODS, field_selector=LIVE_PODS),
-        pod_decoder or decoder(Pod),
-        core.pods,
-    )
+    decode_node, decode_pod = decoder(Node), decoder(Pod)
+    nodes: ResourceHandler = core.nodes
+    pods: ResourceHandler = core.pods
+    if host.connections:
+        decode_node, nodes = host.nodes.decoding(decode_node), host.nodes.following(nodes)
+        decode_pod, pods = host.pods.decoding(decode_pod), host.pods.following(pods)
+    yield Reflector(transport, Source(resources.NODES), decode_node, nodes)
+    yield Reflector(transport, Source(resources.PODS, field_selector=LIVE_PODS), decode_pod, pods)
     for watched in LOOKED_UP:
-        handler: ResourceHandler = StoreHandler(watched.store(core.shared.listers))
+        handler = StoreHandler(watched.store(core.shared.listers))
         decode: Callable[[bytes], Any] = decoder(watched.kind)
         yield Reflector(transport, Source(watched.resource), decode, handler)

@@ -128,13 +128,13 @@ def test_default_policy():
             one(extensionPoints="[queueSort]"),
             (
                 'plugins[0].extensionPoints: "queueSort" is no extension point of sidecars; these are:'
-                " preEnqueue, filter, postFilter, score, reserve, permit, preBind, postBind"
+                " filter, score, reserve, permit, preBind, postBind"
             ),
         ),
         (
             one(extensionPoints="filter"),
             (
-                "plugins[0].extensionPoints: must be a list of: preEnqueue, filter, postFilter, score,"
+                "plugins[0].extensionPoints: must be a list of: filter, score,"
                 " reserve, permit, preBind, postBind"
             ),
         ),

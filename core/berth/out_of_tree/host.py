@@ -1,0 +1,160 @@
+"""The host of all plugins in other processes: what the scheduler process starts and asks.
+
+    watch --bytes--> RawObjects --> StateFeed (a plugin) --deltas--> Connection --> plugin
+    snapshot --steps-----------------^
+
+Source: docs/protocol.md.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from berth.cache.cache import Cache
+from berth.config.profiles import ResolvedProfile
+from berth.config.sidecars import SidecarSpec
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.cycle_state import CycleState
+from berth.framework.handle import Handle
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.out_of_tree._generated import identity_pb2, queueing_pb2, scheduling_pb2
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.connection import Connection
+from berth.out_of_tree.errors import SidecarError
+from berth.out_of_tree.raw_objects import RawObjects
+from berth.out_of_tree.sidecar_plugin import SidecarPlugin
+from berth.out_of_tree.state_feed import StateFeed
+from berth.profiles.profile_builder import PluginFactory
+from berth.queue.scheduling_queue import SchedulingQueue
+from berth.snapshot.snapshot import Snapshot
+from berth.snapshot.snapshot_step import SnapshotStep
+
+log = logging.getLogger(__name__)
+
+_OUTCOMES = {
+    "scheduled": scheduling_pb2.CYCLE_OUTCOME_BOUND,
+    "unschedulable": scheduling_pb2.CYCLE_OUTCOME_UNSCHEDULABLE,
+    "error": scheduling_pb2.CYCLE_OUTCOME_FAILED,
+}
+
+
+class PluginHost:
+    """Connections, feeds and plugins for every entry of the plugin list that a profile uses."""
+
+    def __init__(
+        self,
+        specs: Iterable[SidecarSpec],
+        profiles: Iterable[ResolvedProfile],
+        *,
+        sampled: Callable[[bytes], bool],
+    ) -> None:
+        self.nodes: RawObjects[Node] = RawObjects()
+        self.pods: RawObjects[Pod] = RawObjects()
+        self._sampled = sampled
+        self._specs = {spec.name: spec for spec in specs}
+        self._arguments = _arguments(self._specs.values(), profiles)
+        self._callers: dict[tuple[str, str], Caller] = {}
+        self._feeds: dict[str, StateFeed] = {}
+        self.connections: dict[str, Connection] = {}
+        self._queue: SchedulingQueue | None = None
+        self._waiting_pods: Any = None
+
+    def factories(self) -> Mapping[str, PluginFactory]:
+        """What makes each plugin in a profile, by name."""
+        return {name: self._factory(name) for name in self._specs}
+
+    def open(self, cache: Cache, snapshot: Snapshot) -> None:
+        """Follow that snapshot from now on; has to happen before the plugins are made."""
+        for name, arguments in self._arguments.items():
+            feed = self._feeds[name] = StateFeed(snapshot, self.nodes, self.pods, cache.is_assumed)
+            self.connections[name] = Connection(self._specs[name], feed, arguments, self._on_requeue)
+        if self._feeds:
+            cache.on_step = self._follow
+
+    def attend(self, queue: SchedulingQueue, waiting_pods: Any) -> None:
+        """Carry what plugins say of their outside state to that queue."""
+        self._queue, self._waiting_pods = queue, waiting_pods
+
+    def work(self) -> Iterator[tuple[str, Any]]:
+        """What has to run for as long as the scheduler does: a name and a coroutine for each connection."""
+        for name, connection in self.connections.items():
+            yield f"plugin {name}", connection.run()
+
+    def cycles_done(self, record: CycleRecord) -> Iterator[tuple[str, Any]]:
+        """What has to be told to the plugins of a finished attempt's profile."""
+        for (name, profile), caller in self._callers.items():
+            if profile == record.profile and caller.connection.offers(
+                identity_pb2.EXTENSION_POINT_CYCLE_DONE
+            ):
+                yield f"end of {record.pod.key} to {name}", _tell_done(caller, record)
+
+    def _factory(self, name: str) -> PluginFactory:
+        def make(args: Any, handle: Handle) -> SidecarPlugin:
+            del args  # Configure has handed them over
+            caller = Caller(
+                self.connections[name], self._feeds[name], self.pods, handle.profile_name, self._sampled
+            )
+            self._callers[name, handle.profile_name] = caller
+            return SidecarPlugin(caller, handle)
+
+        return make
+
+    def _follow(self, step: SnapshotStep) -> None:
+        for name, feed in self._feeds.items():
+            feed.follow(step)
+            self.connections[name].notify()
+
+    def _on_requeue(self, plugin: str, response: queueing_pb2.RequeueResponse) -> None:
+        match response.WhichOneof("action"):
+            case "requeue_all":
+                self._requeue(plugin, None)
+            case "requeue":
+                self._requeue(plugin, frozenset(response.requeue.uids))
+            case "allow_waiting":
+                for uid in response.allow_waiting.uids:
+                    if waiting := self._waiting_pods.get(uid):
+                        waiting.allow(plugin)
+            case "reject_waiting":
+                for uid in response.reject_waiting.uids:
+                    if waiting := self._waiting_pods.get(uid):
+                        waiting.reject(plugin, response.cause)
+
+    def _requeue(self, plugin: str, uids: frozenset[str] | None) -> None:
+        """Retry the pods that the plugin rejected, all of them or those named."""
+        if self._queue is None:
+            return
+        pods, _ = self._queue.pending_pods()
+        chosen = [pod for pod in pods if uids is None or pod.uid in uids]
+        self._queue.activate([pod for pod in chosen if self._rejected_by(plugin, pod)])
+
+    def _rejected_by(self, plugin: str, pod: Pod) -> bool:
+        assert self._queue is not None
+        record = self._queue.record(pod.namespace, pod.name)
+        return record is not None and plugin in record.rejectors
+
+
+async def _tell_done(caller: Caller, record: CycleRecord) -> None:
+    state = CycleState()
+    call = caller.head(state, record.pod, with_state=False)
+    call.pod.attempt = record.attempt
+    request = scheduling_pb2.CycleDoneRequest(
+        call=call, outcome=_OUTCOMES[record.result], node_name=record.node_name or None
+    )
+    try:
+        await caller.ask("CycleDone", request, state)
+    except SidecarError as error:
+        log.debug("plugin not told of an attempt's end pod=%s error=%s", record.pod.key, error)
+
+
+def _arguments(
+    specs: Iterable[SidecarSpec], profiles: Iterable[ResolvedProfile]
+) -> dict[str, dict[str, Any]]:
+    """Each plugin's arguments by profile, for the profiles that name it at some point."""
+    using = list(profiles)
+    found: dict[str, dict[str, Any]] = {}
+    for spec in specs:
+        for profile in using:
+            if any(name == spec.name for named in profile.points.values() for name, _ in named):
+                found.setdefault(spec.name, {})[profile.scheduler_name] = spec.args_for(profile)
+    return found

@@ -1,0 +1,111 @@
+"""Vectors of the protocol: read, and checked against what they have to be.
+
+Source: proto/berth/plugin/v1/scheduling.proto; docs/protocol.md "Vectors".
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.framework.interface import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
+from berth.framework.status import Code, Status
+from berth.out_of_tree._generated import common_pb2, scheduling_pb2
+from berth.out_of_tree.errors import ProtocolError
+
+ReasonBytes = NDArray[np.uint8]
+
+_CODES = {
+    common_pb2.CODE_SUCCESS: Code.SUCCESS,
+    common_pb2.CODE_ERROR: Code.ERROR,
+    common_pb2.CODE_UNSCHEDULABLE: Code.UNSCHEDULABLE,
+    common_pb2.CODE_UNSCHEDULABLE_AND_UNRESOLVABLE: Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+    common_pb2.CODE_WAIT: Code.WAIT,
+    common_pb2.CODE_SKIP: Code.SKIP,
+    common_pb2.CODE_PENDING: Code.PENDING,
+}
+_TURNED_DOWN = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE})
+_WIDTHS: dict[str, np.dtype[Any]] = {
+    "uint8": np.dtype("u1"),
+    "int32": np.dtype("<i4"),
+    "int64": np.dtype("<i8"),
+}
+
+
+def status_of(plugin: str, status: common_pb2.Status) -> Status:
+    """The plugin's status.
+
+    Raises: ProtocolError where it has no code.
+    """
+    code = _CODES.get(status.code)
+    if code is None:
+        raise ProtocolError(plugin, f"status code {status.code} means nothing")
+    return Status(code, tuple(status.reasons), plugin)
+
+
+def verdicts_of(
+    plugin: str, verdicts: scheduling_pb2.Verdicts, n: int
+) -> tuple[ReasonBytes, tuple[Status, ...]]:
+    """Reason codes for n nodes, and what each code from 1 on stands for.
+
+    Shapes: codes uint8 (n,). Raises: ProtocolError.
+    """
+    table = tuple(_reason(plugin, reason) for reason in verdicts.reasons)
+    if verdicts.WhichOneof("codes") == "all":
+        if verdicts.all > len(table):
+            raise ProtocolError(plugin, f"reason code {verdicts.all} is not in the table of {len(table)}")
+        return np.full(n, verdicts.all, dtype=np.uint8), table
+    codes = np.frombuffer(verdicts.each, dtype=np.uint8)
+    if codes.size != n:
+        raise ProtocolError(plugin, f"{codes.size} verdicts for {n} nodes")
+    if codes.size and int(codes.max()) > len(table):
+        raise ProtocolError(plugin, f"reason code {int(codes.max())} is not in the table of {len(table)}")
+    return codes, table
+
+
+def _reason(plugin: str, reason: common_pb2.Reason) -> Status:
+    code = _CODES.get(reason.code)
+    if code not in _TURNED_DOWN or not reason.text:
+        raise ProtocolError(plugin, "a reason needs a text and an unschedulable code")
+    return Status(code, (reason.text,), plugin)
+
+
+def scores_of(plugin: str, scores: scheduling_pb2.Scores, n: int) -> Scores:
+    """Raw scores for n nodes.
+
+    Shapes: result int64 (n,). Raises: ProtocolError.
+    """
+    form = scores.WhichOneof("values")
+    if form is None:
+        raise ProtocolError(plugin, "scores without values")
+    if form == "all":
+        return np.full(n, scores.all, dtype=np.int64)
+    data = getattr(scores, form)
+    width = _WIDTHS[form]
+    if len(data) != n * width.itemsize:
+        raise ProtocolError(plugin, f"{len(data)} bytes of {form} scores for {n} nodes")
+    return np.frombuffer(data, dtype=width).astype(np.int64)
+
+
+def normalized(plugin: str, scores: Scores, how: int) -> Scores:
+    """The scores of the nodes that are left, mapped to 0 to 100 as the plugin asked.
+
+    Shapes: scores and result int64 (k,). Raises: ProtocolError where they cannot be.
+    """
+    if not scores.size:
+        return scores
+    low, high = int(scores.min()), int(scores.max())
+    if how == scheduling_pb2.NORMALIZATION_NONE:
+        if low < MIN_NODE_SCORE or high > MAX_NODE_SCORE:
+            outside = low if low < MIN_NODE_SCORE else high
+            raise ProtocolError(plugin, f"score {outside} is not in 0 to 100")
+        return scores
+    if how == scheduling_pb2.NORMALIZATION_MIN_MAX:
+        spread = high - low
+        return (scores - low) * MAX_NODE_SCORE // spread if spread else np.zeros_like(scores)
+    if how not in (scheduling_pb2.NORMALIZATION_MAX, scheduling_pb2.NORMALIZATION_MAX_REVERSE):
+        raise ProtocolError(plugin, f"normalization {how} means nothing")
+    if low < 0:
+        raise ProtocolError(plugin, f"score {low} is negative where the highest is to become 100")
+    scaled = scores * MAX_NODE_SCORE // high if high else np.zeros_like(scores)
+    return scaled if how == scheduling_pb2.NORMALIZATION_MAX else MAX_NODE_SCORE - scaled

@@ -1,0 +1,149 @@
+"""What one plugin is told of the cluster: every step of the snapshot as a delta, and the whole on demand.
+
+A feed follows the snapshot row by row, so that a node's index in a call is its row. It keeps the last deltas,
+so that a plugin that reconnects resumes, and a call can carry what the stream has not brought yet.
+
+Source: proto/berth/plugin/v1/state.proto; docs/protocol.md "State".
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.out_of_tree._generated import identity_pb2, state_pb2
+from berth.out_of_tree.raw_objects import RawObjects
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+from berth.snapshot.snapshot_step import SnapshotStep
+
+KEPT_DELTAS = 512
+CHUNK_BYTES = 1 << 20
+MAX_CARRIED_BYTES = 1 << 16
+
+
+class StateFeed:
+    """Deltas and full transfers for one plugin, narrowed to what it wants to see."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        nodes: RawObjects[Node],
+        pods: RawObjects[Pod],
+        is_assumed: Callable[[str], bool],
+    ) -> None:
+        self.wanted = identity_pb2.StateInterest(nodes=True, pods=True)
+        self.attempts: dict[str, int] = {}
+        """The attempt that assumed each pod, by UID."""
+        self._snapshot = snapshot
+        self._nodes = nodes
+        self._pods = pods
+        self._is_assumed = is_assumed
+        self._names: list[str] = []
+        self._rows: dict[str, int] = {}
+        self._deltas: deque[state_pb2.Delta] = deque(maxlen=KEPT_DELTAS)
+
+    @property
+    def generation(self) -> int:
+        """The newest generation."""
+        return self._snapshot.generation
+
+    def follow(self, step: SnapshotStep) -> None:
+        """Take a step of the snapshot."""
+        changes = [self._removed(name) for name in step.dropped]
+        changes += [self._upserted(node) for node in step.nodes]
+        changes += self._pod_changes(step)
+        base = self._deltas[-1].generation if self._deltas else step.generation - 1
+        self._deltas.append(
+            state_pb2.Delta(
+                base_generation=base,
+                generation=step.generation,
+                changes=changes if self.wanted.nodes else [],
+                node_count=len(self._names),
+            )
+        )
+
+    def since(self, generation: int) -> list[state_pb2.Delta] | None:
+        """The deltas after that generation, oldest first; None where one of them is no longer kept."""
+        if generation == self.generation:
+            return []
+        if not self._deltas or self._deltas[0].base_generation > generation:
+            return None
+        return [delta for delta in self._deltas if delta.generation > generation]
+
+    def carried(self, generation: int) -> list[state_pb2.Delta]:
+        """The deltas after that generation for a call to carry, as long as they are small."""
+        deltas = self.since(generation) or []
+        return deltas if sum(delta.ByteSize() for delta in deltas) <= MAX_CARRIED_BYTES else []
+
+    def transfer(self) -> Iterator[state_pb2.SyncRequest]:
+        """The whole state as chunks and a commit."""
+        generation, size = self.generation, 0
+        chunk = state_pb2.Chunk()
+        for change in self._everything():
+            size += change.ByteSize()
+            if size > CHUNK_BYTES and chunk.changes:
+                yield state_pb2.SyncRequest(chunk=chunk)
+                chunk, size = state_pb2.Chunk(), change.ByteSize()
+            chunk.changes.append(change)
+        if chunk.changes:
+            yield state_pb2.SyncRequest(chunk=chunk)
+        commit = state_pb2.Commit(generation=generation, node_count=len(self._snapshot))
+        yield state_pb2.SyncRequest(commit=commit)
+
+    def _everything(self) -> list[state_pb2.Change]:
+        snapshot = self._snapshot
+        changes = [
+            state_pb2.Change(node_upsert=self._node(row, node)) for row, node in enumerate(snapshot.nodes)
+        ]
+        if self.wanted.pods:
+            changes += [
+                state_pb2.Change(pod_upsert=self._pod(info))
+                for on_node in snapshot.pods
+                for info in on_node.values()
+                if self._concerns(info)
+            ]
+        return changes
+
+    def _removed(self, name: str) -> state_pb2.Change:
+        index = self._rows.pop(name)
+        last = self._names.pop()
+        if last != name:
+            self._names[index] = last
+            self._rows[last] = index
+        return state_pb2.Change(node_remove=state_pb2.NodeRemove(index=index, name=name))
+
+    def _upserted(self, node: Node) -> state_pb2.Change:
+        row = self._rows.setdefault(node.name, len(self._names))
+        if row == len(self._names):
+            self._names.append(node.name)
+        return state_pb2.Change(node_upsert=self._node(row, node))
+
+    def _pod_changes(self, step: SnapshotStep) -> Iterator[state_pb2.Change]:
+        last = {info.uid: (sign, info) for sign, info in step.pods}
+        for uid, (sign, info) in last.items():
+            if not (self.wanted.pods and self._concerns(info)):
+                continue
+            if sign > 0:
+                yield state_pb2.Change(pod_upsert=self._pod(info))
+            else:
+                self.attempts.pop(uid, None)
+                yield state_pb2.Change(pod_remove=state_pb2.PodRemove(uid=uid))
+
+    def _concerns(self, info: PodInfo) -> bool:
+        resources = self.wanted.pod_resources
+        return not resources or any(info.requests.get(name) for name in resources)
+
+    def _node(self, row: int, node: Node) -> state_pb2.NodeUpsert:
+        return state_pb2.NodeUpsert(index=row, name=node.name, object=self._nodes.get(node.uid))
+
+    def _pod(self, info: PodInfo) -> state_pb2.PodUpsert:
+        assumed = self._is_assumed(info.uid)
+        stage = state_pb2.POD_STAGE_ASSUMED if assumed else state_pb2.POD_STAGE_PLACED
+        return state_pb2.PodUpsert(
+            uid=info.uid,
+            node_name=info.pod.node_name,
+            stage=stage,
+            object=self._pods.get(info.uid),
+            attempt=self.attempts.get(info.uid, 0) if assumed else 0,
+        )
