@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-# kubectl as the wheel brings it, so that the tests need nothing on PATH.
-KUBECTL = Path(sys.executable).with_name("kubectl")
+# kubectl as the wheel brings it, so that the tests need nothing on PATH; KUBECTL names another one to try.
+KUBECTL = os.environ.get("KUBECTL", str(Path(sys.executable).with_name("kubectl")))
 
 
 class Cluster:
