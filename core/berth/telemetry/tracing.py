@@ -111,7 +111,7 @@ def _exporter_names() -> list[str]:
 
 
 def _exporter(name: str, resource: Mapping[str, Any]) -> Sink:
-    from berth.telemetry.sdk_exporter import (  # noqa: PLC0415 - the SDK takes 200 ms to import
+    from berth.telemetry.sdk_exporter import (  # noqa: PLC0415 - a slow import, and files do without
         SdkExporter,
         load_exporter,
     )
