@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.golden.run import run
+from tests.golden.run import be_quiet, run
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "golden"
 OWN = Path(__file__).resolve().parents[1] / "vectors"
@@ -16,6 +16,7 @@ def main() -> int:
     if not wanted.dir.is_dir():
         print(f"no such folder: {wanted.dir}", file=sys.stderr)  # noqa: T201 - a command talks on its streams
         return 2
+    be_quiet()
     complete, shown = True, 0
     try:
         for family in run(wanted.dir, wanted.family, wanted.jobs):

@@ -69,16 +69,20 @@ def run(folder: Path, names: list[str], jobs: int) -> Iterator[Family]:
     Raises: KeyError for a family that the folder does not hold.
     """
     found = families(folder)
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=be_quiet) as pool:
         for name in names or found:
             vectors = list(read(found[name]))
             results = pool.map(check, vectors, chunksize=CHUNK) if jobs > 1 else map(check, vectors)
             yield Family(name, list(results))
 
 
+def be_quiet() -> None:
+    """Leave out the warnings of plugins that are missing: the families' lines tell of them."""
+    logging.disable(logging.WARNING)
+
+
 def check(vector: Vector) -> Result:
     """One vector's result; an answer that raises is a difference."""
-    logging.disable(logging.WARNING)
     if vector.kind not in ANSWERS:
         return Result(vector.name, unknown_kind=vector.kind)
     try:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from berth.objects.label_selector import Requirement
+from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node import Amount, Node
 from berth.objects.node_selector import (
     NodeAffinity,
@@ -16,7 +16,17 @@ from berth.objects.node_selector import (
     NodeSelectorTerm,
     PreferredSchedulingTerm,
 )
-from berth.objects.pod import Affinity, Container, ContainerPort, Pod, Resources
+from berth.objects.pod import (
+    Affinity,
+    Container,
+    ContainerPort,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    Resources,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
 from berth.objects.taint import Taint, Toleration
 from berth.testing.builders import make_node, make_pod
 
@@ -69,7 +79,11 @@ PORTS = (
     (ContainerPort(80, "", "UDP"),),
 )
 IMAGES = ("app", "app:1", "registry.example.com/db:2")
-IMAGES_ON_NODE: tuple[dict[str, int], ...] = ({}, {"app:latest": 300 * 2**20}, {"app:1": 3 * 2**30, "registry.example.com/db:2": 10**9})
+IMAGES_ON_NODE: tuple[dict[str, int], ...] = (
+    {},
+    {"app:latest": 300 * 2**20},
+    {"app:1": 3 * 2**30, "registry.example.com/db:2": 10**9},
+)
 
 IN_A = NodeSelectorTerm((Requirement("zone", "In", ("a",)),))
 NOT_B = NodeSelectorTerm((Requirement("zone", "NotIn", ("b",)), Requirement("gen", "Exists")))
@@ -88,6 +102,28 @@ NODE_AFFINITIES = (
     NodeAffinity(None, ()),
 )
 
+WITH_ZONE_A = LabelSelector({"zone": "a"})
+WITH_GEN = LabelSelector({}, (Requirement("gen", "Exists"),))
+SPREADS = (
+    (),
+    (),
+    (TopologySpreadConstraint(1, "zone", "DoNotSchedule", WITH_ZONE_A),),
+    (
+        TopologySpreadConstraint(2, "zone", "DoNotSchedule", WITH_GEN, 2, node_taints_policy="Honor"),
+        TopologySpreadConstraint(1, "kubernetes.io/hostname", "ScheduleAnyway", WITH_GEN),
+    ),
+    (TopologySpreadConstraint(1, "gen", "ScheduleAnyway", WITH_ZONE_A, match_label_keys=("gen",)),),
+)
+NEAR_A = PodAffinityTerm(WITH_ZONE_A, topology_key="zone")
+NEAR_GEN_ANYWHERE = PodAffinityTerm(WITH_GEN, namespace_selector=LabelSelector(), topology_key="gen")
+POD_AFFINITIES = (
+    None,
+    None,
+    PodAffinity((NEAR_A,)),
+    PodAffinity((NEAR_GEN_ANYWHERE, NEAR_A)),
+    PodAffinity((), (WeightedPodAffinityTerm(7, NEAR_A), WeightedPodAffinityTerm(1, NEAR_GEN_ANYWHERE))),
+)
+
 _containers = st.builds(
     Container,
     st.just("c"),
@@ -95,7 +131,12 @@ _containers = st.builds(
     st.sampled_from(AMOUNTS).map(Resources),
     st.sampled_from(PORTS),
 )
-_affinities = st.sampled_from([Affinity(node_affinity=affinity) for affinity in NODE_AFFINITIES])
+_affinities = st.builds(
+    Affinity,
+    st.sampled_from(NODE_AFFINITIES),
+    st.sampled_from(POD_AFFINITIES),
+    st.sampled_from(POD_AFFINITIES),
+)
 
 
 @st.composite
@@ -109,6 +150,7 @@ def pods(draw: st.DrawFn, node_names: Sequence[str] = ()) -> Pod:
         tolerations=draw(st.sampled_from(TOLERATIONS)),
         node_selector=draw(st.sampled_from((None, {"zone": "a"}))),
         affinity=draw(_affinities),
+        topology_spread_constraints=draw(st.sampled_from(SPREADS)),
         priority=draw(st.sampled_from((None, -1, 2))),
         node_name=draw(st.sampled_from(node_names)) if node_names else "",
     )
@@ -119,7 +161,7 @@ def nodes(draw: st.DrawFn, name: str) -> Node:
     """A node that may be tainted, cordoned, or short of something."""
     return make_node(
         name,
-        labels=draw(st.sampled_from(LABELS)),
+        labels={"kubernetes.io/hostname": name} | draw(st.sampled_from(LABELS)),
         taints=draw(st.sampled_from(TAINTS)),
         unschedulable=draw(st.booleans()),
         allocatable=draw(st.sampled_from(ALLOCATABLE)),

@@ -12,6 +12,7 @@ from berth.framework.interface import (
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
+    Scores,
 )
 from berth.framework.status import SUCCESS, Status
 from berth.objects.node import Node
@@ -63,9 +64,25 @@ def reasons(
     return {name: status.reasons for name, status in found.items() if not status.ok}
 
 
-def raw_scores(plugin: ScorePlugin, pod: Pod, nodes: Snapshot) -> np.ndarray | None:
+def raw_scores(plugin: ScorePlugin, pod: Pod, nodes: Snapshot) -> Scores | None:
     """The plugin's scores before normalising, all nodes being feasible; None where it does not score."""
-    state = CycleState()
+    return _scored(plugin, CycleState(), pod, nodes)
+
+
+def scores(
+    plugin: ScorePlugin, pod: Pod, nodes: Iterable[Node], placed: Iterable[Pod] = ()
+) -> dict[str, int] | None:
+    """The plugin's final score of each node, all nodes being feasible; None where it does not score."""
+    cluster, state = table(nodes, placed), CycleState()
+    found = _scored(plugin, state, pod, cluster)
+    if found is None:
+        return None
+    if isinstance(plugin, NormalizeScorePlugin):
+        found = plugin.normalize_score(state, pod, found)
+    return dict(zip(cluster.names, found.tolist(), strict=True))
+
+
+def _scored(plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores | None:
     if isinstance(plugin, PreScorePlugin):
         status = plugin.pre_score(state, pod, nodes, np.ones(len(nodes), dtype=bool))
         assert isinstance(status, Status), "an in-process plugin answers at once"
@@ -75,17 +92,3 @@ def raw_scores(plugin: ScorePlugin, pod: Pod, nodes: Snapshot) -> np.ndarray | N
     raw = plugin.score(state, pod, nodes)
     assert isinstance(raw, np.ndarray), "an in-process plugin answers at once"
     return raw
-
-
-def scores(
-    plugin: ScorePlugin, pod: Pod, nodes: Iterable[Node], placed: Iterable[Pod] = ()
-) -> dict[str, int] | None:
-    """The plugin's final score of each node, all nodes being feasible; None where it does not score."""
-    cluster = table(nodes, placed)
-    raw = raw_scores(plugin, pod, cluster)
-    if raw is None:
-        return None
-    final = (
-        plugin.normalize_score(CycleState(), pod, raw) if isinstance(plugin, NormalizeScorePlugin) else raw
-    )
-    return dict(zip(cluster.names, final.tolist(), strict=True))

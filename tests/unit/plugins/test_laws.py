@@ -4,17 +4,19 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
-from berth.framework.interface import Depends, FilterPlugin, ScorePlugin
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import Depends, FilterPlugin, PreFilterExtensions, ScorePlugin
 from berth.plugins.registry import IN_TREE
+from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.clusters import table
 from berth.testing.handles import make_plugin
 from berth.testing.strategies import NODE_NAMES, clusters, pods
-from berth.testing.verdicts import raw_scores, verdicts
+from berth.testing.verdicts import raw_scores, scores, verdicts
 
 FILTERS = [kind for kind in IN_TREE.values() if issubclass(kind, FilterPlugin)]
 SCORERS = [kind for kind in IN_TREE.values() if issubclass(kind, ScorePlugin)]
@@ -53,17 +55,11 @@ def test_score_one_node_at_a_time(kind, pod, nodes, placed):
 @pytest.mark.parametrize("kind", SCORERS)
 @given(pod=pods(), nodes=clusters(), placed=placed_pods)
 def test_scores_are_in_range(kind, pod, nodes, placed):
-    """Final scores are whole numbers from 0 to 100, and the raw ones are left as they were."""
+    """Final scores are whole numbers from 0 to 100."""
     plugin = make_plugin(kind)
-    raw = raw_scores(plugin, pod, table(nodes, placed))
-    if raw is None:
-        return
-    kept = raw.copy()
-    final = plugin.normalize_score(None, pod, raw) if hasattr(plugin, "normalize_score") else raw
+    final = scores(plugin, pod, nodes, placed)
 
-    assert np.int64 == final.dtype
-    assert all(0 <= score <= 100 for score in final.tolist())
-    assert kept.tolist() == raw.tolist()
+    assert final is None or all(type(score) is int and 0 <= score <= 100 for score in final.values())
 
 
 @given(pod=pods(), nodes=clusters(), placed=placed_pods, extra=placed_pods)
@@ -93,6 +89,41 @@ def answers(pod, nodes):
             raw = raw_scores(plugin, pod, nodes)
             found[name, "raw"] = None if raw is None else raw.tolist()
     return found
+
+
+@pytest.mark.parametrize("kind", [k for k in FILTERS if issubclass(k, PreFilterExtensions)])
+@given(pod=pods(), nodes=clusters(), placed=placed_pods, other=pods(NODE_NAMES))
+def test_following_a_pod(kind, pod, nodes, placed, other):
+    """A pod counted into a cycle's state, or out of it, gives what a count from the start gives."""
+    names = {node.name for node in nodes}
+    placed = [p for p in placed if p.uid != other.uid and p.node_name in names]
+    assume(other.node_name in names)
+    plugin, info = make_plugin(kind), PodInfo(other)
+    without, with_it = table(nodes, placed), table(nodes, [*placed, other])
+    for start, end, step in (
+        (without, with_it, plugin.add_pod),
+        (with_it, without, plugin.remove_pod),
+    ):
+        state = CycleState()
+        if not plugin.pre_filter(state, pod, start).status.ok:
+            continue
+        twin = state.clone()
+        before = plugin.filter(state, pod, start).tolist()
+        step(
+            twin,
+            pod,
+            info,
+            start.view(slice(start.row_of[other.node_name], start.row_of[other.node_name] + 1)),
+        )
+
+        assert counted_anew(plugin, pod, end) == plugin.filter(twin, pod, start).tolist()
+        assert before == plugin.filter(state, pod, start).tolist()
+
+
+def counted_anew(plugin, pod, nodes):
+    state = CycleState()
+    result = plugin.pre_filter(state, pod, nodes)
+    return [0] * len(nodes) if result.status.skip else plugin.filter(state, pod, nodes).tolist()
 
 
 @given(first=pods(), second=pods(), nodes=clusters(), placed=placed_pods)

@@ -60,8 +60,9 @@ class SoftSpread:
         known = np.bincount(where[self._scored], minlength=width) > 0
         included = self._inclusion.mask(self._nodes, constraint)
         counting = self._counted if included is None else self._counted & included
-        by_domain: Floats = np.bincount(where, weights=pods * counting, minlength=width) * known
-        return int(np.count_nonzero(known)), by_domain[where]
+        pods_in = np.bincount(where, weights=pods * counting, minlength=width).astype(np.float64)
+        pods_in *= known
+        return int(np.count_nonzero(known)), pods_in[where]
 
     def scores(self) -> Scores:
         """The sums, rounded once.
