@@ -16,7 +16,7 @@ from berth.cycle.failure import FailureHandler
 from berth.cycle.find_nodes import NodeSearch, Rotation
 from berth.cycle.schedule_one import ScheduleOne
 from berth.cycle.schedule_pod import SchedulePod
-from berth.event_handlers import NodeHandler, PodHandler, lister
+from berth.event_handlers import EventHandled, NodeHandler, PodHandler, ignore_duration, lister
 from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ActionType
@@ -49,6 +49,7 @@ class Surroundings:
     before_plugins: Callable[["Shared"], None] = lambda _: None
     """Told of the shared parts before any plugin is made."""
     queue_metrics: QueueMetrics | None = None
+    event_handled: EventHandled = ignore_duration
     max_in_unschedulable_seconds: float = 300.0
 
 
@@ -102,6 +103,7 @@ def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surr
             shared.queue,
             shared.cache,
             clock=around.clock,
+            handled=around.event_handled,
             declared_features=enabled("NodeDeclaredFeatures"),
         ),
         PodHandler(
@@ -111,6 +113,7 @@ def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surr
             profiles=frameworks,
             waiting_pods=shared.waiting_pods,
             clock=around.clock,
+            handled=around.event_handled,
             gang_scheduling=enabled("GangScheduling"),
         ),
         wanted_actions(

@@ -14,7 +14,7 @@ import logging
 import random
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from berth.client.api import Api
@@ -27,24 +27,59 @@ from berth.client.pods import Pods, always
 from berth.client.timing import SystemClock as ClientClock
 from berth.client.timing import TokenBucket
 from berth.client.transport import Transport
+from berth.config.dump import to_v1
 from berth.config.loading import Loaded
 from berth.config.sidecars import SidecarSpec
 from berth.framework.clock import SystemClock
 from berth.framework.cycle_record import CycleRecord
 from berth.out_of_tree.host import PluginHost
 from berth.plugins.registry import IN_TREE
+from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.background import AsyncioBackground
 from berth.scheduler.core_assembly import SchedulerCore, Shared, Surroundings, assemble
+from berth.scheduler.delegated_access import DelegatedAccess
 from berth.scheduler.event_recording import PodEvents
+from berth.scheduler.explain import Explainer
+from berth.scheduler.health import Check, ping
 from berth.scheduler.pod_writer import PodWriter
 from berth.scheduler.scheduling_loop import SchedulingLoop
+from berth.scheduler.serving import ALWAYS_ALLOWED, Endpoints, Review, SecureServer, listen
+from berth.scheduler.serving_certificate import server_context
 from berth.scheduler.watches import reflectors
+from berth.telemetry.fan_out import fan_out
+from berth.telemetry.logs import set_verbosity
+from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 64
 SYNC_TIMEOUT_SECONDS = 300.0
 LAST_WRITES_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Where the process shows itself; port 0 stands for nowhere."""
+
+    address: str = "127.0.0.1"
+    port: int = 0
+    certificate_file: str = ""
+    key_file: str = ""
+    always_allowed: tuple[str, ...] = ALWAYS_ALLOWED
+
+    async def start(self, endpoints: Endpoints, review: Review) -> SecureServer | None:
+        """Serve, if anything is to be served.
+
+        Raises: StartError where address or certificate can't be used.
+        """
+        listener = listen(self.address, self.port)
+        if listener is None:
+            return None
+        context = server_context(self.certificate_file, self.key_file)
+        return await SecureServer.start(
+            listener, context, endpoints, review=review, always_allowed=self.always_allowed
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +91,9 @@ class ProcessSettings:
     master: str = ""
     seed: int | None = None
     max_in_unschedulable_seconds: float = 300.0
+    tracing: Tracing = field(default_factory=Tracing)
+    serving: Serving = field(default_factory=Serving)
     on_record: Callable[[CycleRecord], None] = lambda _: None
-    sampled: Callable[[bytes], bool] = lambda _: False
     on_ready: Callable[[SchedulerCore], None] = lambda _: None
 
 
@@ -72,6 +108,9 @@ async def run(settings: ProcessSettings, stop: asyncio.Event) -> None:
     )
     async with AsyncExitStack() as stack:
         process = await _start(settings, endpoint, stack)
+        server = await settings.serving.start(process.endpoints(), process.review)
+        if server is not None:
+            stack.push_async_callback(server.close)
         try:
             await process.until(stop)
         finally:
@@ -115,7 +154,14 @@ class Process:
         self._recorder = EventRecorder(Api(transports.events))
         self._elector = self._new_elector(Api(transports.leases))
         self._background = AsyncioBackground(tasks)
-        self._host = PluginHost(settings.sidecars, settings.loaded.profiles, sampled=settings.sampled)
+        self._host = PluginHost(settings.sidecars, settings.loaded.profiles, sampled=settings.tracing.sampled)
+        self._metrics = SchedulerMetrics()
+        self._attempts = AttemptLog()
+        self._tell = fan_out(
+            settings.tracing.on_record, self._metrics.on_record, self._attempts.on_record, settings.on_record
+        )
+        self._synced = self._stopping = False
+        self.review = DelegatedAccess(Api(transports.events))
         clock = SystemClock()
         pods = Pods(transports.main, may_write=self._elector.is_fresh if self._elector else always)
         self._core = assemble(
@@ -129,11 +175,39 @@ class Process:
                 chance=random.Random(settings.seed),
                 on_record=self._on_record,
                 before_plugins=self._connect_plugins,
+                queue_metrics=self._metrics.queue,
+                event_handled=self._metrics.event_handled,
                 max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
             ),
         )
         self._loop = SchedulingLoop(self._core, clock)
         self._running: list[asyncio.Task[Any]] = []
+        self._metrics.watch_tracing(settings.tracing)
+        self._metrics.watch_queue(self._core.shared.queue.sizes)
+        self._metrics.watch_cache(self._core.shared.cache)
+
+    def endpoints(self) -> Endpoints:
+        """What the process shows of itself."""
+        leading: dict[str, Check] = {}
+        if self._elector is not None:
+            leading["leaderElection"] = self._lease_check
+        return Endpoints(
+            self._metrics.text,
+            self._metrics.reset,
+            lambda: to_v1(self._settings.loaded.configuration),
+            healthz=leading or {"ping": ping},
+            readyz={
+                **leading,
+                "shutdown": lambda: "the process is ending" if self._stopping else "",
+                "sched-handler-sync": lambda: "" if self._synced else "handlers are not fully synchronized",
+            },
+            set_verbosity=set_verbosity,
+            explain=Explainer(self._core, self._attempts, self._loop.turn).explain,
+        )
+
+    def _lease_check(self) -> str:
+        healthy = self._elector is None or self._elector.is_healthy()
+        return "" if healthy else "the lease ran out and was not renewed"
 
     async def until(self, stop: asyncio.Event) -> None:
         """Watch, campaign and schedule until `stop` is set."""
@@ -145,6 +219,7 @@ class Process:
             self._spawn(reflector.run(), f"watch of {reflector.source.resource.plural}")
         for reflector in mirrors:
             await reflector.wait_synced(SYNC_TIMEOUT_SECONDS)
+        self._synced = True
         self._settings.on_ready(self._core)
         led = self._spawn(self._lead_for_ever(), "leadership")
         stopped = asyncio.create_task(stop.wait())
@@ -154,6 +229,7 @@ class Process:
 
     async def finish(self) -> None:
         """Let the last writes out, give the lease back, and stop everything else."""
+        self._stopping = True
         self._core.shared.queue.close()
         await self._recorder.drain(LAST_WRITES_SECONDS)
         if self._elector is not None:
@@ -181,7 +257,7 @@ class Process:
         self._host.attend(shared.queue, shared.waiting_pods)
 
     def _on_record(self, record: CycleRecord) -> None:
-        self._settings.on_record(record)
+        self._tell(record)
         for name, work in self._host.cycles_done(record):
             self._background.spawn(work, name)
 

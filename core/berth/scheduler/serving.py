@@ -73,6 +73,8 @@ class Endpoints:
     livez: Mapping[str, Check] = field(default_factory=_only_ping)
     readyz: Mapping[str, Check] = field(default_factory=_only_ping)
     set_verbosity: Callable[[int], None] | None = None
+    explain: Callable[[str, str], Awaitable[Mapping[str, Any]]] | None = None
+    """What is known of a pod, by namespace and name; LookupError where nothing is."""
 
 
 def listen(address: str, port: int, *, share: bool = False) -> socket.socket | None:
@@ -182,6 +184,8 @@ class _Handlers:
         router.add_delete("/metrics", self._reset_metrics)
         router.add_get("/metrics/slis", self._indicators)
         router.add_get("/configz", self._configuration)
+        if self._endpoints.explain is not None:
+            router.add_get("/explain", partial(_explanation, self._endpoints.explain))
         if self._endpoints.set_verbosity is not None:
             router.add_route("*", "/debug/flags/v", partial(_verbosity, self._endpoints.set_verbosity))
 
@@ -218,6 +222,16 @@ class _Handlers:
     async def _configuration(self, _request: web.Request) -> web.Response:
         body = msgspec.json.encode({"componentconfig": self._endpoints.configuration()})
         return web.Response(body=body, content_type="application/json")
+
+
+async def _explanation(
+    explain: Callable[[str, str], Awaitable[Mapping[str, Any]]], request: web.Request
+) -> web.Response:
+    try:
+        answer = await explain(request.query.get("namespace", "default"), request.query.get("name", ""))
+    except LookupError as error:
+        return _status(404, "NotFound", str(error))
+    return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
 
 
 async def _verbosity(set_verbosity: Callable[[int], None], request: web.Request) -> web.Response:

@@ -12,7 +12,8 @@ from berth.config.loading import Loaded
 from berth.config.plugin_list import parse_plugin_list, plugins_beside
 from berth.config.sidecars import SidecarSpec, catalogue_of
 from berth.scheduler.errors import StartError
-from berth.scheduler.process import ProcessSettings, run
+from berth.scheduler.process import ProcessSettings, Serving, run
+from berth.telemetry.logs import configure_logs
 from berth.telemetry.tracing import Tracing
 
 
@@ -24,14 +25,21 @@ async def start(options: Options, loaded: Loaded, sidecars: tuple[SidecarSpec, .
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    configure_logs(verbosity=options.verbosity, log_format=str(options.value("logging-format")))
     tracing = Tracing.from_environment()
     settings = ProcessSettings(
         loaded,
         master=options.master,
         sidecars=sidecars,
         max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods.seconds,
-        on_record=tracing.on_record,
-        sampled=tracing.sampled,
+        tracing=tracing,
+        serving=Serving(
+            options.bind_address,
+            options.secure_port,
+            str(options.value("tls-cert-file")),
+            str(options.value("tls-private-key-file")),
+            tuple(options.value("authorization-always-allow-paths")),
+        ),
     )
     try:
         await run(settings, stop)
