@@ -1,0 +1,301 @@
+# ruff: noqa: ARG002 - plugins take the arguments of the points that they extend, whether they look or not
+
+"""From assumed to bound, or back to the queue. Source: spec/core.md 5.4-5.8, 11.7."""
+
+import pytest
+
+from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
+from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unschedulable
+from berth.testing.builders import make_node
+from tests.fakes import (
+    PROFILE,
+    Binds,
+    Permits,
+    PostBinds,
+    PreBinds,
+    Reserves,
+    framework,
+    pending,
+    world,
+)
+
+N1 = make_node("n1")
+WAIT = Status(Code.WAIT)
+POD_DELETED = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE).label
+
+
+async def run(*, meanwhile=None, **points):
+    """One pod through the whole way; `moves` are the move passes with what the queue held then."""
+    w = world(framework(**{"bind": [Binds()], **points}), N1)
+    w.moves = []
+    move_all = w.queue.move_all
+
+    def noting(event, old, new, predicate=None):
+        w.moves.append((event.label, w.waits() is not None, predicate is None or predicate(pending())))
+        move_all(event, old, new, predicate)
+
+    w.queue.move_all = noting
+    w.add_pod(pending())
+    info = w.queue.pop()
+    await w.schedule_one.schedule(info)
+    if meanwhile:
+        meanwhile(w)
+    w.background.run()
+    return w
+
+
+def undone(w):
+    """Nothing is held for the pod any more, and it waits again."""
+    return (w.cache.pod_count(), w.waits() is not None, list(w.queue.in_flight())) == (0, True, [])
+
+
+async def test_the_whole_way():
+    calls = []
+    w = await run(
+        reserve=[Reserves("R", calls=calls)],
+        permit=[Permits("P", calls=calls)],
+        pre_bind=[PreBinds("B", calls=calls)],
+        bind=[Binds("Binds", calls=calls)],
+        post_bind=[PostBinds("O", calls=calls)],
+    )
+
+    assert [
+        "R.reserve",
+        "P.permit",
+        "B.pre_bind",
+        "Binds.bind p0 to n1",
+        "O.post_bind",
+    ] == calls
+    assert w.cache.is_assumed("default-p0")
+    assert [] == w.moves
+
+
+@pytest.mark.parametrize(
+    ("points", "written"),
+    [
+        ({"pre_bind": [PreBinds("B")]}, ["n1"]),
+        ({"pre_bind": [PreBinds("B", flight=SKIP)]}, []),
+        ({}, []),
+    ],
+    ids=["work", "no work", "no plugins"],
+)
+async def test_the_node_is_announced_where_pre_bind_has_work(points, written):
+    assert written == (await run(**points)).nominations
+
+
+async def test_the_node_is_announced_while_the_pod_waits():
+    w = await run(permit=[Permits("P", WAIT, 10)])
+
+    assert ["n1"] == w.nominations
+    assert 1 == len(w.waiting_pods)
+
+
+async def test_an_announcement_that_fails_stops_nothing(caplog):
+    def cut(w):
+        w.writer.failure = ConnectionError("cut")
+
+    w = await run(pre_bind=[PreBinds("B")], meanwhile=cut)
+
+    assert w.cache.is_assumed("default-p0")
+    assert "nomination not written" in caplog.text
+
+
+async def test_the_pod_flies_until_permit_and_no_longer():
+    class Looks(PreBinds):
+        async def pre_bind(self, state, pod, node_name):
+            seen.append(list(w_holder[0].queue.in_flight()))
+            return await super().pre_bind(state, pod, node_name)
+
+    seen, w_holder = [], []
+    await run(pre_bind=[Looks("B")], meanwhile=w_holder.append)
+
+    assert [[]] == seen
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ({"pre_bind": [PreBinds("B", failed("boom"))]}, 'running PreBind plugin "B": boom'),
+        ({"pre_bind": [PreBinds("B", SKIP)]}, 'running PreBind plugin "B": '),
+        ({"pre_bind": [PreBinds("B", flight=ValueError("boom"))]}, 'running PreBindPreFlight "B": boom'),
+        ({"bind": [Binds("B", ConnectionError("cut"))]}, 'running Bind plugin "B": cut'),
+    ],
+    ids=["pre-bind", "pre-bind skips", "pre-flight", "bind"],
+)
+async def test_an_error_undoes_and_wakes_everybody_first(points, message):
+    """The pod that failed, too, may gain from what it held: the pass comes before it is put back."""
+    calls = []
+    w = await run(reserve=[Reserves("R1", calls=calls), Reserves("R2", calls=calls)], **points)
+
+    assert undone(w)
+    assert ["R2.unreserve", "R1.unreserve"] == calls[2:]
+    assert [(POD_DELETED, False, True)] == w.moves
+    assert ("SchedulerError", message) == (w.conditions[-1].reason, w.conditions[-1].message)
+    assert (set(), 1) == (w.waits().rejectors, w.waits().consecutive_errors_count)
+    assert [("FailedScheduling", message)] == w.notes
+
+
+@pytest.mark.parametrize(
+    "points",
+    [{"pre_bind": [PreBinds("B", unschedulable("no"))]}, {"bind": [Binds("B", unschedulable("no"))]}],
+    ids=["pre-bind", "bind"],
+)
+async def test_a_rejection_undoes_and_wakes_the_others_last(points):
+    """Unschedulable for users, an error for the queue: nobody is a rejector."""
+    w = await run(**points)
+
+    assert undone(w)
+    assert [(POD_DELETED, True, False)] == w.moves
+    assert ("Unschedulable", "no") == (w.conditions[-1].reason, w.conditions[-1].message)
+    assert (set(), 1) == (w.waits().rejectors, w.waits().consecutive_errors_count)
+
+
+async def test_if_nobody_binds_the_pod_goes_back_without_a_word():
+    w = await run(bind=[Binds("B", SKIP)])
+
+    assert undone(w)
+    assert ([], []) == (w.notes, w.conditions)
+
+
+async def test_a_group_that_fails_ends_pre_bind():
+    calls = []
+    w = await run(
+        pre_bind=[
+            PreBinds("A", calls=calls, parallel=True),
+            PreBinds("B", failed("b"), calls=calls, parallel=True),
+            PreBinds("C", calls=calls),
+        ]
+    )
+
+    assert ["A.pre_bind", "B.pre_bind"] == calls
+    assert 'running PreBind plugin "B": b' == w.conditions[-1].message
+
+
+async def test_a_binding_that_was_observed_after_all_is_not_undone_in_the_cache(caplog):
+    """The watch may know better than the answer: the pod stays on its node and nobody is woken."""
+
+    class CutAfterwards(Binds):
+        async def bind(self, state, pod, node_name):
+            w_holder[0].cache.add_pod(pod)
+            w_holder[0].unassigned.remove(pod)
+            raise ConnectionError("cut")
+
+    w_holder = []
+    w = await run(bind=[CutAfterwards()], meanwhile=w_holder.append)
+
+    assert 1 == w.cache.pod_count()
+    assert [] == w.moves
+    assert w.waits() is None
+    assert "assumed pod not forgotten" in caplog.text
+
+
+class UnthinkableError(Exception):
+    """Something that no contract foresees."""
+
+
+async def test_whatever_breaks_in_a_binding_cycle_leaves_no_pod_behind(caplog):
+    def break_it(w):
+        def broken(state):
+            raise UnthinkableError(state)
+
+        w.schedule_one.frameworks[PROFILE].pre_bind_groups = broken
+
+    w = await run(pre_bind=[PreBinds("B")], meanwhile=break_it)
+
+    assert undone(w)
+    assert "SchedulerError" == w.conditions[-1].reason
+    assert "binding cycle broke off pod=default/p0" in caplog.text
+
+
+async def test_post_bind_may_wake_pods():
+    class Wakes(PostBinds):
+        def post_bind(self, state, pod, node_name):
+            state.pods_to_activate[other.key] = other
+
+    other = pending("other")
+    activated = []
+
+    def watch(w):
+        w.queue.activate = activated.extend
+
+    await run(post_bind=[Wakes("O")], meanwhile=watch)
+
+    assert [other] == activated
+
+
+# Waiting: core 5.5.
+
+
+async def waiting(*plugins):
+    w = await run(permit=list(plugins))
+    return w, w.waiting_pods.get("default-p0")
+
+
+async def test_a_waiting_pod_is_bound_once_everybody_allows():
+    w, pod = await waiting(Permits("A", WAIT, 10), Permits("B", WAIT, 20))
+    pod.allow("A")
+    w.background.run()
+    assert ["B"] == pod.pending_plugins()
+    assert ["default-p0"] == list(w.queue.in_flight())
+
+    pod.allow("B")
+    w.background.run()
+    assert ["Scheduled"] == [reason for reason, _ in w.notes]
+    assert 0 == len(w.waiting_pods)
+
+
+async def test_a_rejected_waiting_pod_goes_back_with_its_rejector():
+    w, pod = await waiting(Permits("A", WAIT, 10), Permits("B", WAIT, 20))
+    pod.allow("A")
+    assert pod.reject("B", "not now")
+    w.background.run()
+
+    assert undone(w)
+    assert {"B"} == w.waits().rejectors
+    assert "0/1 nodes are available: 1 not now." == w.conditions[-1].message
+    assert [(POD_DELETED, True, False)] == w.moves
+
+
+async def test_time_runs_out_at_one_plugin():
+    w, _ = await waiting(Permits("A", WAIT, 10), Permits("B", WAIT, 20))
+    w.background.advance(9.9)
+    w.background.run()
+    assert 1 == len(w.waiting_pods)
+
+    w.background.advance(0.1)
+    w.background.run()
+    assert {"A"} == w.waits().rejectors
+    assert (
+        "0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin A."
+        == w.conditions[-1].message
+    )
+
+
+async def test_a_preempted_waiting_pod_is_an_error():
+    w, pod = await waiting(Permits("A", WAIT, 10))
+    assert pod.preempt("DefaultPreemption", "preempted")
+    w.background.run()
+
+    assert undone(w)
+    assert ("SchedulerError", "waiting on permit for pod: preempted") == (
+        w.conditions[-1].reason,
+        w.conditions[-1].message,
+    )
+    assert (set(), 1) == (w.waits().rejectors, w.waits().consecutive_errors_count)
+
+
+async def test_an_outcome_before_anybody_waits_for_it_is_kept():
+    def allow(w):
+        w.waiting_pods.get("default-p0").allow("A")
+
+    w = await run(permit=[Permits("A", WAIT, 10)], meanwhile=allow)
+
+    assert ["Scheduled"] == [reason for reason, _ in w.notes]
+
+
+async def test_a_rejection_beats_a_wish_to_wait():
+    w = await run(permit=[Permits("W1", WAIT, 10), Permits("W2", unschedulable("no"))])
+
+    assert undone(w)
+    assert (0, {"W2"}) == (len(w.waiting_pods), w.waits().rejectors)
+    assert SUCCESS.code is not w.records[0].status.code
