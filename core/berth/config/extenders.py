@@ -3,7 +3,6 @@
 Source: pkg/scheduler/scheduler.go (buildExtenders), pkg/scheduler/extender.go, client-go/transport (v1.36).
 """
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -13,6 +12,7 @@ import msgspec
 from berth.config.duration import Duration
 from berth.config.errors import BuildError
 from berth.config.plugin_args import NodeResourcesFitArgs
+from berth.config.tls_material import check_authorities, check_pair
 from berth.config.types import Extender, ExtenderTls, PluginConfig, Profile
 
 ReadFile: TypeAlias = Callable[[str], bytes]
@@ -20,7 +20,6 @@ ReadFile: TypeAlias = Callable[[str], bytes]
 DEFAULT_HTTP_TIMEOUT = Duration.of_seconds(5)
 _PREFIX = "couldn't build extenders: "
 _FIT = "NodeResourcesFit"
-_BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
 
 
 def read_file(path: str) -> bytes:
@@ -66,11 +65,17 @@ def _loaded(tls: ExtenderTls, read: ReadFile) -> ExtenderTls:
         cert_data=tls.cert_data or _content(tls.cert_file, read),
         key_data=tls.key_data or _content(tls.key_file, read),
     )
-    if tls.ca_file or tls.ca_data:
-        _check_authorities(loaded.ca_data)
-    # A pair that comes from files is read again at each connection, and checked there.
-    if has_pair and (tls.cert_data or tls.key_data):
-        _check_pair(loaded.cert_data, loaded.key_data)
+    try:
+        if tls.ca_file or tls.ca_data:
+            check_authorities(loaded.ca_data)
+    except ValueError as error:
+        raise BuildError(f"{_PREFIX}unable to load root certificates: {error}") from None
+    try:
+        # A pair that comes from files is read again at each connection, and checked there.
+        if has_pair and (tls.cert_data or tls.key_data):
+            check_pair(loaded.cert_data, loaded.key_data)
+    except ValueError as error:
+        raise BuildError(f"{_PREFIX}{error}") from None
     return loaded
 
 
@@ -83,41 +88,6 @@ def _content(path: str, read: ReadFile) -> bytes:
         raise BuildError(f"{_PREFIX}read {path}: is a directory") from None
     except OSError as error:
         raise BuildError(f"{_PREFIX}open {path}: {(error.strerror or str(error)).lower()}") from None
-
-
-def _check_authorities(pem: bytes) -> None:
-    """Demand one usable certificate at least; what is wrong with the others does not matter then."""
-    from cryptography import x509  # noqa: PLC0415 (slow to import, rarely needed)
-
-    problem = "unable to parse bytes as PEM block"
-    for block in _BLOCK.finditer(pem):
-        if block[1] != b"CERTIFICATE":
-            problem = "no valid certificate authority data seen"
-            continue
-        try:
-            x509.load_pem_x509_certificate(block[0])
-        except ValueError as error:
-            problem = f"failed to parse certificate: {error}"
-        else:
-            return
-    raise BuildError(f"{_PREFIX}unable to load root certificates: {problem}")
-
-
-def _check_pair(certificate: bytes, key: bytes) -> None:
-    from cryptography import x509  # noqa: PLC0415 (slow to import, rarely needed)
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 (likewise)
-
-    if not any(block[1] == b"CERTIFICATE" for block in _BLOCK.finditer(certificate)):
-        raise BuildError(f"{_PREFIX}tls: failed to find any PEM data in certificate input")
-    if not _BLOCK.search(key):
-        raise BuildError(f"{_PREFIX}tls: failed to find any PEM data in key input")
-    try:
-        public = x509.load_pem_x509_certificate(certificate).public_key()
-        private = serialization.load_pem_private_key(key, password=None)
-    except (ValueError, TypeError) as error:
-        raise BuildError(f"{_PREFIX}tls: {error}") from None
-    if private.public_key() != public:
-        raise BuildError(f"{_PREFIX}tls: private key does not match public key")
 
 
 def ignore_managed_resources(

@@ -79,6 +79,24 @@ def tls(**settings):
             {"certData": data(CERTIFICATE), "keyData": data(OTHER_KEY)},
             "tls: private key does not match public key",
         ),
+        (
+            {"certData": data(KEY), "keyData": data(KEY)},
+            (
+                "tls: failed to find certificate PEM data in certificate input,"
+                " but did find a private key; PEM inputs may have been switched"
+            ),
+        ),
+        (
+            {"certData": data(CERTIFICATE), "keyData": data(CERTIFICATE)},
+            "tls: found a certificate rather than a key in the PEM for the private key",
+        ),
+        (
+            {"certData": data(CERTIFICATE), "keyData": data(CERTIFICATE + CERTIFICATE)},
+            (
+                'tls: failed to find PEM block with type ending in "PRIVATE KEY" in key input'
+                " after skipping PEM blocks of the following types: [CERTIFICATE CERTIFICATE]"
+            ),
+        ),
         ({"serverName": "s", "certFile": "none"}, "open none: no such file or directory"),
     ],
 )
