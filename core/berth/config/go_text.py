@@ -4,6 +4,7 @@ Source: strconv.Quote, encoding/json (Go 1.26).
 """
 
 import json
+import math
 import struct
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -88,7 +89,10 @@ def float32(literal: str) -> float:
     Raises:
         OverflowError: it lies beyond the largest one.
     """
-    rounded: float = struct.unpack("<f", struct.pack("<f", float(literal)))[0]
+    wide = float(literal)
+    if math.isinf(wide):
+        raise OverflowError("beyond 64 bits even")
+    rounded: float = struct.unpack("<f", struct.pack("<f", wide))[0]
     return rounded
 
 
@@ -116,6 +120,18 @@ def _reads_as(literal: str, value: float) -> bool:
         return float32(literal) == value
     except OverflowError:
         return False
+
+
+def go_syntax(value: object) -> str:
+    """Give a decoded value as Go source, as the verb %#v prints it inside other values."""
+    if isinstance(value, Mapping):
+        members = (f"{quote(name)}:{go_syntax(item)}" for name, item in sorted(value.items()))
+        return f"map[interface {{}}]interface {{}}{{{', '.join(members)}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(go_syntax, value))}}}"
+    if value is None:
+        return "interface {}(nil)"
+    return quote(value) if isinstance(value, str) else json_text(value)
 
 
 def json_text(value: object) -> str:

@@ -8,8 +8,8 @@ import math
 from dataclasses import dataclass, field
 
 from berth.config.errors import DecodeError
-from berth.config.go_text import float_key, float_text, quote
-from berth.config.tree import Number, Value, compact, sorted_object
+from berth.config.go_text import float_key, float_text, go_syntax, quote
+from berth.config.tree import Number, Value, compact, sorted_object, to_plain
 from berth.config.yaml_nodes import AliasNode, ListNode, MapNode, Node, ScalarNode
 from berth.config.yaml_scalars import TAG, Scalar, resolve_plain, resolve_tagged
 
@@ -86,7 +86,8 @@ class Conversion:
             raise DecodeError(f"yaml: invalid map key: {compact(self._value(target))}")
         key = _scalar(target)
         if unsupported := _unsupported_key(key):
-            shown = compact(self._value(value)).replace("null", "<nil>")
+            plain = to_plain(self._value(value))
+            shown = "<nil>" if plain is None else go_syntax(plain)
             self._bad_keys.append(f"unsupported map key of type: {unsupported}, value: {shown}")
         return type(key), key
 

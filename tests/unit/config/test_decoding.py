@@ -48,6 +48,13 @@ SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAny
             ),
         ),
         (
+            json_file(clientConnection={"qps": 5}).replace("5", "1e999"),
+            (
+                "number 1e999 into Go struct field ClientConnectionConfiguration.clientConnection.qps"
+                " of type float32"
+            ),
+        ),
+        (
             file("clientConnection: {qps: 1e39}"),
             (
                 "number 1e+39 into Go struct field ClientConnectionConfiguration.clientConnection.qps of"

@@ -81,6 +81,18 @@ def test_scalar(text, value):
         ("key: !!int 5.5", "yaml: cannot decode !!float `5.5` as a !!int"),
         ("key: !!binary '%'", "yaml: !!binary value contains invalid base64 data"),
         ("~: 1", "unsupported map key of type: %!s(<nil>), key: <nil>, value: 1"),
+        ("~:", "unsupported map key of type: %!s(<nil>), key: <nil>, value: <nil>"),
+        (
+            "~: {a: [1, ~]}",
+            (
+                "unsupported map key of type: %!s(<nil>), key: <nil>, value:"
+                ' map[interface {}]interface {}{"a":[]interface {}{1, interface {}(nil)}}'
+            ),
+        ),
+        (
+            "0xffffffffffffffff: x",
+            'unsupported map key of type: uint64, key: 0xffffffffffffffff, value: "x"',
+        ),
         ("key: *nowhere", "yaml: unknown anchor 'nowhere' referenced"),
         ("key: &loop [*loop]", "yaml: anchor 'loop' value contains itself"),
         ("<<: 5", "yaml: map merge requires map or sequence of maps as the value"),
