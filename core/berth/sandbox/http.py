@@ -8,7 +8,9 @@ docs/decisions/0003-sandbox-http-engine.md says why this is not a framework.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final, cast
 from urllib.parse import unquote, unquote_plus
 
@@ -21,7 +23,9 @@ Handler = Callable[[Request], Answer]
 
 _LOG: Final = logging.getLogger(__name__)
 _REASONS: Final = {200: b"OK", 201: b"Created", 202: b"Accepted", 400: b"Bad Request", 404: b"Not Found"}
-_MAX_BODY: Final = 3 * 1024 * 1024 * 4
+_MAX_BODY: Final = 12 << 20
+# Answers up to this size are written in one piece.
+_AT_ONCE: Final = 1 << 18
 _BOOKMARK_SECONDS: Final = 30.0
 _END: Final = b"0\r\n\r\n"
 
@@ -40,16 +44,28 @@ def _head(answer: Answer, status: int, framing: bytes, warnings: list[str]) -> b
     return lines + b"Cache-Control: no-cache, private\r\n\r\n"
 
 
+@dataclass(frozen=True, slots=True)
+class _Arrived:
+    """A request that is waiting for its turn."""
+
+    request: Request
+    keep_alive: bool
+    too_large: bool
+
+
 class Connection(asyncio.Protocol):
-    """One client's connection."""
+    """One client's connection: requests are answered one after the other, in the order of their arrival."""
 
     def __init__(self, handler: Handler, connections: set["Connection"]) -> None:
         self._handler = handler
         self._connections = connections
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
+        self._queue: deque[_Arrived] = deque()
         self._stream: _Stream | None = None
-        self._waiting: list[bytes] = []
+        self._outgoing: Iterator[bytes] | None = None
+        self._paused = False
+        self._closing = False
         self._reset()
 
     def _reset(self) -> None:
@@ -66,35 +82,36 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, _exc: Exception | None) -> None:
         """End; a watch lets go of the store."""
         self._connections.discard(self)
+        self._closing = True
         if self._stream is not None:
             self._stream.close()
             self._stream = None
 
     def data_received(self, data: bytes) -> None:
-        """Parse; what arrives during a watch waits for its end."""
-        if self._stream is not None:
-            self._waiting.append(data)
-            return
+        """Parse."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._transport.close()
         except httptools.HttpParserError as error:
-            self._send(
-                json_response(ApiError.bad_request(f"malformed HTTP request: {error}").status(), 400), []
-            )
+            text = f"malformed HTTP request: {error}"
+            self._send(json_response(ApiError.bad_request(text).status(), 400), [], head_only=False)
             self._transport.close()
 
     def pause_writing(self) -> None:
-        """Stop pulling while the client does not read."""
+        """Hold back while the client does not read."""
+        self._paused = True
         if self._stream is not None:
             self._stream.paused = True
 
     def resume_writing(self) -> None:
-        """Go on pulling."""
+        """Go on."""
+        self._paused = False
         if self._stream is not None:
             self._stream.paused = False
             self._stream.wake()
+        elif self._outgoing is not None:
+            self._feed()
 
     def close(self) -> None:
         """Hang up."""
@@ -120,20 +137,26 @@ class Connection(asyncio.Protocol):
             self._body.append(body)
 
     def on_message_complete(self) -> None:
-        """Answer the request."""
-        request = self._request()
-        too_large = self._size > _MAX_BODY
-        keep_alive = self._parser.should_keep_alive()
+        """Answer the request, when those before it are answered."""
+        arrived = _Arrived(self._request(), self._parser.should_keep_alive(), self._size > _MAX_BODY)
         self._reset()
-        if too_large:
+        self._queue.append(arrived)
+        self._advance()
+
+    def _advance(self) -> None:
+        while self._queue and self._stream is None and self._outgoing is None and not self._closing:
+            self._serve(self._queue.popleft())
+
+    def _serve(self, arrived: "_Arrived") -> None:
+        request = arrived.request
+        self._closing = not arrived.keep_alive
+        if arrived.too_large:
             text = f"Request entity too large: limit is {_MAX_BODY}"
             answer: Answer = json_response(ApiError(413, "RequestEntityTooLarge", text).status(), 413)
         else:
             answer = self._answer(request)
         if isinstance(answer, Response):
             self._send(answer, request.warnings, head_only=request.method == "HEAD")
-            if not keep_alive:
-                self._transport.close()
         else:
             self._transport.write(_head(answer, 200, b"Transfer-Encoding: chunked\r\n", request.warnings))
             self._stream = _Stream(answer, self._transport, self._ended)
@@ -154,16 +177,37 @@ class Connection(asyncio.Protocol):
         method = self._parser.get_method().decode()
         return Request(method, path, _parse_query(query) if query else {}, self._headers, body)
 
-    def _send(self, answer: Response, warnings: list[str], *, head_only: bool = False) -> None:
+    def _send(self, answer: Response, warnings: list[str], *, head_only: bool) -> None:
         length = sum(map(len, answer.parts))
         head = _head(answer, answer.status, b"Content-Length: %d\r\n" % length, warnings)
-        self._transport.write(head if head_only else b"".join([head, *answer.parts]))
+        if head_only or length <= _AT_ONCE:
+            self._transport.write(head if head_only else b"".join([head, *answer.parts]))
+            self._sent()
+            return
+        # A big list goes out as the client takes it, rather than as one more copy of itself.
+        self._transport.write(head)
+        self._outgoing = iter(answer.parts)
+        self._feed()
+
+    def _feed(self) -> None:
+        assert self._outgoing is not None
+        while not self._paused and not self._transport.is_closing():
+            part = next(self._outgoing, None)
+            if part is None:
+                self._outgoing = None
+                self._sent()
+                self._advance()
+                return
+            self._transport.write(part)
+
+    def _sent(self) -> None:
+        if self._closing:
+            self._transport.close()
 
     def _ended(self) -> None:
         self._stream = None
-        waiting, self._waiting = self._waiting, []
-        for data in waiting:
-            self.data_received(data)
+        self._sent()
+        self._advance()
 
 
 class _Stream:

@@ -30,7 +30,12 @@ class PodStrategy(Strategy):
 
     def prepare_update(self, new: Json, old: Json, _context: Context) -> None:
         """Keep the status; fill in defaults of what was added."""
-        pod_defaults.set_defaults(new.setdefault("spec", {}))
+        spec = new.setdefault("spec", {})
+        pod_defaults.set_defaults(spec)
+        pod_defaults.set_tolerations(spec)
+        for field in ("priority", "preemptionPolicy"):
+            if field in old["spec"]:
+                spec.setdefault(field, old["spec"][field])
         new["status"] = old["status"]
         if old["spec"].get("schedulingGates") and not new["spec"].get("schedulingGates"):
             rest = [c for c in old["status"].get("conditions", ()) if c.get("reason") != "SchedulingGated"]

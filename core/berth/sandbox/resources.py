@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from berth.sandbox import schemas
-from berth.sandbox.store import Entry, Json, decode, encode
+from berth.sandbox.store import Entry, Json, encode
 
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 FieldPaths = tuple[tuple[str, str], ...]
@@ -80,10 +80,6 @@ class Resource:
     def key(self, namespace: str, name: str) -> str:
         """Give the key under which the store keeps the object."""
         return f"{namespace}/{name}" if self.namespaced else name
-
-    def list_item(self, body: bytes) -> bytes:
-        """Give an encoded object as lists show it; a custom resource keeps its kind there too."""
-        return body if self.custom is not None else b"{" + body[self.envelope :]
 
     @cached_property
     def _selectable(self) -> msgspec.json.Decoder[Any]:
@@ -288,6 +284,7 @@ BUILT_IN: Final[tuple[Resource, ...]] = (
         subresources=_SCALED,
         generation=True,
     ),
+    _of("batch", "cronjobs", "CronJob", short_names=("cj",), categories=("all",), subresources=("status",)),
     _of("batch", "jobs", "Job", categories=("all",), subresources=("status",), generation=True),
     _of(
         "policy",
@@ -328,6 +325,8 @@ BUILT_IN: Final[tuple[Resource, ...]] = (
     _of(_RBAC, "clusterroles", "ClusterRole", **_CLUSTER),
     _of(_RBAC, "rolebindings", "RoleBinding"),
     _of(_RBAC, "roles", "Role"),
+    _of("discovery.k8s.io", "endpointslices", "EndpointSlice"),
+    _of("networking.k8s.io", "ingresses", "Ingress", short_names=("ing",), subresources=("status",)),
     _of("networking.k8s.io", "networkpolicies", "NetworkPolicy", short_names=("netpol",), generation=True),
     Resource(
         "apiextensions.k8s.io",
@@ -364,6 +363,7 @@ GROUP_ORDER: Final = (
     "apiextensions.k8s.io",
     "scheduling.k8s.io",
     "coordination.k8s.io",
+    "discovery.k8s.io",
     _DRA,
 )
 
@@ -416,14 +416,3 @@ class Catalogue:
 
 def _group_rank(group: str) -> int:
     return GROUP_ORDER.index(group) if group in GROUP_ORDER else len(GROUP_ORDER)
-
-
-def read_body(body: bytes) -> Json:
-    """Decode a JSON object.
-
-    Raises: msgspec.DecodeError when it is none.
-    """
-    document = decode(body)
-    if not isinstance(document, dict):
-        raise msgspec.DecodeError(f"json: cannot unmarshal {type(document).__name__} into an object")
-    return document

@@ -14,6 +14,7 @@ from berth.sandbox.store import Entry, Json, encode
 from berth.sandbox.tables_kinds import table_for
 
 _META_VERSION: Final = "meta.k8s.io/v1"
+_ITEMS_A_PART: Final = 100
 
 
 class View:
@@ -32,14 +33,14 @@ class View:
         head = encode(
             {"kind": f"{resource.kind}List", "apiVersion": resource.group_version, "metadata": metadata}
         )
-        cut = resource.envelope
-        if resource.custom is not None:
-            items = b",".join([entry.body for entry in entries])
-        else:
-            # Each body without its kind and apiVersion, which a list says once.
-            items = b",{".join([entry.body[cut:] for entry in entries])
-            items = b"{" + items if entries else b""
-        return [head[:-1], b',"items":[', items, b"]}\n"]
+        # Each body without its kind and apiVersion, which a list says once; custom resources keep theirs.
+        cut, opening = (resource.envelope, b"{") if resource.custom is None else (0, b"")
+        parts = [head[:-1], b',"items":[']
+        for start in range(0, len(entries), _ITEMS_A_PART):
+            bodies = [entry.body[cut:] for entry in entries[start : start + _ITEMS_A_PART]]
+            parts.append((b"," if start else b"") + opening + (b"," + opening).join(bodies))
+        parts.append(b"]}\n")
+        return parts
 
 
 class ConvertedView(View):

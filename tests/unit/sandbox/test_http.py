@@ -107,6 +107,33 @@ async def test_expect_continue(client):
     assert 201 == (await client.answer())[0]
 
 
+async def test_big_list(sandbox, client):
+    """A list of many megabytes to a slow reader is whole, and what was asked meanwhile is answered after it."""
+    filler = {"example.com/filler": "x" * 30_000}
+    names = [f"p{number:03}" for number in range(350)]
+    pod = {**POD, "kind": "Pod", "apiVersion": "v1"}
+    documents = ({**pod, "metadata": {"name": name, "annotations": filler}} for name in names)
+    sandbox.load(documents)
+    client.send("GET", PODS)
+    client.send("GET", "/healthz")
+    status, headers = await client.head()
+    await asyncio.sleep(0)
+    listed = json.loads(await client.reader.readexactly(int(headers["content-length"])))
+
+    assert (200, names) == (status, [item["metadata"]["name"] for item in listed["items"]])
+    assert (200, b"ok") == await client.answer()
+
+
+async def test_pipelined_watch(client):
+    """A request sent together with a watch is answered after the watch."""
+    client.send("GET", "/api/v1/pods?watch=1&timeoutSeconds=1")
+    client.send("GET", "/healthz")
+
+    assert "chunked" == (await client.head())[1]["transfer-encoding"]
+    assert b"" == await client.chunk()
+    assert (200, b"ok") == await client.answer()
+
+
 async def test_malformed(client):
     """What is not HTTP is answered 400, and the connection closed."""
     client.writer.write(b"HELLO\r\n\r\n")
