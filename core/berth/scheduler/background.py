@@ -32,11 +32,21 @@ class AsyncioBackground:
 
     def __init__(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
+        self._mine: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Run it beside everything else; a failure that it did not handle itself is logged."""
-        self._tasks.create_task(_logged(work, name), name=name)
+        task = self._tasks.create_task(_logged(work, name), name=name)
+        self._mine.add(task)
+        task.add_done_callback(self._mine.discard)
+
+    async def settle(self, seconds: float) -> None:
+        """Give what runs that long to end, and cancel what does not."""
+        if self._mine:
+            await asyncio.wait(tuple(self._mine), timeout=seconds)
+        for task in self._mine:
+            task.cancel()
 
     def outcome(self) -> FutureOutcome:
         """A place for a value that arrives later."""

@@ -12,7 +12,7 @@ Source: spec/core.md 0.1, 8.5; spec/config.md 15.
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +24,7 @@ from berth.client.errors import LeaseLostError
 from berth.client.events import EventRecorder, Reference
 from berth.client.leases import LeaderElector, LeaseSettings, new_identity
 from berth.client.pods import Pods, always
+from berth.client.reflector import Reflector
 from berth.client.timing import SystemClock as ClientClock
 from berth.client.timing import TokenBucket
 from berth.client.transport import Transport
@@ -217,40 +218,58 @@ class Process:
         mirrors = list(reflectors(self._transport, self._core, self._host))
         for reflector in mirrors:
             self._spawn(reflector.run(), f"watch of {reflector.source.resource.plural}")
+        leading = self._spawn(self._schedule_once_synced(mirrors), "leadership")
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait([leading, stopped], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
+            leading.cancel()
+            await asyncio.gather(stopped, leading, return_exceptions=True)
+
+    async def _schedule_once_synced(self, mirrors: Iterable[Reflector[Any]]) -> None:
         for reflector in mirrors:
             await reflector.wait_synced(SYNC_TIMEOUT_SECONDS)
         self._synced = True
         self._settings.on_ready(self._core)
-        led = self._spawn(self._lead_for_ever(), "leadership")
-        stopped = asyncio.create_task(stop.wait())
-        await asyncio.wait([led, stopped], return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        led.cancel()
+        self._spawn(self._loop.follow(), "snapshot")
+        while True:
+            if self._elector is not None:
+                await self._elector.acquire()
+            await self._schedule_while_leading()
 
     async def finish(self) -> None:
         """Let the last writes out, give the lease back, and stop everything else."""
         self._stopping = True
         self._core.shared.queue.close()
+        await self._background.settle(LAST_WRITES_SECONDS)
         await self._recorder.drain(LAST_WRITES_SECONDS)
         if self._elector is not None:
             await self._elector.release()
         for task in self._running:
             task.cancel()
 
-    async def _lead_for_ever(self) -> None:
+    async def _schedule_while_leading(self) -> None:
+        """Schedule while the lease is held; a loop that breaks ends the process rather than hold on to it."""
+        parts = [asyncio.create_task(self._loop.run()), asyncio.create_task(self._hold())]
+        try:
+            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            for part in done:
+                part.result()
+        finally:
+            self._loop.stop()
+            parts[1].cancel()
+            await asyncio.gather(*parts, return_exceptions=True)
+
+    async def _hold(self) -> None:
+        """Return once this process may lead no longer; without an election that is never."""
         if self._elector is None:
-            await self._loop.run()
+            await asyncio.Event().wait()
             return
-        while True:
-            await self._elector.acquire()
-            scheduling = asyncio.create_task(self._loop.run(), name="scheduling loop")
-            try:
-                await self._elector.hold()
-            except LeaseLostError:
-                log.warning("stepped down, campaigning again")
-            finally:
-                scheduling.cancel()
-                await asyncio.gather(scheduling, return_exceptions=True)
+        try:
+            await self._elector.hold()
+        except LeaseLostError:
+            log.warning("stepped down, campaigning again")
 
     def _connect_plugins(self, shared: Shared) -> None:
         self._host.open(shared.cache, shared.snapshot)
