@@ -17,6 +17,15 @@ from berth.framework.runtime import Framework
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod import Pod
+from berth.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from berth.objects.workloads import (
     Namespace,
     PodDisruptionBudget,
@@ -39,6 +48,25 @@ STORES = {
     "replicasets": ("replica_sets", decoder(ReplicaSet)),
     "statefulsets": ("stateful_sets", decoder(StatefulSet)),
     "poddisruptionbudgets": ("pod_disruption_budgets", decoder(PodDisruptionBudget)),
+    "persistentvolumes": ("persistent_volumes", decoder(PersistentVolume)),
+    "persistentvolumeclaims": ("persistent_volume_claims", decoder(PersistentVolumeClaim)),
+    "storageclasses": ("storage_classes", decoder(StorageClass)),
+    "csinodes": ("csi_nodes", decoder(CSINode)),
+    "csidrivers": ("csi_drivers", decoder(CSIDriver)),
+    "csistoragecapacities": ("csi_storage_capacities", decoder(CSIStorageCapacity)),
+    "volumeattachments": ("volume_attachments", decoder(VolumeAttachment)),
+}
+STORAGE_KINDS = {
+    kind.__name__: kind
+    for kind in (
+        CSIDriver,
+        CSINode,
+        CSIStorageCapacity,
+        PersistentVolume,
+        PersistentVolumeClaim,
+        StorageClass,
+        VolumeAttachment,
+    )
 }
 
 
@@ -46,6 +74,7 @@ STORES = {
 class Cluster:
     """A snapshot, the nominations and objects around it, and the profiles of the scenario's configuration."""
 
+    cache: Cache
     snapshot: Snapshot
     nominator: FixedNominator
     listers: Listers
@@ -72,26 +101,33 @@ def node_of(document: dict[str, Any]) -> Node:
     return read_node(json.dumps(document).encode())
 
 
+def storage_of(kind: str, document: dict[str, Any]):
+    """The typed object of a storage kind, the document itself of any other."""
+    if kind not in STORAGE_KINDS:
+        return document
+    return decoder(STORAGE_KINDS[kind])(json.dumps(document).encode())
+
+
 def build(scenario: dict[str, Any]) -> Cluster:
     """The scenario's cluster."""
     objects = scenario.get("objects", {})
     pods = [pod_of(document) for document in objects.get("pods", ())]
-    snapshot = _snapshot([node_of(document) for document in objects.get("nodes", ())], pods)
+    cache, snapshot = _filled([node_of(document) for document in objects.get("nodes", ())], pods), Snapshot()
+    cache.update_snapshot(snapshot)
     waiting = [pod for pod in pods if not pod.node_name]
-    cluster = Cluster(snapshot, FixedNominator.of(waiting), _listers(objects))
+    cluster = Cluster(cache, snapshot, FixedNominator.of(waiting), _listers(objects))
     _add_profiles(cluster, scenario.get("config"))
     return cluster
 
 
-def _snapshot(nodes: list[Node], pods: list[Pod]) -> Snapshot:
-    known, snapshot = Cache(), Snapshot()
+def _filled(nodes: list[Node], pods: list[Pod]) -> Cache:
+    cache = Cache()
     for node in nodes:
-        known.add_node(node)
+        cache.add_node(node)
     for pod in pods:
         if pod.node_name:
-            known.add_pod(pod)
-    known.update_snapshot(snapshot)
-    return snapshot
+            cache.add_pod(pod)
+    return cache
 
 
 def _listers(objects: dict[str, Any]) -> Listers:

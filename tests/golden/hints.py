@@ -6,7 +6,7 @@ from berth.framework.cluster_event import ActionType, ClusterEvent, EventResourc
 from berth.framework.object_events import node_events, pod_events
 from berth.objects.pod import Pod
 from berth.queue.hints import build_hint_map
-from tests.golden.cluster import build, node_of, pod_of
+from tests.golden.cluster import build, node_of, pod_of, storage_of
 
 RESOURCES = {resource.rsplit("/", 1)[-1]: resource for resource in EventResource}
 NOT_REGISTERED, NO_EVENT, QUEUE, SKIP = "event-not-registered", "no-event", "Queue", "Skip"
@@ -33,7 +33,10 @@ def decoded(event: dict[str, Any], side: str):
     document = event.get(side)
     if document is None:
         return None
-    return {"Pod": pod_of, "Node": node_of}.get(event["resource"], dict)(document)
+    kind = event["resource"]
+    if kind in ("Pod", "Node"):
+        return pod_of(document) if kind == "Pod" else node_of(document)
+    return storage_of(kind, document)
 
 
 def classified(kind: str, old, new) -> list[ClusterEvent]:

@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.golden import hints, one_pod, schedule
+from tests.golden import hints, one_pod, requeue, schedule
 from tests.golden.differences import differences, without
 from tests.golden.vectors import Vector, families, read
 
@@ -17,6 +17,7 @@ ANSWERS = {
     "gates": one_pod.gates,
     "queuesort": one_pod.queuesort,
     "hint": hints.answer,
+    "requeue": requeue.answer,
 }
 CHUNK = 25
 
@@ -96,4 +97,5 @@ def check(vector: Vector) -> Result:
 def named(vector: Vector, plugin: str) -> bool:
     """Whether the vector has anything to do with the plugin."""
     parts = (vector.expected.get(key, {}) for key in ("preFilter", "filter", "preEnqueue", "scores"))
-    return vector.scenario.get("plugin") == plugin or any(plugin in part for part in parts)
+    asked = (vector.scenario.get("plugin"), *vector.expected.get("rejectedBy", ()))
+    return plugin in asked or any(plugin in part for part in parts)

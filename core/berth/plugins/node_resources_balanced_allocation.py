@@ -6,7 +6,6 @@ spec/plugins.md 0.3, 5.9.
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from berth.objects.pod_requests import Units, accounted_requests
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.node_resources_fit.scoring import counts
 from berth.plugins.resource_shares import offer
-from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.columns import Mask
 from berth.snapshot.snapshot import Snapshot
 
 Floats = NDArray[np.float64]
@@ -57,11 +56,12 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
         """Half of what balance the pod adds or takes, around 75."""
         del pod
         shares = Shares(self._resources, state.read(BalancedRequest).amounts, nodes)
-        change = shares.balance(with_pod=True)
-        change -= shares.balance(with_pod=False)
+        before = shares.balance()
+        shares.add_pod()
+        change = np.subtract(shares.balance(), before, out=before)
         # Balance is 50 to 100, so this is never negative before it is cut to a whole number.
         change += MAX_NODE_SCORE // 2
-        change /= 2
+        change *= 0.5
         scores: Scores = change.astype(np.int64)
         scores += MAX_NODE_SCORE // 2
         return scores
@@ -76,7 +76,7 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
 
 
 class Shares:
-    """The used fraction of each resource, with and without the pod."""
+    """The used fraction of each resource that counts for a pod; first without the pod, then with it."""
 
     def __init__(self, resources: tuple[str, ...], requests: Mapping[str, int], nodes: Snapshot) -> None:
         self._n = len(nodes)
@@ -85,18 +85,23 @@ class Shares:
             for name in resources
             if counts(name, requests) and (index := nodes.resource_index(name)) is not None
         ]
-        self._parts = [
-            (offer(nodes, name, index).divisor, nodes.requested[index], requests[name])
-            for name, index in indices
-        ]
+        self._amounts = [requests[name] for name, _ in indices]
+        self._used: list[Floats] = [nodes.requested[index].astype(np.float64) for _, index in indices]
+        self._offered = [offer(nodes, name, index).divisor for name, index in indices]
         self._present = [present(nodes, name, index) for name, index in indices]
 
-    def balance(self, *, with_pod: bool) -> Floats:
+    def add_pod(self) -> None:
+        """Count the pod's request as used."""
+        for used, amount in zip(self._used, self._amounts, strict=True):
+            if amount:
+                np.add(used, amount, out=used)
+
+    def balance(self) -> Floats:
         """100 for equal fractions, less the more they deviate; whole numbers.
 
         Shapes: result float64 (n,).
         """
-        fractions = [_fraction(offered, used, amount * with_pod) for offered, used, amount in self._parts]
+        fractions = [capped(u / o) for u, o in zip(self._used, self._offered, strict=True)]
         if len(fractions) < PAIR:
             return np.full(self._n, float(MAX_NODE_SCORE))
         deviation = self._of_pair(*fractions) if len(fractions) == PAIR else self._of_many(fractions)
@@ -108,7 +113,7 @@ class Shares:
         """Half the distance; 0 on nodes that have only one of the two."""
         deviation = np.subtract(first, second, out=first)
         np.abs(deviation, out=deviation)
-        deviation /= PAIR
+        deviation *= 0.5
         for mask in self._present:
             if mask is not None:
                 deviation *= mask
@@ -133,13 +138,9 @@ class Shares:
         return np.where(count > PAIR, deviation, np.where(count == PAIR, (high - low) / PAIR, 0.0))
 
 
-def _fraction(offered: NDArray[Any], used: Ints, amount: int) -> Floats:
-    """How much of the offer is used with `amount` more, at most 1."""
-    fraction: Floats = used.astype(np.float64)
-    if amount:
-        fraction += amount
-    fraction /= offered
-    return np.minimum(fraction, 1.0, out=fraction)
+def capped(shares: Floats) -> Floats:
+    """The shares, at most 1, in place."""
+    return np.minimum(shares, 1.0, out=shares)
 
 
 def present(nodes: Snapshot, name: str, index: int) -> Mask | None:

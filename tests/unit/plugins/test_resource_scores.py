@@ -70,6 +70,15 @@ def test_least_and_most(total, offer, weights, least, most):
     ]
 
 
+def test_a_huge_node():
+    """Amounts beyond the floats' range and amounts within it can be averaged."""
+    offer, huge = (1000, 2**50), (500, 2**48)
+
+    assert (50 + 75) // 2 == score(fit("LeastAllocated"), huge, offer)
+    assert (50 + 25) // 2 == score(fit("MostAllocated"), huge, offer)
+    assert 38 == score(fit("RequestedToCapacityRatio", shape=((0, 0), (100, 10))), huge, offer)
+
+
 @pytest.mark.parametrize(
     ("shape", "expected"), [(((0, 10), (100, 0)), [10, 32]), (((0, 0), (100, 10)), [95, 68])]
 )

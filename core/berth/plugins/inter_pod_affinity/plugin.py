@@ -23,7 +23,7 @@ from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.inter_pod_affinity.filtering import Neighbours
 from berth.plugins.inter_pod_affinity.hints import registrations
 from berth.plugins.inter_pod_affinity.scoring import Preferences, normalized
-from berth.plugins.inter_pod_affinity.terms import TermsAbout, UnparsableTermError, own_terms
+from berth.plugins.inter_pod_affinity.terms import OwnTerms, TermsAbout, UnparsableTermError, own_terms
 from berth.snapshot.affinity_terms import TermKind, held_terms
 from berth.snapshot.columns import Mask
 from berth.snapshot.pod_info import PodInfo
@@ -59,6 +59,7 @@ class InterPodAffinity(
             terms = own_terms(pod, self._listers)
         except UnparsableTermError as error:
             return PreFilterResult(unresolvable(str(error)))
+        state.write(OwnTerms, terms)
         neighbours = Neighbours(pod, terms, self._listers.namespace_labels(pod.namespace))
         neighbours.count(nodes, self._terms_about.find(pod, nodes))
         if neighbours.idle:
@@ -87,7 +88,7 @@ class InterPodAffinity(
         """Add up the weights by domain; where no pod counts there is nothing to score."""
         del feasible
         try:
-            terms = own_terms(pod, self._listers)
+            terms = state.get(OwnTerms) or own_terms(pod, self._listers)
         except UnparsableTermError as error:
             return failed(str(error))
         if self._ignore_others and not terms.preferred:

@@ -72,7 +72,7 @@ class Averaged(Strategy):
         counted = self._counted(requests)
         total: Numbers | None = None
         for weight, offered, used in totals(counted, requests, nodes):
-            percent = self._percent(offered, used)
+            percent = self._percent(offered, used).astype(np.float64, copy=False)
             if weight != 1:
                 percent *= weight
             total = percent if total is None else np.add(total, percent, out=total)
