@@ -3,11 +3,20 @@
 Source: spec/core.md 1.7.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from berth.objects.api_object import TypedObject
+from berth.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from berth.objects.workloads import (
     Namespace,
     PodDisruptionBudget,
@@ -16,6 +25,7 @@ from berth.objects.workloads import (
     Service,
     StatefulSet,
 )
+from berth.snapshot.journal import Journal
 
 T = TypeVar("T", bound=TypedObject)
 
@@ -23,18 +33,23 @@ NO_LABELS: Mapping[str, str] = {}
 
 
 class Store(Generic[T]):
-    """Objects of one kind by key; `generation` grows with every change."""
+    """Objects of one kind by key; `changes` names each one that changed, `generation` counts them."""
 
-    __slots__ = ("_by_key", "_by_namespace", "generation")
+    __slots__ = ("_by_key", "_by_namespace", "changes", "generation")
 
     def __init__(self) -> None:
         self._by_key: dict[str, T] = {}
         self._by_namespace: dict[str, dict[str, T]] = {}
         self.generation = 0
+        self.changes: Journal[str] = Journal()
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """The object of that name, None where there is none."""
         return self._by_namespace.get(namespace, {}).get(name)
+
+    def by_key(self, key: str) -> T | None:
+        """The object of that `namespace/name`, None where there is none."""
+        return self._by_key.get(key)
 
     def in_namespace(self, namespace: str) -> Iterator[T]:
         """The objects of one namespace."""
@@ -50,13 +65,60 @@ class Store(Generic[T]):
         """Add or replace an object."""
         self._by_key[obj.key] = obj
         self._by_namespace.setdefault(obj.namespace, {})[obj.name] = obj
-        self.generation += 1
+        self._changed(obj.key)
 
     def remove(self, obj: T) -> None:
         """Take an object out; one that is not here is no matter."""
         self._by_key.pop(obj.key, None)
         self._by_namespace.get(obj.namespace, {}).pop(obj.name, None)
+        self._changed(obj.key)
+
+    def _changed(self, key: str) -> None:
         self.generation += 1
+        self.changes.note(key)
+
+
+class AssumeCache(Generic[T]):
+    """A store's objects as they are going to be once the writes that are under way have landed.
+
+    An assumption holds for the version of the object that it was made of: as soon as the watch brings
+    another version, that one counts. Source: kube-scheduler util/assumecache (v1.36); spec/plugins.md 5.12.
+    """
+
+    __slots__ = ("_assumed", "_store")
+
+    def __init__(self, store: Store[T]) -> None:
+        self._store = store
+        self._assumed: dict[str, T] = {}
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        """The object of that name as it is assumed to be, None where there is none."""
+        stored = self._store.get(name, namespace)
+        return stored if stored is None else self.latest(stored)
+
+    def latest(self, stored: T) -> T:
+        """An object of the store as it is assumed to be."""
+        assumed = self._assumed.get(stored.key)
+        if assumed is None:
+            return stored
+        if assumed.metadata.resource_version != stored.metadata.resource_version:
+            del self._assumed[stored.key]
+            return stored
+        return assumed
+
+    def assume(self, obj: T) -> bool:
+        """Take the object for the one in the store; False where the store has another version of it."""
+        stored = self._store.get(obj.name, obj.namespace)
+        if stored is None or stored.metadata.resource_version != obj.metadata.resource_version:
+            return False
+        self._assumed[obj.key] = obj
+        return True
+
+    def restore(self, objects: Iterable[T]) -> None:
+        """Give these assumptions up; what was assumed otherwise meanwhile stays."""
+        for obj in objects:
+            if self._assumed.get(obj.key) is obj:
+                del self._assumed[obj.key]
 
 
 @dataclass(slots=True)
@@ -69,8 +131,21 @@ class Listers:
     replica_sets: Store[ReplicaSet] = field(default_factory=Store)
     stateful_sets: Store[StatefulSet] = field(default_factory=Store)
     pod_disruption_budgets: Store[PodDisruptionBudget] = field(default_factory=Store)
+    persistent_volumes: Store[PersistentVolume] = field(default_factory=Store)
+    persistent_volume_claims: Store[PersistentVolumeClaim] = field(default_factory=Store)
+    storage_classes: Store[StorageClass] = field(default_factory=Store)
+    csi_nodes: Store[CSINode] = field(default_factory=Store)
+    csi_drivers: Store[CSIDriver] = field(default_factory=Store)
+    csi_storage_capacities: Store[CSIStorageCapacity] = field(default_factory=Store)
+    volume_attachments: Store[VolumeAttachment] = field(default_factory=Store)
+    assumed_volumes: AssumeCache[PersistentVolume] = field(init=False)
+    assumed_claims: AssumeCache[PersistentVolumeClaim] = field(init=False)
     others: dict[str, Store[Any]] = field(default_factory=dict)
     """Stores of further kinds, by plural resource name such as `persistentvolumeclaims`."""
+
+    def __post_init__(self) -> None:
+        self.assumed_volumes = AssumeCache(self.persistent_volumes)
+        self.assumed_claims = AssumeCache(self.persistent_volume_claims)
 
     def store(self, plural: str) -> Store[Any]:
         """The store of a kind that only some plugins need."""

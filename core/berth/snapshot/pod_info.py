@@ -5,6 +5,7 @@ from typing import NamedTuple
 from berth.objects.host_ports import HostPort, host_ports
 from berth.objects.pod import Pod
 from berth.objects.pod_requests import Units, accounted_requests, non_zero_requests
+from berth.objects.pod_volumes import PlacedVolume, placed_volumes
 from berth.snapshot.affinity_terms import HeldTerm, placed_terms
 
 
@@ -17,12 +18,12 @@ class PodClass(NamedTuple):
 
 
 class PodInfo:
-    """The pod and its footprint: requests in the scheduler's units, ports, claims, class, terms.
+    """The pod and its footprint: requests in the scheduler's units, ports, volumes, class, terms.
 
     Instances are never changed; an updated pod gets a new one.
     """
 
-    __slots__ = ("claims", "non_zero", "pod", "pod_class", "ports", "requests", "terms")
+    __slots__ = ("claims", "non_zero", "pod", "pod_class", "ports", "requests", "terms", "volumes")
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
@@ -30,6 +31,7 @@ class PodInfo:
         self.non_zero: tuple[int, int] = non_zero_requests(pod)
         self.ports: tuple[HostPort, ...] = host_ports(pod)
         self.claims: tuple[str, ...] = claim_keys(pod)
+        self.volumes: tuple[PlacedVolume, ...] = placed_volumes(pod)
         self.pod_class = PodClass(pod.namespace, tuple(sorted(pod.labels.items())), pod.terminating)
         self.terms: tuple[HeldTerm, ...] = placed_terms(pod)
 

@@ -1,0 +1,147 @@
+"""The volumes of a pod that tie it to claims, disks or drivers.
+
+Source: spec/plugins.md 5.10-5.13.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from berth.objects.csi_migration import CsiVolume, migration_of
+from berth.objects.pod import Pod
+from berth.objects.storage import PersistentVolumeClaim
+
+Volume: TypeAlias = Mapping[str, Any]
+
+
+class ClaimUse(NamedTuple):
+    """A claim that a pod uses; `owner` is the pod's UID where the claim is to be made for the pod alone."""
+
+    namespace: str
+    name: str
+    owner: str = ""
+    pod_name: str = ""
+
+    @property
+    def key(self) -> str:
+        """The claim as `namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def ephemeral(self) -> bool:
+        """Whether the claim belongs to the pod."""
+        return bool(self.pod_name)
+
+    def owned(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether the claim may be used: one made for a pod is controlled by it."""
+        return not self.ephemeral or any(
+            o.controller and o.uid == self.owner for o in claim.metadata.owner_references
+        )
+
+    @property
+    def not_owned(self) -> str:
+        """What is said of a claim that was not made for the pod."""
+        return f"PVC {self.key} was not created for pod {self.namespace}/{self.pod_name} (pod is not owner)"
+
+
+class Disk(NamedTuple):
+    """A disk that a pod mounts by itself and that pods on one node cannot share at will."""
+
+    kind: str
+    identity: tuple[str, ...]
+    read_only: bool
+
+
+PlacedVolume: TypeAlias = ClaimUse | Disk | CsiVolume
+"""What is counted of a pod's volumes on its node."""
+
+
+def claim_uses(pod: Pod) -> Iterator[ClaimUse]:
+    """The claims of the pod, generic ephemeral volumes included, in the order of its volumes."""
+    for volume in pod.spec.volumes:
+        use = claim_use(pod, volume)
+        if use is not None:
+            yield use
+
+
+def claim_use(pod: Pod, volume: Volume) -> ClaimUse | None:
+    """The claim behind one volume, None where there is none."""
+    source = volume.get("persistentVolumeClaim")
+    if source is not None:
+        return ClaimUse(pod.namespace, source.get("claimName", ""))
+    if volume.get("ephemeral") is not None:
+        return ClaimUse(pod.namespace, f"{pod.name}-{volume.get('name', '')}", pod.uid, pod.name)
+    return None
+
+
+def named_claims(pod: Pod) -> list[str]:
+    """The claims that the pod names itself, in order."""
+    sources = (volume.get("persistentVolumeClaim") for volume in pod.spec.volumes)
+    return [source.get("claimName", "") for source in sources if source is not None]
+
+
+def disks(pod: Pod) -> Iterator[Disk]:
+    """The disks that the pod mounts by itself; one of several monitors counts once for each."""
+    for volume in pod.spec.volumes:
+        yield from _disks(volume)
+
+
+def _disks(volume: Volume) -> Iterator[Disk]:
+    if (gce := volume.get("gcePersistentDisk")) is not None:
+        yield Disk("gce", (gce.get("pdName", ""),), bool(gce.get("readOnly")))
+    if (aws := volume.get("awsElasticBlockStore")) is not None:
+        yield Disk("aws", (aws.get("volumeID", ""),), read_only=False)
+    if (iscsi := volume.get("iscsi")) is not None:
+        yield Disk("iscsi", (iscsi.get("iqn", ""),), bool(iscsi.get("readOnly")))
+    if (rbd := volume.get("rbd")) is not None:
+        for monitor in rbd.get("monitors") or ():
+            identity = (monitor, rbd.get("pool", ""), rbd.get("image", ""))
+            yield Disk("rbd", identity, bool(rbd.get("readOnly")))
+
+
+def rivals(disk: Disk) -> tuple[Disk, ...]:
+    """The disks that cannot be on a node together with this one."""
+    writable = disk._replace(read_only=False)
+    return (writable,) if disk.read_only else (writable, disk._replace(read_only=True))
+
+
+def share_a_disk(wanted: Iterable[Disk], used: Iterable[Disk]) -> bool:
+    """Whether one of the disks cannot be mounted where the others are."""
+    held = set(used)
+    return bool(held) and any(rival in held for disk in wanted for rival in rivals(disk))
+
+
+def has_disks(pod: Pod) -> bool:
+    """Whether some volume of the pod is of a kind that cannot be shared at will."""
+    kinds = ("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd")
+    return any(volume.get(kind) is not None for volume in pod.spec.volumes for kind in kinds)
+
+
+def placed_volumes(pod: Pod) -> tuple[PlacedVolume, ...]:
+    """All that counts of the pod's volumes, each once."""
+    if not pod.spec.volumes:
+        return ()
+    found: dict[PlacedVolume, None] = {}
+    for volume in pod.spec.volumes:
+        use = claim_use(pod, volume)
+        found |= dict.fromkeys(_disks(volume))
+        counted = use or inline_csi_volume(volume)
+        if counted is not None:
+            found[counted] = None
+    return tuple(found)
+
+
+def inline_csi_volume(volume: Volume) -> CsiVolume | None:
+    """An inline volume of an in-tree plugin as the driver counts it that took the plugin over."""
+    migration = migration_of(volume)
+    if migration is None or not migration.counted:
+        return None
+    return CsiVolume(migration.driver, migration.handle(volume[migration.source], None))
+
+
+SYNTHETIC = ("configMap", "secret")
+
+
+def lasting_sources(pod: Pod) -> list[dict[str, Any]]:
+    """The pod's volumes without names, those made of config maps and secrets left out."""
+    sources = ({k: v for k, v in volume.items() if k != "name"} for volume in pod.spec.volumes)
+    return [source for source in sources if not any(kind in source for kind in SYNTHETIC)]

@@ -1,0 +1,40 @@
+"""What the volume plugins share: upstream's texts, hints about claims, the signature of volumes."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import msgspec
+
+from berth.framework.cluster_event import QueueingHint
+from berth.objects.pod import Pod
+from berth.objects.pod_volumes import claim_uses, lasting_sources, named_claims
+from berth.objects.storage import PersistentVolumeClaim
+from berth.plugins.queueing import expected, queue_if
+
+
+def claim_not_found(name: str) -> str:
+    """What upstream's lister says of a claim that is not there."""
+    return f'persistentvolumeclaim "{name}" not found'
+
+
+def volumes_signature(pod: Pod) -> Hashable:
+    """The pod's volumes but for those made of config maps and secrets, and whose claims they name."""
+    sources = lasting_sources(pod)
+    if not sources:
+        return ()
+    claims = tuple(sorted(set(claim_uses(pod))))
+    return claims, tuple(sorted(msgspec.json.encode(source, order="sorted") for source in sources))
+
+
+def after_named_claim(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where one of the pod's volumes names the claim itself."""
+    del old
+    claim = expected(PersistentVolumeClaim, new)
+    return queue_if(claim.namespace == pod.namespace and claim.name in named_claims(pod))
+
+
+def after_used_claim(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where one of the pod's volumes uses the claim, be it one made for the pod."""
+    del old
+    claim = expected(PersistentVolumeClaim, new)
+    return queue_if(any(use.key == claim.key for use in claim_uses(pod)))
