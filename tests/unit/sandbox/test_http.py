@@ -108,7 +108,7 @@ async def test_expect_continue(client):
 
 
 async def test_big_list(sandbox, client):
-    """A list of many megabytes to a slow reader is whole, and what was asked meanwhile is answered after it."""
+    """A list of many megabytes arrives whole, and what was asked meanwhile is answered after it."""
     filler = {"example.com/filler": "x" * 30_000}
     names = [f"p{number:03}" for number in range(350)]
     pod = {**POD, "kind": "Pod", "apiVersion": "v1"}
@@ -117,7 +117,6 @@ async def test_big_list(sandbox, client):
     client.send("GET", PODS)
     client.send("GET", "/healthz")
     status, headers = await client.head()
-    await asyncio.sleep(0)
     listed = json.loads(await client.reader.readexactly(int(headers["content-length"])))
 
     assert (200, names) == (status, [item["metadata"]["name"] for item in listed["items"]])
