@@ -1,6 +1,5 @@
 """`berth scheduler`: run a scheduler with kube-scheduler's own command line."""
 
-import asyncio
 from pathlib import Path
 
 import click
@@ -21,7 +20,9 @@ def scheduler(arguments: tuple[str, ...]) -> None:
     from berth.config.errors import ConfigError  # noqa: PLC0415 (see above)
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
     from berth.scheduler.errors import StartError  # noqa: PLC0415 (see above)
+    from berth.scheduler.event_loop import run  # noqa: PLC0415 (see above)
     from berth.scheduler.start import load_files, start  # noqa: PLC0415 (see above)
+    from berth.telemetry.errors import TelemetryError  # noqa: PLC0415 (see above)
 
     try:
         options = parse_flags(arguments)
@@ -34,6 +35,6 @@ def scheduler(arguments: tuple[str, ...]) -> None:
         if options.write_config_to:
             Path(options.write_config_to).write_text(to_yaml(loaded.configuration), encoding="utf-8")
             return
-        asyncio.run(start(options, loaded, sidecars))
-    except (ConfigError, ConfigurationError, EventRegistrationError, StartError) as error:
+        run(start(options, loaded, sidecars))
+    except (ConfigError, ConfigurationError, EventRegistrationError, StartError, TelemetryError) as error:
         fail(error)

@@ -67,7 +67,13 @@ class Diagnosis:
 
     def node_status(self, row: int) -> Status:
         """One node's status."""
-        return self.statuses().get(row, self.absent)
+        if row in self.single:
+            return self.single[row]
+        for rejections in self.rejections:
+            (here,) = np.nonzero(rejections.rows == row)
+            if here.size:
+                return rejections.spell(int(rejections.codes[here[0]]))
+        return self.absent
 
     def rows_with(self, code: Code) -> Mask:
         """Which nodes have a status of that code.
@@ -75,7 +81,11 @@ class Diagnosis:
         Shapes: result bool (n,).
         """
         mask = np.full(len(self.node_names), self.absent.code is code)
-        for row, status in self.statuses().items():
+        for rejections in self.rejections:
+            kinds = np.unique(rejections.codes)
+            meant = [kind for kind in kinds if rejections.spell(int(kind)).code is code]
+            mask[rejections.rows] = np.isin(rejections.codes, meant)
+        for row, status in self.single.items():
             mask[row] = status.code is code
         return mask
 
@@ -110,8 +120,15 @@ class FitError(Exception):
         super().__init__()
         self.diagnosis = diagnosis
         self.node_count = node_count
+        self._spelled: tuple[str, str] | None = None
 
     def __str__(self) -> str:
+        after = self.diagnosis.post_filter_message
+        if self._spelled is None or self._spelled[0] != after:
+            self._spelled = after, self._spell()
+        return self._spelled[1]
+
+    def _spell(self) -> str:
         text = f"0/{self.node_count} nodes are available:"
         diagnosis = self.diagnosis
         if diagnosis.pre_filter_message:

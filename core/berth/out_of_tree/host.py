@@ -6,6 +6,7 @@
 Source: docs/protocol.md.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -80,6 +81,16 @@ class PluginHost:
         """What has to run for as long as the scheduler does: a name and a coroutine for each connection."""
         for name, connection in self.connections.items():
             yield f"plugin {name}", connection.run()
+
+    async def settle(self, seconds: float) -> None:
+        """Give plugins that are there a moment to connect, so that the first pods need not be tried twice."""
+        waits = [connection.came_up.wait() for connection in self.connections.values()]
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*waits)
+        except TimeoutError:
+            late = [name for name, connection in self.connections.items() if not connection.ready]
+            log.warning("scheduling without plugins that are not there yet plugins=%s", ",".join(late))
 
     def cycles_done(self, record: CycleRecord) -> Iterator[tuple[str, Any]]:
         """What has to be told to the plugins of a finished attempt's profile."""

@@ -128,6 +128,7 @@ class SidecarPlugin(
             return all_pass(n)
 
     def _verdicts(self, response: scheduling_pb2.FilterResponse, answers: Answers, n: int) -> ReasonCodes:
+        self._caller.connection.holds(response.generation)
         status = status_of(self.name, response.status)
         if status.rejected:
             answers.reasons = (status,)

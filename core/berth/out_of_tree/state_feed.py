@@ -8,6 +8,7 @@ Source: proto/berth/plugin/v1/state.proto; docs/protocol.md "State".
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 
 from berth.objects.node import Node
 from berth.objects.pod import Pod
@@ -65,11 +66,12 @@ class StateFeed:
 
     def since(self, generation: int) -> list[state_pb2.Delta] | None:
         """The deltas after that generation, oldest first; None where one of them is no longer kept."""
-        if generation == self.generation:
-            return []
-        if not self._deltas or self._deltas[0].base_generation > generation:
+        if not self._deltas:
+            return [] if generation == self.generation else None
+        if self._deltas[0].base_generation > generation:
             return None
-        return [delta for delta in self._deltas if delta.generation > generation]
+        newer = takewhile(lambda delta: delta.generation > generation, reversed(self._deltas))
+        return list(newer)[::-1]
 
     def carried(self, generation: int) -> list[state_pb2.Delta]:
         """The deltas after that generation for a call to carry, as long as they are small."""

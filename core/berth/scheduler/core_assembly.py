@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.binding.binding_cycle import BindingCycle
+from berth.binding.pods_in_pre_bind import PodsInPreBind
 from berth.binding.waiting_pods import WaitingPods
 from berth.cache.cache import Cache
 from berth.config.loading import Loaded
@@ -26,6 +27,9 @@ from berth.framework.listers import Listers, Store
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
+from berth.preemption.evaluator import Evaluator
+from berth.preemption.preemption_metrics import PreemptionMetrics
+from berth.preemption.screening import Screening
 from berth.profiles.profile_builder import PluginFactory, build_frameworks
 from berth.queue.hints import build_hint_map, wanted_actions
 from berth.queue.queue_metrics import QueueMetrics
@@ -49,6 +53,7 @@ class Surroundings:
     before_plugins: Callable[["Shared"], None] = lambda _: None
     """Told of the shared parts before any plugin is made."""
     queue_metrics: QueueMetrics | None = None
+    preemption_metrics: PreemptionMetrics | None = None
     event_handled: EventHandled = ignore_duration
     max_in_unschedulable_seconds: float = 300.0
 
@@ -63,6 +68,13 @@ class Shared:
     unassigned: Store[Pod]
     queue: SchedulingQueue
     waiting_pods: WaitingPods
+    pods_in_pre_bind: PodsInPreBind
+    screening: Screening
+
+    def known(self, pod: Pod) -> Pod | None:
+        """That very pod as the watch last told it, on a node or not; None where it is gone."""
+        current = self.unassigned.get(pod.name, pod.namespace) or self.cache.get_pod(pod.uid)
+        return current if current is not None and current.uid == pod.uid else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +164,20 @@ def _shared(
         pop_from_backoff=enabled("SchedulerPopFromBackoffQ"),
         generic_workload=enabled(GENERIC_WORKLOAD),
     )
-    return Shared(Cache(), Snapshot(), Listers(), unassigned, queue, WaitingPods(around.background))
+    return Shared(
+        Cache(),
+        Snapshot(),
+        Listers(),
+        unassigned,
+        queue,
+        WaitingPods(around.background),
+        PodsInPreBind(around.background),
+        Screening(),
+    )
 
 
 def _handle(profile: str, loaded: Loaded, shared: Shared, around: Surroundings) -> Handle:
-    return Handle(
+    handle = Handle(
         profile_name=profile,
         snapshot=shared.snapshot,
         listers=shared.listers,
@@ -169,7 +190,12 @@ def _handle(profile: str, loaded: Loaded, shared: Shared, around: Surroundings) 
         feature_enabled=loaded.gates.enabled,
         activate=shared.queue.activate,
         background=around.background,
+        pods_in_pre_bind=shared.pods_in_pre_bind,
     )
+    handle.preemption = Evaluator(
+        handle, shared.known, screening=shared.screening, metrics=around.preemption_metrics
+    )
+    return handle
 
 
 def _queue_profiles(loaded: Loaded, frameworks: Mapping[str, Framework]) -> dict[str, QueueProfile]:

@@ -10,14 +10,21 @@ class PodEvents:
     def __init__(self, recorder: EventRecorder) -> None:
         self._recorder = recorder
 
-    def event(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
-        """Record an event of that type (Normal, Warning) regarding the pod."""
-        regarding = Reference("v1", "Pod", pod.namespace, pod.name, pod.uid, pod.metadata.resource_version)
+    def event(
+        self, pod: Pod, kind: str, reason: str, action: str, note: str, *, related: Pod | None = None
+    ) -> None:
+        """Record an event of that type (Normal, Warning) regarding the pod, done for the related one."""
         self._recorder.event(
-            regarding,
-            controller=pod.spec.scheduler_name,
+            reference(pod),
+            None if related is None else reference(related),
+            controller=(related or pod).spec.scheduler_name,
             type=kind,
             reason=reason,
             action=action,
             note=note,
         )
+
+
+def reference(pod: Pod) -> Reference:
+    """The pod as an event names it."""
+    return Reference("v1", "Pod", pod.namespace, pod.name, pod.uid, pod.metadata.resource_version)

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from berth.client.errors import ClientError, NotFoundError
+from berth.client.errors import ClientError, ConflictError, NotFoundError
 from berth.client.pods import Ambiguous, Bound, Conflict, Pods
 from berth.client.timing import Backoff
+from berth.framework.handle import PodGoneError
 from berth.objects.decode import decoder
 from berth.objects.pod import Pod, PodCondition
 
@@ -85,7 +86,10 @@ class PodWriter:
         if nominated_node_name is not None and nominated_node_name != pod.nominated_node_name:
             status["nominatedNodeName"] = nominated_node_name or None
         if status:
-            await self._pods.patch_status(pod.namespace, pod.name, {"status": status})
+            try:
+                await self._pods.patch_status(pod.namespace, pod.name, {"status": status})
+            except NotFoundError as error:
+                raise PodGoneError(str(error)) from error
 
     async def patch_pod_metadata(self, pod: Pod, patch: Mapping[str, Any]) -> None:
         """Merge labels and annotations into the pod of that UID."""
@@ -99,7 +103,10 @@ class PodWriter:
 
     async def delete_pod(self, pod: Pod) -> None:
         """Delete the pod of that UID."""
-        await self._pods.delete(pod.namespace, pod.name, pod.uid)
+        try:
+            await self._pods.delete(pod.namespace, pod.name, pod.uid)
+        except (NotFoundError, ConflictError) as error:
+            raise PodGoneError(str(error)) from error
 
 
 def _held(pod: Pod, kind: str) -> PodCondition | None:

@@ -39,6 +39,7 @@ from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.background import AsyncioBackground
 from berth.scheduler.core_assembly import SchedulerCore, Shared, Surroundings, assemble
 from berth.scheduler.delegated_access import DelegatedAccess
+from berth.scheduler.event_loop import collect_less_often
 from berth.scheduler.event_recording import PodEvents
 from berth.scheduler.explain import Explainer
 from berth.scheduler.health import Check, ping
@@ -57,6 +58,7 @@ log = logging.getLogger(__name__)
 MAX_CONNECTIONS = 64
 SYNC_TIMEOUT_SECONDS = 300.0
 LAST_WRITES_SECONDS = 5.0
+PLUGIN_GRACE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +233,10 @@ class Process:
         for reflector in mirrors:
             await reflector.wait_synced(SYNC_TIMEOUT_SECONDS)
         self._synced = True
+        collect_less_often()
+        # Plugins are told of the first generation before the first pod is tried.
+        self._core.shared.cache.update_snapshot(self._core.shared.snapshot)
+        await self._host.settle(PLUGIN_GRACE_SECONDS)
         self._settings.on_ready(self._core)
         self._spawn(self._loop.follow(), "snapshot")
         while True:
