@@ -43,7 +43,7 @@ def up(port: int, kubeconfig: Path, sources: tuple[Path, ...], *, kubelets: bool
 
     try:
         asyncio.run(_serve(port, kubeconfig, sources, kubelets=kubelets))
-    except (SandboxError, DatasetError, OSError) as error:
+    except (SandboxError, DatasetError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(_USAGE_ERROR)
 

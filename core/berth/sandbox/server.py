@@ -99,9 +99,15 @@ class RunningSandbox:
         return kubeconfig_text(self.url)
 
     def write_kubeconfig(self, path: Path) -> None:
-        """Write a kubeconfig that reaches this sandbox."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.kubeconfig())
+        """Write a kubeconfig that reaches this sandbox.
+
+        Raises: SandboxError when the file cannot be written.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self.kubeconfig())
+        except OSError as error:
+            raise SandboxError(f"cannot write the kubeconfig {path}: {error.strerror}") from None
 
     def _connect(self) -> Connection:
         return Connection(self.api.handle, self._connections)

@@ -257,3 +257,13 @@ async def test_load(sandbox):
     assert ("Running", 5) == (stored["status"]["phase"], stored["spec"]["priority"])
     with pytest.raises(SandboxError, match='no resource of kind "Thing"'):
         sandbox.load([{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x"}}])
+
+
+async def test_kubeconfig(sandbox, tmp_path):
+    """A kubeconfig is written where it is wanted, folders included; where that fails, one line says so."""
+    path = tmp_path / "new" / "kubeconfig"
+    sandbox.write_kubeconfig(path)
+
+    assert sandbox.url == json.loads(path.read_text())["clusters"][0]["cluster"]["server"]
+    with pytest.raises(SandboxError, match="cannot write the kubeconfig"):
+        sandbox.write_kubeconfig(path / "below")
