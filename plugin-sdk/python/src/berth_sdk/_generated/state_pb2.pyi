@@ -216,7 +216,8 @@ Global___Commit: _TypeAlias = Commit  # noqa: Y015
 @_typing.final
 class Delta(_message.Message):
     """Delta is one atomic step. A step that would pass 4 MiB is sent as several. The
-    stream carries every step; a call may carry a copy to spare a wait.
+    stream carries every step that no answered call has shown to be held; a call
+    may carry a copy to spare a wait.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
