@@ -10,7 +10,7 @@ from berth.objects.api_object import ApiObject
 
 _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]\Z")
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
-_INTEGER = re.compile(r"[+-]?0*[0-9]{1,19}\Z")
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})\Z")
 _MAX_PREFIX = 253
 
 
@@ -46,9 +46,10 @@ class Requirement(ApiObject, frozen=True):
 
 def parse_int(text: str | None) -> int | None:
     """The text as Go's ParseInt reads it in base 10 and 64 bits, or None."""
-    if text is None or not _INTEGER.match(text):
+    match = None if text is None else _INTEGER.match(text)
+    if match is None:
         return None
-    number = int(text)
+    number = int("".join(match.groups()))
     return number if -(2**63) <= number < 2**63 else None
 
 
