@@ -50,17 +50,17 @@ def considered(nodes: Snapshot, weights: tuple[tuple[str, int], ...]) -> NDArray
 
     Shapes: result float64 (n,).
     """
+    return nodes.answer(("considered", weights), lambda table: _weight_sums(table, weights))
 
-    def total(table: Snapshot) -> NDArray[np.float64]:
-        parts = [
-            weight * (table.allocatable[index] != 0)
-            for name, weight in weights
-            if (index := table.resource_index(name)) is not None
-        ]
-        sums: NDArray[np.float64] = np.maximum(np.sum(parts, axis=0), 1).astype(np.float64)
-        return sums
 
-    return nodes.answer(("considered", weights), total)
+def _weight_sums(nodes: Snapshot, weights: tuple[tuple[str, int], ...]) -> NDArray[np.float64]:
+    parts = [
+        weight * (nodes.allocatable[index] != 0)
+        for name, weight in weights
+        if (index := nodes.resource_index(name)) is not None
+    ]
+    sums: NDArray[np.float64] = np.maximum(np.sum(parts, axis=0), 1).astype(np.float64)
+    return sums
 
 
 def floor_divided(numerators: Numbers, divisors: Numbers) -> Numbers:
