@@ -41,7 +41,7 @@ def test_nulls_count_as_absent():
     """As in a manifest that was written by hand or by a template."""
     pod = decode_pod(
         b'{"metadata": {"name": "p", "labels": null, "creationTimestamp": null},'
-        b' "spec": {"containers": null, "tolerations": [{"key": null, "operator": "Exists"}]}, "status": null}'
+        b' "spec": {"containers": null, "tolerations": [{"operator": "Exists", "key": null}]},"status":null}'
     )
 
     assert {} == pod.labels
