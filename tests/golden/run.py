@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.golden import hints, one_pod, requeue, schedule
+from tests.golden import hints, one_pod, preempt, requeue, schedule
 from tests.golden.differences import differences, without
 from tests.golden.vectors import Vector, families, read
 
@@ -17,6 +17,7 @@ ANSWERS = {
     "gates": one_pod.gates,
     "queuesort": one_pod.queuesort,
     "hint": hints.answer,
+    "preempt": preempt.answer,
     "requeue": requeue.answer,
 }
 CHUNK = 25

@@ -11,12 +11,20 @@ from typing import Any, Protocol
 from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.listers import Listers
+from berth.framework.preempting import Preemption
 from berth.objects.pod import Pod, PodCondition
 from berth.snapshot.snapshot import Snapshot
 
 
+class PodGoneError(Exception):
+    """The pod to write to is not there any more; its name may belong to another."""
+
+
 class ApiWriter(Protocol):
-    """Writes to the API server, as the adapters provide them."""
+    """Writes to the API server, as the adapters provide them.
+
+    Raises (all but `bind`): PodGoneError where the pod is not there any more.
+    """
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Create the binding, and return once it is certain that it landed.
@@ -40,8 +48,13 @@ class ApiWriter(Protocol):
 class EventRecorder(Protocol):
     """Tells users what happened, without waiting for it to be written."""
 
-    def event(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
-        """Record an event of that type (Normal, Warning) regarding the pod."""
+    def event(
+        self, pod: Pod, kind: str, reason: str, action: str, note: str, *, related: Pod | None = None
+    ) -> None:
+        """Record an event of that type (Normal, Warning) regarding the pod.
+
+        `related` is the pod on whose behalf it happened, if another's.
+        """
 
 
 class Nominator(Protocol):
@@ -85,6 +98,20 @@ class WaitingPods(Protocol):
         """Each waiting pod."""
 
 
+class PodInPreBind(Protocol):
+    """A pod whose PreBind plugins are at work. Source: spec/core.md 5.6."""
+
+    def cancel(self, message: str) -> bool:
+        """End its binding with that message; False where PreBind is over and the pod is being bound."""
+
+
+class PodsInPreBind(Protocol):
+    """All pods of all profiles whose PreBind plugins are at work."""
+
+    def get(self, uid: str) -> PodInPreBind | None:
+        """The pod of that UID, None where it is not in PreBind."""
+
+
 @dataclass(slots=True)
 class Handle:
     """One profile's access to what all profiles share.
@@ -104,5 +131,8 @@ class Handle:
     feature_enabled: Callable[[str], bool]
     activate: Callable[[Iterable[Pod]], None]
     background: Background
+    pods_in_pre_bind: PodsInPreBind
+    preemption: Preemption | None = None
+    """Making room for pods, for plugins that ask for it: it stands on a floor above them."""
     framework: Any = None
     """The profile's own runtime, for plugins that simulate cycles (preemption)."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from berth.plugins.default_binder import DefaultBinder
+from berth.plugins.default_preemption import DefaultPreemption
 from berth.plugins.image_locality import ImageLocality
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.inter_pod_affinity import InterPodAffinity
@@ -33,5 +34,6 @@ IN_TREE: Mapping[str, type[InTreePlugin]] = {
         NodeResourcesBalancedAllocation,
         ImageLocality,
         DefaultBinder,
+        DefaultPreemption,
     )
 }

@@ -6,7 +6,8 @@ are dense: a removed node's row is filled with the last one, so a row number hol
     cache (NodeInfo by name) --changed rows--> Snapshot --read by--> plugins
                                                  |
                                                  +-- what_if(): a node with pods added or removed, for
-                                                 |   nominated pods and preemption
+                                                 |   nominated pods
+                                                 +-- apart(): some of the rows, to be changed at will
                                                  +-- view(): some of the rows
 
 Source: spec/core.md 3.5; docs/architecture.md.
@@ -57,7 +58,8 @@ class Snapshot:
         """How many placed pods use each PersistentVolumeClaim, by `namespace/name`."""
         self.rows: slice | Rows = slice(None)
         self._whole = self
-        self._own_ports: dict[HostPort, int] | None = None
+        self.ports: list[set[HostPort]] | None = None
+        """The ports taken on each row of a table that can be changed; None where the columns tell."""
         self._capacity = FIRST_CAPACITY
         self._resources = ResourceColumns(self._capacity)
         self._labels = LabelColumns(self._capacity, self.nodes)
@@ -102,8 +104,10 @@ class Snapshot:
 
         Shapes: result bool (n,).
         """
-        if self._own_ports is not None:
-            return np.array([any(conflicts(wanted, used) for used in self._own_ports)])
+        if self.ports is not None:
+            return np.array(
+                [any(conflicts(wanted, used) for used in taken) for taken in self.ports], dtype=bool
+            )
         columns = [self._ports.has[i] for i, used in enumerate(self._ports.things) if conflicts(wanted, used)]
         if not columns:
             return None
@@ -189,7 +193,20 @@ class Snapshot:
         table.non_zero_requested = np.empty((2, 1), dtype=np.int64)
         write(table.non_zero_requested, 0, info.non_zero)
         table.pod_count = np.array([len(info.pods)], dtype=np.int64)
-        table._own_ports = info.ports  # noqa: SLF001 - a copy of this very class
+        table.ports = [set(info.ports)]
+        return table
+
+    def apart(self, rows: Rows) -> "Snapshot":
+        """Some rows as a table whose pods can be changed, and the sums over them, without changing this one.
+
+        Whoever changes `pods` changes `ports` and the sums with them: `requested`, `non_zero_requested` and
+        `pod_count`. Counts over other nodes (`placed`) stay as they are.
+        """
+        table = self.view(rows)
+        table.pods = [pods.copy() for pods in table.pods]
+        for column in ("requested", "non_zero_requested", "pod_count"):
+            setattr(table, column, getattr(table, column).copy())
+        table.ports = [{port for info in pods.values() for port in info.ports} for pods in table.pods]
         return table
 
     def take(self, infos: Iterable[NodeInfo]) -> None:

@@ -12,6 +12,7 @@ from berth.framework.handle import Handle
 from berth.framework.interface import Plugin
 from berth.framework.listers import Listers
 from berth.objects.pod import Pod, PodCondition
+from berth.preemption.evaluator import Evaluator
 from berth.snapshot.snapshot import Snapshot
 
 P = TypeVar("P", bound=Plugin)
@@ -74,10 +75,14 @@ class RecordingRecorder:
     """An event recorder that remembers what it was told."""
 
     events: list[tuple[str, str, str, str, str]] = field(default_factory=list)
+    related: list[Pod | None] = field(default_factory=list)
 
-    def event(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
+    def event(
+        self, pod: Pod, kind: str, reason: str, action: str, note: str, *, related: Pod | None = None
+    ) -> None:
         """Remember the event."""
         self.events.append((pod.key, kind, reason, action, note))
+        self.related.append(related)
 
 
 @dataclass(slots=True)
@@ -121,6 +126,14 @@ class NobodyWaits:
         return iter(())
 
 
+class NobodyInPreBind:
+    """No pod's PreBind plugins are at work."""
+
+    def get(self, uid: str) -> None:
+        """Nobody."""
+        del uid
+
+
 class Unstarted:
     """Background work that is never started, and timers that never fire."""
 
@@ -158,8 +171,8 @@ def make_handle(
     nominator: FixedNominator | None = None,
     writer: RecordingWriter | None = None,
 ) -> Handle:
-    """A handle on fakes."""
-    return Handle(
+    """A handle on fakes; preemption takes every pod as it is given."""
+    handle = Handle(
         profile_name="default-scheduler",
         snapshot=snapshot or Snapshot(),
         listers=listers or Listers(),
@@ -172,7 +185,10 @@ def make_handle(
         feature_enabled=FeatureGates(dict(gates or {})).enabled,
         activate=lambda _: None,
         background=Unstarted(),
+        pods_in_pre_bind=NobodyInPreBind(),
     )
+    handle.preemption = Evaluator(handle, lambda pod: pod)
+    return handle
 
 
 def make_plugin(kind: Callable[[Any, Handle], P], args: Any = None, **handle: Any) -> P:

@@ -1,0 +1,41 @@
+"""What a plugin asks of preemption, which stands on a floor above plugins and comes to them by their Handle.
+
+Source: spec/core.md 6.1, 6.2; docs/architecture.md on floors.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.interface import PostFilterResult
+from berth.objects.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionRequest:
+    """A pod that fits nowhere, why, and in the name of which plugin others may have to go for it.
+
+    Of all nodes where it might help, at least `min_candidate_nodes_percentage` percent, and at least
+    `min_candidate_nodes_absolute`, are looked at before one of them is chosen.
+    """
+
+    plugin: str
+    pod: Pod
+    state: CycleState
+    diagnosis: Diagnosis
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+
+
+class Preemption(Protocol):
+    """Makes room for pods by evicting others."""
+
+    def attempted(self) -> None:
+        """Count an attempt, whatever comes of it."""
+
+    async def preempt(self, request: PreemptionRequest) -> PostFilterResult:
+        """Nominate a node and have its victims evicted, or say why not."""
+
+    def running(self, uid: str) -> bool:
+        """Whether evictions for the pod of that UID are still on their way."""

@@ -1,0 +1,86 @@
+"""DefaultPreemption: evict pods of lower priority where that lets a pod run.
+
+Which pods, and how, is for the scheduler's preemption to say; this plugin asks for it through its handle.
+
+Source: pkg/scheduler/framework/plugins/defaultpreemption (Kubernetes v1.36); spec/core.md 6.1, 6.6.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from berth.config.plugin_args import DefaultPreemptionArgs
+from berth.framework.cluster_event import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.handle import Handle
+from berth.framework.interface import (
+    EnqueueExtensions,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreEnqueuePlugin,
+)
+from berth.framework.preempting import Preemption, PreemptionRequest
+from berth.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from berth.objects.pod import Pod
+from berth.plugins.in_tree import InTreePlugin
+
+POD_GONE = ClusterEvent(EventResource.POD, ActionType.DELETE)
+
+STILL_EVICTING = "waiting for the preemption for this pod to be finished"
+GROUPS_PREEMPT_TOGETHER = "not eligible due to workload aware preemption enabled"
+
+
+class DefaultPreemption(InTreePlugin, PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
+    """Make room for a pod that fits nowhere, and keep it out of the queue while that goes on."""
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._percentage = args.min_candidate_nodes_percentage
+        self._absolute = args.min_candidate_nodes_absolute
+        self._asynchronous = handle.feature_enabled("SchedulerAsyncPreemption")
+        self._groups_preempt_together = handle.feature_enabled("WorkloadAwarePreemption")
+
+    @property
+    def preemption(self) -> Preemption:
+        """What the scheduler has for making room."""
+        preemption = self.handle.preemption
+        assert preemption is not None, "whoever makes a handle for this plugin gives it a Preemption"
+        return preemption
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Hold a pod back while victims are being evicted for it."""
+        if self._asynchronous and self.preemption.running(pod.uid):
+            return unresolvable(STILL_EVICTING)
+        return SUCCESS
+
+    async def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PostFilterResult:
+        """Nominate a node and have its victims evicted, or say why not."""
+        self.preemption.attempted()
+        if self._groups_preempt_together and pod.spec.scheduling_group is not None:
+            return signed(PostFilterResult(unschedulable(GROUPS_PREEMPT_TOGETHER)))
+        request = PreemptionRequest(self.name, pod, state, diagnosis, self._percentage, self._absolute)
+        return signed(await self.preemption.preempt(request))
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """Pods that go, so that the gate is looked at again; whether the pod is worth it others say."""
+        return [ClusterEventWithHint(POD_GONE, never_by_itself)] if self._asynchronous else []
+
+
+def never_by_itself(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """SKIP: the plugins that turned the pod down decide."""
+    del pod, old, new
+    return QueueingHint.SKIP
+
+
+def signed(result: PostFilterResult) -> PostFilterResult:
+    """The result with its message told as preemption's; one without a message as it is."""
+    message = result.status.message
+    if not message:
+        return result
+    return replace(result, status=Status(result.status.code, (f"preemption: {message}",)))

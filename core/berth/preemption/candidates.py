@@ -1,0 +1,81 @@
+"""Nodes that become free for the pod, how many of them are looked for, and which one is taken.
+
+Source: spec/core.md 6.4, 6.5; spec/plugins.md 5.18.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from berth.objects.pod import Pod
+from berth.preemption.victims import start_seconds
+
+ABOVE_ALL_NEGATIVE = 2**31
+"""Makes every priority positive, so that one victim more always makes a sum larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node and the pods that have to go there, the most important first."""
+
+    node_name: str
+    victims: tuple[Pod, ...]
+    pdb_violations: int = 0
+
+
+def candidates_wanted(potential: int, percentage: int, absolute: int) -> int:
+    """How many candidates end the search among that many nodes."""
+    return min(potential, max(potential * percentage // 100, absolute))
+
+
+@dataclass(slots=True)
+class Found:
+    """The candidates so far, those that violate no budget apart, never more than `wanted` of a kind."""
+
+    wanted: int
+    harmless: list[Candidate] = field(default_factory=list)
+    violating: list[Candidate] = field(default_factory=list)
+
+    @property
+    def enough(self) -> bool:
+        """Whether the search may end: enough of them, one without a violation included."""
+        return bool(self.harmless) and len(self.harmless) + len(self.violating) >= self.wanted
+
+    def add(self, candidate: Candidate) -> None:
+        """Keep the candidate, unless there are enough of its kind."""
+        kind = self.violating if candidate.pdb_violations else self.harmless
+        if len(kind) < self.wanted:
+            kind.append(candidate)
+
+    def all(self) -> list[Candidate]:
+        """Every candidate, those without a violation first."""
+        return self.harmless + self.violating
+
+
+def best_candidates(candidates: Sequence[Candidate], now: float) -> list[Candidate]:
+    """The candidates that are equally good in the end; none only where there are none.
+
+    `now` stands for the start of victims that have not started. Units: seconds since the epoch.
+    """
+    left = list(candidates)
+    for cost in _criteria(now):
+        if len(left) <= 1:
+            break
+        costs = [cost(candidate) for candidate in left]
+        lowest = min(costs)
+        left = [candidate for candidate, its in zip(left, costs, strict=True) if its == lowest]
+    return left
+
+
+def _criteria(now: float) -> Iterator[Callable[[Candidate], float]]:
+    """What makes a candidate worse, the most important criterion first."""
+    yield lambda candidate: candidate.pdb_violations
+    yield lambda candidate: candidate.victims[0].priority
+    yield lambda candidate: sum(pod.priority + ABOVE_ALL_NEGATIVE for pod in candidate.victims)
+    yield lambda candidate: len(candidate.victims)
+    yield lambda candidate: -_earliest_start(candidate.victims, now)
+
+
+def _earliest_start(victims: Sequence[Pod], now: float) -> float:
+    """When the oldest of the victims of highest priority started."""
+    highest = max(pod.priority for pod in victims)
+    return min(start_seconds(pod, now) for pod in victims if pod.priority == highest)

@@ -1,0 +1,125 @@
+"""Preemption for one profile: from a pod that fits nowhere to a nominated node and evictions on their way.
+
+    DefaultPreemption.post_filter -> eligible? -> candidates -> the best of them -> Evictions
+                                                                      |
+                                            failure handling <- nomination
+
+The evaluator stands above plugins and reaches them through `Handle.preemption`, so that a plugin of any kind
+can ask for it and none has to import it. Extenders have no say here yet.
+
+Source: spec/core.md 6.2; spec/plugins.md 5.18.
+"""
+
+from dataclasses import replace
+
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.diagnosis import FitError
+from berth.framework.handle import Handle
+from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode, PostFilterResult
+from berth.framework.preempting import PreemptionRequest
+from berth.framework.status import SUCCESS, failed, unschedulable
+from berth.objects.pod import Pod
+from berth.preemption.candidates import Candidate, best_candidates
+from berth.preemption.dry_run import DryRun
+from berth.preemption.eligibility import why_not_eligible
+from berth.preemption.eviction import Evictions, PodLookup
+from berth.preemption.preemption_metrics import NoPreemptionMetrics, PreemptionMetrics
+from berth.preemption.screening import Screening
+from berth.preemption.search import Candidates, CandidateSearch
+from berth.preemption.victims import Budgets
+from berth.snapshot.pod_info import PodInfo
+
+ASYNC_PREEMPTION = "SchedulerAsyncPreemption"
+
+
+class Evaluator:
+    """Implements berth.framework.preempting.Preemption."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        lookup: PodLookup,
+        *,
+        screening: Screening | None = None,
+        metrics: PreemptionMetrics | None = None,
+    ) -> None:
+        self._handle = handle
+        self._lookup = lookup
+        self._metrics = metrics or NoPreemptionMetrics()
+        self._screening = screening or Screening()
+        self._budgets = Budgets(handle.listers.pod_disruption_budgets)
+        self._evictions = Evictions(handle, lookup, self._metrics)
+
+    def attempted(self) -> None:
+        """Count an attempt, whatever comes of it."""
+        self._metrics.attempted()
+
+    def running(self, uid: str) -> bool:
+        """Whether evictions for the pod of that UID are still on their way."""
+        return self._evictions.running(uid)
+
+    async def preempt(self, request: PreemptionRequest) -> PostFilterResult:
+        """Nominate a node and have its victims evicted, or say why not."""
+        pod = self._lookup(request.pod)
+        if pod is None:
+            return PostFilterResult(failed(f'pod "{request.pod.name}" not found'))
+        request = replace(request, pod=pod)
+        reason = why_not_eligible(pod, self._handle.snapshot, request.diagnosis)
+        if reason:
+            return PostFilterResult(unschedulable(reason))
+        if not len(self._handle.snapshot):
+            return PostFilterResult(failed("no nodes available"))
+        candidates = await self.candidates(request)
+        if not candidates.found:
+            return _none_found(candidates)
+        best = best_candidates(candidates.found, self._handle.clock.now())
+        return await self._nominate(request, best[self._handle.random.randrange(len(best))])
+
+    async def candidates(self, request: PreemptionRequest) -> Candidates:
+        """The nodes that could become free for the pod, as far as it takes to choose one of them."""
+        search = CandidateSearch(self._screening, self._handle.random)
+        return await search.find(
+            self.dry_run(request),
+            request.diagnosis,
+            request.min_candidate_nodes_percentage,
+            request.min_candidate_nodes_absolute,
+        )
+
+    def dry_run(self, request: PreemptionRequest) -> DryRun:
+        """What tries the pod on nodes of the current snapshot."""
+        handle, pod = self._handle, request.pod
+        record = CycleRecord(pod, handle.profile_name, 0, b"", b"", 0, 0, 0)
+        attempt = Attempt(pod, handle.snapshot, request.state, record)
+        return DryRun(handle.framework, attempt, self._budgets, self._nominated(pod), handle.clock.now())
+
+    def _nominated(self, pod: Pod) -> dict[int, list[PodInfo]]:
+        """The pods of no lower priority that were promised a node, by its row."""
+        nominator, rows = self._handle.nominator, self._handle.snapshot.row_of
+        return {
+            rows[name]: [
+                PodInfo(other)
+                for other in nominator.nominated_pods_for_node(name)
+                if other.priority >= pod.priority and other.uid != pod.uid
+            ]
+            for name in nominator.nodes_with_nominations()
+            if name in rows
+        }
+
+    async def _nominate(self, request: PreemptionRequest, chosen: Candidate) -> PostFilterResult:
+        """Start the evictions, or make them at once; the node is the pod's if none of them failed."""
+        if self._handle.feature_enabled(ASYNC_PREEMPTION):
+            self._evictions.start(request.plugin, request.pod, chosen)
+        else:
+            status = await self._evictions.carry_out(request.plugin, request.pod, chosen)
+            if not status.ok:
+                return PostFilterResult(status)
+        return PostFilterResult(SUCCESS, NominatingInfo(NominatingMode.OVERRIDE, chosen.node_name))
+
+
+def _none_found(candidates: Candidates) -> PostFilterResult:
+    errors = list(dict.fromkeys(candidates.errors))
+    if errors:
+        return PostFilterResult(failed(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"))
+    text = str(FitError(candidates.diagnosis, len(candidates.diagnosis.node_names)))
+    return PostFilterResult(unschedulable(text), CLEAR_NOMINATION)

@@ -1,0 +1,170 @@
+"""Evicting the victims of a chosen node, beside the scheduling cycles of other pods.
+
+    chosen --> nominations of less important pods taken back --> all victims but the last, side by side
+                                                                              |
+           preemptor may be queued again <-- last one leaving <-- last victim-+
+                     |
+           (what failed activates the preemptor: it tries again)
+
+While this goes on the preemptor is kept out of the queue: PreEnqueue asks `running`. It may return from the
+moment that the watch tells that the last victim is leaving, also where that is heard before the API server's
+answer.
+
+Source: spec/core.md 6.6.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+
+from berth.framework.handle import Handle, PodGoneError
+from berth.framework.status import SUCCESS, Status, failed
+from berth.objects.pod import Pod, PodCondition
+from berth.preemption.candidates import Candidate
+from berth.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
+from berth.preemption.preemption_metrics import PreemptionMetrics
+
+log = logging.getLogger(__name__)
+
+PodLookup = Callable[[Pod], Pod | None]
+"""The pod as the watch last told it, on a node or not; None where it is gone or another has its name."""
+
+
+class Evictions:
+    """The evictions of one profile: who preempts now, and which victim is each one's last."""
+
+    def __init__(self, handle: Handle, lookup: PodLookup, metrics: PreemptionMetrics) -> None:
+        self._handle = handle
+        self._lookup = lookup
+        self._metrics = metrics
+        self._preempting: set[str] = set()
+        self._last_victim: dict[str, Pod] = {}
+
+    def running(self, uid: str) -> bool:
+        """Whether evictions for the pod of that UID go on, as far as the watch has told."""
+        if uid not in self._preempting:
+            return False
+        last = self._last_victim.get(uid)
+        if last is None:
+            return True
+        current = self._lookup(last)
+        return current is not None and not current.terminating
+
+    def start(self, plugin: str, preemptor: Pod, candidate: Candidate) -> None:
+        """Evict the candidate's victims in the background; nothing happens where all are leaving already."""
+        victims = _staying(candidate.victims)
+        if not victims:
+            return
+        self._metrics.victims(len(candidate.victims))
+        self._preempting.add(preemptor.uid)
+        work = self._run(_Eviction(self._handle, plugin, preemptor, candidate.node_name), victims)
+        self._handle.background.spawn(work, f"preemption by {preemptor.key}")
+
+    async def carry_out(self, plugin: str, preemptor: Pod, candidate: Candidate) -> Status:
+        """Evict the candidate's victims and wait for that; an error where one could not be evicted."""
+        self._metrics.victims(len(candidate.victims))
+        eviction = _Eviction(self._handle, plugin, preemptor, candidate.node_name)
+        await eviction.evict_all(_staying(candidate.victims))
+        if eviction.error is not None:
+            return failed(eviction.error)
+        await eviction.take_back_nominations()
+        return SUCCESS
+
+    async def _run(self, eviction: "_Eviction", victims: Sequence[Pod]) -> None:
+        uid, clock = eviction.preemptor.uid, self._handle.clock
+        started = clock.monotonic()
+        try:
+            failed_to_clear = not await eviction.take_back_nominations()
+            await eviction.evict_all(victims[:-1])
+            if eviction.error is None:
+                self._last_victim[uid] = victims[-1]
+                await eviction.evict(victims[-1])
+        finally:
+            self._preempting.discard(uid)
+            self._last_victim.pop(uid, None)
+        unsuccessful = failed_to_clear or eviction.error is not None
+        self._metrics.evicted(clock.monotonic() - started, failed=unsuccessful)
+        if unsuccessful:
+            self._handle.activate([eviction.preemptor])
+
+
+class _Eviction:
+    """One preemptor's evictions from one node; the first that fails stops those that have not begun."""
+
+    def __init__(self, handle: Handle, plugin: str, preemptor: Pod, node_name: str) -> None:
+        self._handle = handle
+        self._plugin = plugin
+        self.preemptor = preemptor
+        self._node_name = node_name
+        self.error: Exception | None = None
+
+    async def take_back_nominations(self) -> bool:
+        """Let less important pods look for another node; False where one could not be told."""
+        pods = self._handle.nominator.nominated_pods_for_node(self._node_name)
+        lower = [pod for pod in pods if pod.priority < self.preemptor.priority and pod.nominated_node_name]
+        return all([await self._take_back(pod) for pod in lower])
+
+    async def _take_back(self, pod: Pod) -> bool:
+        try:
+            await self._handle.writer.patch_pod_status(pod, None, "")
+        except Exception as error:  # noqa: BLE001 - the others are still to be told
+            log.warning("nomination not taken back pod=%s error=%s", pod.key, error)
+            return False
+        return True
+
+    async def evict_all(self, victims: Iterable[Pod]) -> None:
+        """Evict them side by side."""
+        await self._handle.background.all_of([self.evict(victim) for victim in victims])
+
+    async def evict(self, victim: Pod) -> None:
+        """Evict one, unless another could not be evicted."""
+        if self.error is not None:
+            return
+        try:
+            in_memory = self._stop_on_its_way(victim)
+            if not in_memory:
+                await self._delete(victim)
+        except PodGoneError:
+            return
+        except Exception as error:  # noqa: BLE001 - told to the preemptor, which tries again
+            log.warning(
+                "victim not evicted pod=%s preemptor=%s error=%s", victim.key, self.preemptor.key, error
+            )
+            self.error = self.error or error
+            return
+        self._tell(victim, in_memory=in_memory)
+
+    def _stop_on_its_way(self, victim: Pod) -> bool:
+        """Whether the victim was not bound yet and will not be: there is nothing to delete."""
+        waiting = self._handle.waiting_pods.get(victim.uid)
+        if waiting is not None:
+            return waiting.preempt(self._plugin, "preempted")
+        binding = self._handle.pods_in_pre_bind.get(victim.uid)
+        return binding is not None and binding.cancel(f"preempted by {self._plugin}")
+
+    async def _delete(self, victim: Pod) -> None:
+        """Say why in the victim's status, then delete it. Raises: PodGoneError where it is gone."""
+        condition = PodCondition(
+            type=DISRUPTION_TARGET,
+            status="True",
+            reason=PREEMPTION_BY_SCHEDULER,
+            message=f"{self.preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+            last_transition_time=_timestamp(self._handle.clock.now()),
+            observed_generation=victim.metadata.generation or None,
+        )
+        await self._handle.writer.patch_pod_status(victim, condition, None)
+        await self._handle.writer.delete_pod(victim)
+
+    def _tell(self, victim: Pod, *, in_memory: bool) -> None:
+        note = f"Preempted by pod {self.preemptor.uid} on node {self._node_name}"
+        if in_memory:
+            note += " (in kube-scheduler memory)."
+        self._handle.recorder.event(victim, "Normal", "Preempted", "Preempting", note, related=self.preemptor)
+
+
+def _staying(victims: Iterable[Pod]) -> list[Pod]:
+    return [victim for victim in victims if not victim.terminating]
+
+
+def _timestamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
