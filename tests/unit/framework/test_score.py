@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.framework.score import broken_linear, default_normalize, round_half_away, truncated_quotient
@@ -27,6 +27,7 @@ def test_default_normalize(scores, forward, reverse):
     assert reverse == default_normalize(raw, reverse=True).tolist()
 
 
+@settings(deadline=None)
 @given(st.integers(-(10**12), 10**12), st.integers(1, 10**6))
 def test_truncated_quotient(numerator, denominator):
     """Division cuts towards zero, as Go's does."""

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
@@ -23,10 +23,14 @@ SCORERS = [kind for kind in IN_TREE.values() if issubclass(kind, ScorePlugin)]
 # The share of nodes that have an image is a matter of the whole cluster.
 OF_ONE_NODE = [kind for kind in SCORERS if kind.depends is Depends.NODE and kind.__name__ != "ImageLocality"]
 
+# A busy machine makes single examples slow; that is no failure of a law.
+law = settings(max_examples=50, deadline=None)
+
 placed_pods = st.lists(pods(NODE_NAMES), max_size=4, unique_by=lambda pod: pod.uid)
 
 
 @pytest.mark.parametrize("kind", [k for k in FILTERS if k.depends is Depends.NODE])
+@law
 @given(pod=pods(), nodes=clusters(), placed=placed_pods)
 def test_filter_one_node_at_a_time(kind, pod, nodes, placed):
     """The verdicts on all nodes together are the verdicts on each node alone."""
@@ -39,6 +43,7 @@ def test_filter_one_node_at_a_time(kind, pod, nodes, placed):
 
 
 @pytest.mark.parametrize("kind", OF_ONE_NODE)
+@law
 @given(pod=pods(), nodes=clusters(), placed=placed_pods)
 def test_score_one_node_at_a_time(kind, pod, nodes, placed):
     """The raw scores of all nodes together are the scores of each node alone."""
@@ -53,6 +58,7 @@ def test_score_one_node_at_a_time(kind, pod, nodes, placed):
 
 
 @pytest.mark.parametrize("kind", SCORERS)
+@law
 @given(pod=pods(), nodes=clusters(), placed=placed_pods)
 def test_scores_are_in_range(kind, pod, nodes, placed):
     """Final scores are whole numbers from 0 to 100."""
@@ -62,6 +68,7 @@ def test_scores_are_in_range(kind, pod, nodes, placed):
     assert final is None or all(type(score) is int and 0 <= score <= 100 for score in final.values())
 
 
+@law
 @given(pod=pods(), nodes=clusters(), placed=placed_pods, extra=placed_pods)
 def test_removing_what_was_added(pod, nodes, placed, extra):
     """Pods that came and went leave no trace in any verdict or score."""
@@ -92,6 +99,7 @@ def answers(pod, nodes):
 
 
 @pytest.mark.parametrize("kind", [k for k in FILTERS if issubclass(k, PreFilterExtensions)])
+@law
 @given(pod=pods(), nodes=clusters(), placed=placed_pods, other=pods(NODE_NAMES))
 def test_following_a_pod(kind, pod, nodes, placed, other):
     """A pod counted into a cycle's state, or out of it, gives what a count from the start gives."""
@@ -126,6 +134,7 @@ def counted_anew(plugin, pod, nodes):
     return [0] * len(nodes) if result.status.skip else plugin.filter(state, pod, nodes).tolist()
 
 
+@law
 @given(first=pods(), second=pods(), nodes=clusters(), placed=placed_pods)
 def test_equal_signatures_get_equal_answers(first, second, nodes, placed):
     """Two pods that every plugin signs alike are one question."""
@@ -141,6 +150,7 @@ def test_equal_signatures_get_equal_answers(first, second, nodes, placed):
             assert np.array_equal(one, other) if one is not None else other is None
 
 
+@law
 @given(pod=pods())
 def test_signatures_are_keys(pod):
     """A signature can be looked up."""

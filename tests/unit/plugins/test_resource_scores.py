@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.config.plugin_args import (
@@ -117,6 +117,7 @@ def test_scalars_count_where_asked_for():
     assert 25 == score(plugin, (0, 0, 2), (1000, 1000, 4), (0, 0, 0))
 
 
+@settings(deadline=None)
 @given(
     offer=st.one_of(
         st.integers(1, 10**6), st.integers(EXACT_BELOW - 5, EXACT_BELOW + 5), st.integers(1, 2**55)
