@@ -1,10 +1,11 @@
 """`berth scheduler`: run a scheduler with kube-scheduler's own command line."""
 
+import sys
 from pathlib import Path
 
 import click
 
-from berth.cli.failing import fail
+from berth.cli.failing import EXIT_BAD_INPUT, fail
 
 OWN_FLAGS = {"ignore_unknown_options": True, "help_option_names": []}
 
@@ -15,15 +16,17 @@ def scheduler(arguments: tuple[str, ...]) -> None:
     """Run a scheduler; takes kube-scheduler's flags (--config, --kubeconfig, --leader-elect, ...)."""
     # Imported here so that the other verbs start quickly.
     from berth.client.errors import ConfigurationError  # noqa: PLC0415 (see above)
-    from berth.config.command_line import parse_flags, usage  # noqa: PLC0415 (see above)
+    from berth.config.command_line import parse_flags, read_settings, usage  # noqa: PLC0415 (see above)
+    from berth.config.complaints import complaint_lines  # noqa: PLC0415 (see above)
     from berth.config.dump import to_yaml  # noqa: PLC0415 (see above)
     from berth.config.errors import ConfigError  # noqa: PLC0415 (see above)
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
     from berth.scheduler.errors import StartError  # noqa: PLC0415 (see above)
     from berth.scheduler.event_loop import run  # noqa: PLC0415 (see above)
-    from berth.scheduler.start import load_files, start  # noqa: PLC0415 (see above)
+    from berth.scheduler.start import start  # noqa: PLC0415 (see above)
     from berth.telemetry.errors import TelemetryError  # noqa: PLC0415 (see above)
 
+    options = None
     try:
         options = parse_flags(arguments)
         if options.wants_help:
@@ -31,10 +34,15 @@ def scheduler(arguments: tuple[str, ...]) -> None:
             return
         for warning in options.warnings:
             click.echo(f"Warning: {warning}", err=True)
-        loaded, sidecars = load_files(options)
+        settings = read_settings(options)
         if options.write_config_to:
-            Path(options.write_config_to).write_text(to_yaml(loaded.configuration), encoding="utf-8")
+            text = to_yaml(settings.loaded.configuration)
+            Path(options.write_config_to).write_text(text, encoding="utf-8")
             return
-        run(start(options, loaded, sidecars))
-    except (ConfigError, ConfigurationError, EventRegistrationError, StartError, TelemetryError) as error:
+        run(start(options, settings))
+    except ConfigError as error:
+        for line in complaint_lines(error, options.config_file if options else ""):
+            click.echo(f"Error: {line}", err=True)
+        sys.exit(EXIT_BAD_INPUT)
+    except (ConfigurationError, EventRegistrationError, StartError, TelemetryError) as error:
         fail(error)

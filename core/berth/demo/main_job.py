@@ -59,7 +59,7 @@ async def run_main_job(options: RunOptions, say: Callable[[str], None]) -> bool:
         await asyncio.to_thread(files.prepare)
         run = await _Run.start(files, objects, stack, say)
         result = await run.schedule(objects, options.timeout_seconds)
-        for line in report_lines(result, files):
+        for line in report_lines(result, files, run.port):
             say(line)
         if options.keep:
             say("staying up; interrupt to end")
@@ -115,6 +115,11 @@ class _Run:
         await surface.wait_ready(scheduler, READY_SECONDS)
         say("gpu-share and scheduler up, three profiles: default-scheduler, bin-packing, gpu-share")
         return cls(files, children, transport, surface, say)
+
+    @property
+    def port(self) -> int:
+        """The scheduler's secure port."""
+        return self._surface.port
 
     async def schedule(self, objects: Objects, timeout_seconds: float) -> RunResult:
         """Submit the pods and wait until each is bound or was turned down."""

@@ -1,7 +1,9 @@
 """What a run came to, as text for a person."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from berth.demo.files import RunFiles
 from berth.demo.latency import PERCENTILES, Latency
@@ -29,7 +31,7 @@ class RunResult:
     submit_seconds: float
 
 
-def report_lines(result: RunResult, files: RunFiles) -> list[str]:
+def report_lines(result: RunResult, files: RunFiles, port: int) -> list[str]:
     """The report, a line an item."""
     return [
         "",
@@ -44,7 +46,7 @@ def report_lines(result: RunResult, files: RunFiles) -> list[str]:
         "",
         *result.check.lines(),
         "",
-        *_further(files),
+        *_further(files, port),
     ]
 
 
@@ -102,11 +104,12 @@ def _reasons(result: RunResult) -> list[str]:
     return lines
 
 
-def _further(files: RunFiles) -> list[str]:
+def _further(files: RunFiles, port: int) -> list[str]:
+    berth, server = Path(sys.argv[0]), f"https://127.0.0.1:{port}"
     return [
         f"traces, a span a line: {files.traces}",
         "to look further, keep the run up (make run ARGS=--keep) and try",
         f"  kubectl --kubeconfig {files.kubeconfig} get pods -n openb -o wide",
         f"  kubectl --kubeconfig {files.kubeconfig} describe node openb-node-0000",
-        f"  berth explain pod openb-pod-0000 -n openb --kubeconfig {files.kubeconfig}",
+        f"  {berth} explain pod openb-pod-0000 -n openb --insecure-skip-tls-verify --server {server}",
     ]
