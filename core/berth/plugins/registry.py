@@ -8,15 +8,19 @@ from berth.plugins.image_locality import ImageLocality
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.inter_pod_affinity import InterPodAffinity
 from berth.plugins.node_affinity import NodeAffinity
+from berth.plugins.node_declared_features import NodeDeclaredFeatures
 from berth.plugins.node_name import NodeName
 from berth.plugins.node_ports import NodePorts
 from berth.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.node_unschedulable import NodeUnschedulable
+from berth.plugins.node_volume_limits import NodeVolumeLimits
 from berth.plugins.pod_topology_spread import PodTopologySpread
 from berth.plugins.priority_sort import PrioritySort
 from berth.plugins.scheduling_gates import SchedulingGates
 from berth.plugins.taint_toleration import TaintToleration
+from berth.plugins.volume_restrictions import VolumeRestrictions
+from berth.plugins.volume_zone import VolumeZone
 
 IN_TREE: Mapping[str, type[InTreePlugin]] = {
     plugin.__name__: plugin
@@ -29,11 +33,15 @@ IN_TREE: Mapping[str, type[InTreePlugin]] = {
         NodeAffinity,
         NodePorts,
         NodeResourcesFit,
+        VolumeRestrictions,
+        NodeVolumeLimits,
+        VolumeZone,
         PodTopologySpread,
         InterPodAffinity,
         NodeResourcesBalancedAllocation,
         ImageLocality,
         DefaultBinder,
+        NodeDeclaredFeatures,
         DefaultPreemption,
     )
 }

@@ -30,6 +30,7 @@ from berth.snapshot.image_columns import ImageColumns
 from berth.snapshot.label_columns import LabelColumn, LabelColumns
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.placed_pods import PlacedPods, Question
+from berth.snapshot.placed_volumes import PlacedVolumes
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.resource_columns import ResourceColumns, write
 
@@ -65,9 +66,12 @@ class Snapshot:
         self._labels = LabelColumns(self._capacity, self.nodes)
         self._taints = FlagColumns[Taint](self._capacity)
         self._ports = FlagColumns[HostPort](self._capacity)
+        self._features = FlagColumns[str](self._capacity)
         self._unschedulable: Mask = np.zeros(self._capacity, dtype=bool)
         self.images = ImageColumns(self._capacity)
         self._placed = PlacedPods(self._capacity)
+        self.volumes = PlacedVolumes()
+        """Which rows of the whole snapshot have pods with which volume."""
         self._answers: dict[Hashable, Any] = {}
         self._show()
 
@@ -113,6 +117,24 @@ class Snapshot:
             return None
         taken: Mask = np.logical_or.reduce(columns)[: len(self._whole)]
         return taken[self.rows]
+
+    def declares(self, feature: str) -> Mask | None:
+        """Which nodes declare the feature; None where none does.
+
+        Shapes: result bool (n,).
+        """
+        on = self._features.column(feature, len(self._whole))
+        return None if on is None else on[self.rows]
+
+    @property
+    def whole(self) -> "Snapshot":
+        """The snapshot that this table shows rows of."""
+        return self._whole
+
+    @property
+    def own_pods(self) -> bool:
+        """Whether `pods` are this table's own, so that only they tell what is on a node."""
+        return self.ports is not None
 
     def image_on(self, name: str) -> Mask | None:
         """Which nodes have the image; None where none has.
@@ -223,7 +245,7 @@ class Snapshot:
         row, last = self.row_of.pop(name), len(self.names) - 1
         for info in self.pods[row].values():
             self._count(row, -1, info)
-        for group in (self._taints, self._ports, self.images):
+        for group in (self._taints, self._ports, self._features, self.images):
             group.drop_row(row)
         if row != last:
             self._move(last, row)
@@ -255,6 +277,7 @@ class Snapshot:
         self.nodes[row] = node
         self._labels.set_row(row, node)
         self._taints.set_row(row, node.spec.taints)
+        self._features.set_row(row, node.status.declared_features)
         self._unschedulable[row] = node.spec.unschedulable
         self.images.set_row(row, node)
 
@@ -271,6 +294,7 @@ class Snapshot:
 
     def _count(self, row: int, sign: int, info: PodInfo) -> None:
         self._placed.add(row, info, sign)
+        self.volumes.add(row, info, sign)
         for claim in info.claims:
             count = self.claims.get(claim, 0) + sign
             if count:
@@ -279,8 +303,9 @@ class Snapshot:
                 del self.claims[claim]
 
     def _move(self, source: int, target: int) -> None:
-        self._placed.move_row(source, target, self.pods[source].values())
-        for group in (self._resources, self._labels, self._taints, self._ports, self.images):
+        for counts in (self._placed, self.volumes):
+            counts.move_row(source, target, self.pods[source].values())
+        for group in (self._resources, self._labels, self._taints, self._ports, self._features, self.images):
             group.move_row(source, target)
         self._unschedulable[target] = self._unschedulable[source]
         self.names[target] = self.names[source]
@@ -290,8 +315,9 @@ class Snapshot:
 
     def _grow(self, capacity: int) -> None:
         self._capacity = capacity
-        for group in (self._resources, self._labels, self._taints, self._ports, self.images, self._placed):
+        for group in (self._resources, self._labels, self._taints, self._ports, self._features, self.images):
             group.grow(capacity)
+        self._placed.grow(capacity)
         self._unschedulable = grown(self._unschedulable, capacity)
 
     def _changed_statically(self) -> None:

@@ -1,0 +1,8 @@
+"""NodeVolumeLimits: how many volumes of a CSI driver a node can have attached.
+
+Source: pkg/scheduler/framework/plugins/nodevolumelimits (Kubernetes v1.36); spec/plugins.md 5.11.
+"""
+
+from berth.plugins.node_volume_limits.plugin import NodeVolumeLimits
+
+__all__ = ["NodeVolumeLimits"]

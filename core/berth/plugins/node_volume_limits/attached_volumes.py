@@ -1,0 +1,218 @@
+"""How many volumes of each driver every node has, kept up to date as pods, claims and attachments change.
+
+A node's count for a driver is that of the distinct volumes that its pods use or that VolumeAttachments hold
+there. Users of volumes (a pod's volume, an attachment) are counted anew when something about them changed.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from berth.framework.listers import Listers
+from berth.objects.csi_migration import CsiVolume
+from berth.objects.pod_volumes import PlacedVolume
+from berth.plugins.node_volume_limits.resolving import (
+    CLAIM,
+    STORAGE_CLASS,
+    VOLUME,
+    Broken,
+    Resolver,
+    Source,
+)
+from berth.snapshot.columns import Ints, grown
+from berth.snapshot.snapshot import Snapshot
+
+K = TypeVar("K", bound=Hashable)
+L = TypeVar("L", bound=Hashable)
+
+NOWHERE: Mapping[int, int] = {}
+
+
+class Attachment(NamedTuple):
+    """A VolumeAttachment by name."""
+
+    name: str
+
+
+User: TypeAlias = PlacedVolume | Attachment
+Held: TypeAlias = CsiVolume | Broken
+
+
+class Entry(NamedTuple):
+    """What a user was counted as, on which rows, and what that was made of."""
+
+    held: Held | None
+    rows: tuple[int, ...]
+    sources: tuple[Source, ...]
+
+
+class AttachedVolumes:
+    """Counts by driver and row, and the rows of each volume."""
+
+    def __init__(self, listers: Listers) -> None:
+        self._listers = listers
+        self._resolver = Resolver(listers)
+        self._nodes: Snapshot | None = None
+        self._names: list[str] = []
+        self._static_generation = -1
+        self._positions: dict[str, int] = {}
+        self._clear()
+
+    def follow(self, nodes: Snapshot) -> None:
+        """Catch up with everything that changed in the whole snapshot and in the watched objects."""
+        if self._nodes is not nodes:
+            self._nodes, self._positions = nodes, {}
+            self._clear()
+        moved = self._rows_moved(nodes)
+        users = self._changed(nodes)
+        if users is None:
+            self._clear()
+            users = dict.fromkeys((*nodes.volumes, *self._attachments()))
+        elif moved:
+            users |= dict.fromkeys(self._attachments())
+        for user in users:
+            self._forget(user)
+        for user in users:
+            self._count(user, nodes)
+
+    def used(self, driver: str, n: int) -> Ints:
+        """How many volumes of the driver each of the first n rows has.
+
+        Shapes: result int64 (n,).
+        """
+        column = self._used.get(driver)
+        return np.zeros(n, dtype=np.int64) if column is None else column[:n]
+
+    def rows_with(self, volume: Held) -> Mapping[int, int]:
+        """The rows with placed pods that use the volume."""
+        return self._by_pods.get(volume, NOWHERE)
+
+    def broken(self) -> Iterator[Broken]:
+        """The claims that placed pods must not use."""
+        return (held for held in self._by_pods if isinstance(held, Broken))
+
+    def attached_to(self, row: int) -> Iterable[CsiVolume]:
+        """The volumes that VolumeAttachments hold on the node of that row."""
+        return self._attached_to.get(row, {}).keys()
+
+    def _clear(self) -> None:
+        self._entries: dict[User, Entry] = {}
+        self._dependants: dict[Source, dict[User, None]] = {}
+        self._by_pods: dict[Held, dict[int, int]] = {}
+        self._holders: dict[CsiVolume, dict[int, int]] = {}
+        self._attached_to: dict[int, dict[CsiVolume, int]] = {}
+        self._used: dict[str, Ints] = {}
+
+    def _rows_moved(self, nodes: Snapshot) -> bool:
+        if self._static_generation == nodes.static_generation:
+            return False
+        self._static_generation = nodes.static_generation
+        if self._names == nodes.names:
+            return False
+        self._names = list(nodes.names)
+        return True
+
+    def _changed(self, nodes: Snapshot) -> dict[User, None] | None:
+        """The users to count anew; None where too much happened since the last look."""
+        users: dict[User, None] = {}
+        listers = self._listers
+        for kind, journal in (
+            (CLAIM, listers.persistent_volume_claims.changes),
+            (VOLUME, listers.persistent_volumes.changes),
+            (STORAGE_CLASS, listers.storage_classes.changes),
+            ("attachment", listers.volume_attachments.changes),
+        ):
+            keys = journal.since(self._positions.get(kind, 0))
+            self._positions[kind] = journal.end
+            if keys is None:
+                return None
+            for key in keys:
+                users |= self._dependants.get(Source(kind, key), {})
+                if kind == "attachment":
+                    users[Attachment(key)] = None
+        volumes = nodes.volumes.changes.since(self._positions.get("pods", 0))
+        self._positions["pods"] = nodes.volumes.changes.end
+        return None if volumes is None else users | dict.fromkeys(volumes)
+
+    def _attachments(self) -> Iterable[Attachment]:
+        return (Attachment(attachment.key) for attachment in self._listers.volume_attachments)
+
+    def _count(self, user: User, nodes: Snapshot) -> None:
+        entry = self._attachment(user, nodes) if isinstance(user, Attachment) else self._volume(user, nodes)
+        if not entry.rows and not isinstance(user, Attachment):
+            return
+        self._entries[user] = entry
+        for source in entry.sources:
+            self._dependants.setdefault(source, {})[user] = None
+        self._add(user, entry, 1)
+
+    def _forget(self, user: User) -> None:
+        entry = self._entries.pop(user, None)
+        if entry is None:
+            return
+        for source in entry.sources:
+            users = self._dependants[source]
+            del users[user]
+            if not users:
+                del self._dependants[source]
+        self._add(user, entry, -1)
+
+    def _volume(self, volume: PlacedVolume, nodes: Snapshot) -> Entry:
+        rows = tuple(nodes.volumes.rows(volume))
+        counted = self._resolver.counted(volume)
+        held = counted if isinstance(counted, Held) else None
+        return Entry(held, rows, self._resolver.sources(volume))
+
+    def _attachment(self, user: Attachment, nodes: Snapshot) -> Entry:
+        attachment = self._listers.volume_attachments.by_key(user.name)
+        if attachment is None:
+            return Entry(None, (), ())
+        row = nodes.row_of.get(attachment.spec.node_name)
+        source = Source(VOLUME, attachment.spec.source.persistent_volume_name or "")
+        return Entry(self._attached(user.name), () if row is None else (row,), (source,))
+
+    def _attached(self, name: str) -> CsiVolume | None:
+        """The volume of an attachment, as its attacher counts it."""
+        attachment = self._listers.volume_attachments.by_key(name)
+        if attachment is None or not attachment.spec.attacher:
+            return None
+        volume = self._listers.persistent_volumes.get(attachment.spec.source.persistent_volume_name or "")
+        if volume is None or volume.spec.csi is None:
+            return None
+        return CsiVolume(attachment.spec.attacher, volume.spec.csi.volume_handle)
+
+    def _add(self, user: User, entry: Entry, sign: int) -> None:
+        if entry.held is None:
+            return
+        for row in entry.rows:
+            if not isinstance(user, Attachment):
+                _bump(self._by_pods, entry.held, row, sign)
+            elif isinstance(entry.held, CsiVolume):
+                _bump(self._attached_to, row, entry.held, sign)
+            if isinstance(entry.held, CsiVolume):
+                self._hold(entry.held, row, sign)
+
+    def _hold(self, volume: CsiVolume, row: int, sign: int) -> None:
+        before = self._holders.get(volume, NOWHERE).get(row, 0)
+        after = _bump(self._holders, volume, row, sign)
+        if bool(before) != bool(after):
+            column = self._used.get(volume.driver)
+            if column is None or row >= len(column):
+                room = max(2 * row + 1, len(self._names))
+                column = np.zeros(room, dtype=np.int64) if column is None else grown(column, room)
+                self._used[volume.driver] = column
+            column[row] += sign
+
+
+def _bump(table: dict[K, dict[L, int]], key: K, second: L, sign: int) -> int:
+    """Count under both keys; what the count is now. Nothing is kept where nothing is counted."""
+    counts = table.setdefault(key, {})
+    count = counts.get(second, 0) + sign
+    if count:
+        counts[second] = count
+    else:
+        counts.pop(second, None)
+        if not counts:
+            del table[key]
+    return count

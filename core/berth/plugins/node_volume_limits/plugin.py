@@ -1,0 +1,160 @@
+"""The plugin's extension points."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from berth.framework.cluster_event import ClusterEventWithHint
+from berth.framework.cycle_state import CycleState
+from berth.framework.handle import Handle
+from berth.framework.interface import (
+    EnqueueExtensions,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    ReasonCodes,
+)
+from berth.framework.status import SKIP, Status, failed, unresolvable, unschedulable
+from berth.objects.csi_migration import CsiVolume, migration_of
+from berth.objects.pod import Pod
+from berth.objects.pod_volumes import claim_use, placed_volumes
+from berth.plugins.in_tree import InTreePlugin, all_pass
+from berth.plugins.node_volume_limits.attached_volumes import AttachedVolumes
+from berth.plugins.node_volume_limits.driver_columns import ABSENT, DriverColumns
+from berth.plugins.node_volume_limits.hints import registrations
+from berth.plugins.node_volume_limits.resolving import Broken, Missing, Resolver
+from berth.plugins.pod_volumes import volumes_signature
+from berth.snapshot.columns import Mask
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+
+EXCEEDED = unschedulable("node(s) exceed max volume count")
+
+
+@dataclass(slots=True)
+class WantedVolumes:
+    """The pod's volumes that a driver counts, or what is wrong with its claims; and the verdicts so far.
+
+    `verdicts` holds what the codes 1, 2, ... stand for.
+    """
+
+    volumes: tuple[CsiVolume, ...]
+    verdict: Status | None
+    verdicts: list[Status]
+
+    def code(self, status: Status) -> int:
+        """The code of a verdict."""
+        if status not in self.verdicts:
+            self.verdicts.append(status)
+        return self.verdicts.index(status) + 1
+
+
+class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions):
+    """Turn down nodes that could not attach the pod's volumes besides those they have."""
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._resolver = Resolver(handle.listers)
+        self._attached = AttachedVolumes(handle.listers)
+        self._drivers = DriverColumns(handle.listers.csi_nodes)
+        self._scaling = handle.feature_enabled("VolumeLimitScaling")
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
+        """Find the volumes; a pod without claims and without volumes that drivers took over is skipped."""
+        del nodes
+        if not any(migration_of(v) or claim_use(pod, v) for v in pod.spec.volumes):
+            return PreFilterResult(SKIP)
+        counted = [self._resolver.counted(volume) for volume in placed_volumes(pod)]
+        wrong = next((c for c in counted if isinstance(c, Missing | Broken)), None)
+        verdict = None
+        if wrong is not None:
+            verdict = failed(wrong.text) if isinstance(wrong, Broken) else unresolvable(wrong.text)
+        volumes = tuple(dict.fromkeys(c for c in counted if isinstance(c, CsiVolume)))
+        state.write(WantedVolumes, WantedVolumes(volumes, verdict, []))
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
+        """Answer a code for what is wrong with the pod's claims, or where a limit would be exceeded."""
+        del pod
+        wanted = state.read(WantedVolumes)
+        if wanted.verdict is not None:
+            return np.full(len(nodes), wanted.code(wanted.verdict), dtype=np.uint8)
+        if not wanted.volumes:
+            return all_pass(len(nodes))
+        self._drivers.follow(nodes.whole)
+        self._attached.follow(nodes.whole)
+        codes = np.zeros(len(nodes), dtype=np.uint8)
+        if nodes.own_pods:
+            for i, pods in enumerate(nodes.pods):
+                codes[i] = self._code_of_one(wanted, nodes, i, pods.values())
+        else:
+            codes = self._codes(wanted, nodes.whole)[nodes.rows]
+        return self._without_driver(wanted, nodes, codes) if self._scaling else codes
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        """The verdict that the code stands for in this cycle."""
+        return state.read(WantedVolumes).verdicts[code - 1].from_plugin(self.name)
+
+    def sign_pod(self, pod: Pod) -> Hashable:
+        """The volumes."""
+        return volumes_signature(pod)
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """All that raises a limit, detaches a volume or brings a claim."""
+        return registrations()
+
+    def _codes(self, wanted: WantedVolumes, nodes: Snapshot) -> ReasonCodes:
+        n = len(nodes)
+        exceeded = np.zeros(n, dtype=bool)
+        for driver in dict.fromkeys(volume.driver for volume in wanted.volumes):
+            limit = self._drivers.limit(driver)
+            if limit is not None:
+                new = np.zeros(n, dtype=np.int64)
+                for volume in wanted.volumes:
+                    if volume.driver == driver:
+                        new += 1
+                        new[list(self._attached.rows_with(volume))] -= 1
+                over = self._attached.used(driver, n) + new > limit
+                exceeded |= (limit >= 0) & (new > 0) & over
+        codes = exceeded * np.uint8(wanted.code(EXCEEDED))
+        for broken in self._attached.broken():
+            rows = list(self._attached.rows_with(broken))
+            codes[[r for r in rows if self._drivers.limited[r]]] = wanted.code(failed(broken.text))
+        return codes
+
+    def _code_of_one(self, wanted: WantedVolumes, nodes: Snapshot, i: int, pods: Iterable[PodInfo]) -> int:
+        """The code of a node whose pods are not what the columns tell."""
+        row = nodes.whole.row_of[nodes.names[i]]
+        if not self._drivers.limited[row]:
+            return 0
+        held: set[CsiVolume] = set()
+        for counted in (self._resolver.counted(v) for info in pods for v in info.volumes):
+            if isinstance(counted, Broken):
+                return wanted.code(failed(counted.text))
+            if isinstance(counted, CsiVolume):
+                held.add(counted)
+        new = Counter(volume.driver for volume in wanted.volumes if volume not in held)
+        held.update(self._attached.attached_to(row))
+        used = Counter(volume.driver for volume in held)
+        for driver, count in new.items():
+            limit = self._drivers.limit(driver)
+            if limit is not None and 0 <= limit[row] < used[driver] + count:
+                return wanted.code(EXCEEDED)
+        return 0
+
+    def _without_driver(self, wanted: WantedVolumes, nodes: Snapshot, codes: ReasonCodes) -> ReasonCodes:
+        for driver, lacking in self._lacking(wanted, nodes.whole):
+            status = unschedulable(f"{driver} CSI driver is not installed on the node")
+            codes = np.where(lacking[nodes.rows], np.uint8(wanted.code(status)), codes)
+        return codes
+
+    def _lacking(self, wanted: WantedVolumes, nodes: Snapshot) -> Iterator[tuple[str, Mask]]:
+        """The drivers that no pod must do without, each with the nodes that lack it; the first comes last."""
+        for driver in reversed(dict.fromkeys(volume.driver for volume in wanted.volumes)):
+            described = self.handle.listers.csi_drivers.get(driver)
+            if described is not None and described.spec.prevent_pod_scheduling_if_missing:
+                column = self._drivers.limit(driver)
+                yield driver, np.ones(len(nodes), dtype=bool) if column is None else column == ABSENT

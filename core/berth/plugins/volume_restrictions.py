@@ -1,0 +1,147 @@
+"""VolumeRestrictions: disks that one node mounts for one pod, and claims that only one pod may use.
+
+Source: pkg/scheduler/framework/plugins/volumerestrictions (Kubernetes v1.36); spec/plugins.md 5.10.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from berth.framework.cluster_event import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import (
+    EnqueueExtensions,
+    FilterPlugin,
+    PreFilterExtensions,
+    PreFilterResult,
+    Reason,
+    ReasonCodes,
+)
+from berth.framework.status import SKIP, SUCCESS, Status, unresolvable
+from berth.objects.pod import Pod
+from berth.objects.pod_volumes import Disk, disks, has_disks, named_claims, rivals, share_a_disk
+from berth.objects.storage import READ_WRITE_ONCE_POD
+from berth.plugins.in_tree import InTreePlugin
+from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_signature
+from berth.plugins.queueing import expected, queue_if
+from berth.snapshot.columns import Mask
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+
+NO_DISK, CLAIM_IN_USE = 1, 2
+
+
+@dataclass(slots=True)
+class Restrictions:
+    """The pod's own disks, its claims of a single pod by name, and how often those are in use."""
+
+    disks: tuple[Disk, ...]
+    claims: frozenset[str]
+    conflicts: int
+
+    def clone(self) -> "Restrictions":
+        """A copy for a simulation."""
+        return Restrictions(self.disks, self.claims, self.conflicts)
+
+
+class VolumeRestrictions(InTreePlugin, PreFilterExtensions, FilterPlugin, EnqueueExtensions):
+    """Turn down nodes where a disk is taken, and all nodes while a claim of a single pod is."""
+
+    reasons = (
+        Reason("node(s) had no available disk"),
+        Reason(
+            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+            "already in-use by another pod"
+        ),
+    )
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
+        """Count the claims of a single pod that are in use anywhere; every claim has to be there."""
+        claims: set[str] = set()
+        for name in named_claims(pod):
+            claim = self.handle.listers.persistent_volume_claims.get(name, pod.namespace)
+            if claim is None:
+                return PreFilterResult(unresolvable(claim_not_found(name)))
+            if READ_WRITE_ONCE_POD in claim.spec.access_modes:
+                claims.add(name)
+        conflicts = sum(f"{pod.namespace}/{name}" in nodes.claims for name in claims)
+        if not conflicts and not has_disks(pod):
+            return PreFilterResult(SKIP)
+        state.write(Restrictions, Restrictions(tuple(disks(pod)), frozenset(claims), conflicts))
+        return PreFilterResult()
+
+    def add_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
+        """Count the other pod's uses in."""
+        del pod, node
+        return _count(state.read(Restrictions), other.pod, 1)
+
+    def remove_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
+        """Count the other pod's uses out."""
+        del pod, node
+        return _count(state.read(Restrictions), other.pod, -1)
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
+        """Answer 1 where a disk is taken, else 2 while a claim is in use."""
+        del pod
+        known = state.read(Restrictions)
+        otherwise = CLAIM_IN_USE if known.conflicts > 0 else 0
+        codes = np.full(len(nodes), otherwise, dtype=np.uint8)
+        if known.disks:
+            codes[taken(nodes, known.disks)] = NO_DISK
+        return codes
+
+    def sign_pod(self, pod: Pod) -> Hashable:
+        """The volumes."""
+        return volumes_signature(pod)
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """Pods that leave a disk or a claim free, nodes that come, and claims that come."""
+        claims = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
+        return [
+            ClusterEventWithHint(ClusterEvent(EventResource.POD, ActionType.DELETE), after_pod_deletion),
+            ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD)),
+            ClusterEventWithHint(claims, after_named_claim),
+        ]
+
+
+def taken(nodes: Snapshot, wanted: tuple[Disk, ...]) -> Mask:
+    """Where one of the disks is in use in a way that leaves no room for another pod.
+
+    Shapes: result bool (n,).
+    """
+    if nodes.own_pods:
+        return np.array([_mounted(pods.values(), wanted) for pods in nodes.pods], dtype=bool)
+    everywhere = np.zeros(len(nodes.whole), dtype=bool)
+    for disk in wanted:
+        for rival in rivals(disk):
+            everywhere[list(nodes.volumes.rows(rival))] = True
+    here: Mask = everywhere[nodes.rows]
+    return here
+
+
+def _mounted(pods: Any, wanted: tuple[Disk, ...]) -> bool:
+    return any(share_a_disk(wanted, (v for v in info.volumes if isinstance(v, Disk))) for info in pods)
+
+
+def _count(known: Restrictions, other: Pod, sign: int) -> Status:
+    # Upstream compares bare names here, so pods of other namespaces count, too.
+    known.conflicts += sign * sum(name in known.claims for name in named_claims(other))
+    return SUCCESS
+
+
+def after_pod_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where the deleted pod held a disk that the waiting one wants, or shared a claim with it."""
+    del new
+    deleted = expected(Pod, old)
+    if deleted.namespace != pod.namespace:
+        return QueueingHint.SKIP
+    shared = set(named_claims(pod)) & set(named_claims(deleted))
+    return queue_if(shared or share_a_disk(disks(pod), disks(deleted)))
