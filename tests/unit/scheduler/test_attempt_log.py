@@ -1,0 +1,46 @@
+"""The last attempts at each pod."""
+
+from berth.framework.status import unschedulable
+from berth.scheduler.attempt_log import ATTEMPTS_PER_POD, AttemptLog, summary
+from berth.testing.builders import make_pod
+from tests.fakes import new_record
+
+
+def attempt(name, number=1):
+    record = new_record(make_pod(name))
+    record.attempt = number
+    return record
+
+
+def test_a_summary_in_seconds_and_milliseconds():
+    record = attempt("p")
+    record.wall_offset_ns = 5_000_000_000
+    record.enqueued_ns, record.dequeued_ns = 1_000_000_000, 3_000_000_000
+    record.cycle_ended_ns, record.ended_ns = 3_002_000_000, 3_010_000_000
+    record.status, record.result = unschedulable("no room"), "unschedulable"
+
+    found = summary(record)
+
+    assert (8.0, 2000.0, 2.0, 10.0) == (
+        found.started_at,
+        found.queued_milliseconds,
+        found.cycle_milliseconds,
+        found.total_milliseconds,
+    )
+    assert ("unschedulable", "no room", (b"t" * 16).hex()) == (found.result, found.message, found.trace_id)
+
+
+def test_only_the_last_attempts_are_kept():
+    log = AttemptLog()
+    for number in range(ATTEMPTS_PER_POD + 2):
+        log.on_record(attempt("p", number))
+
+    assert list(range(2, ATTEMPTS_PER_POD + 2)) == [a.attempt for a in log.of("default-p")]
+
+
+def test_the_pod_tried_longest_ago_is_forgotten_first():
+    log = AttemptLog(max_pods=2)
+    for name in ("a", "b", "a", "c"):
+        log.on_record(attempt(name))
+
+    assert (2, 0, 1) == tuple(len(log.of(f"default-{name}")) for name in "abc")

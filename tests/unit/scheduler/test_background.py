@@ -1,0 +1,82 @@
+"""The core's background work on an asyncio loop."""
+
+import asyncio
+
+import pytest
+
+from berth.scheduler.background import AsyncioBackground
+
+
+@pytest.fixture
+async def background():
+    async with asyncio.TaskGroup() as tasks:
+        yield AsyncioBackground(tasks)
+
+
+async def test_an_outcome_arrives_once(background):
+    outcome = background.outcome()
+
+    assert outcome.set("first")
+    assert not outcome.set("second")
+    assert "first" == await outcome
+
+
+async def test_work_that_fails_is_logged_and_harms_nobody(background, caplog):
+    async def fails():
+        raise ValueError("boom")
+
+    background.spawn(fails(), "the work")
+    await background.settle(10)
+
+    assert "background work failed name=the work" in caplog.text
+
+
+async def test_results_come_in_order(background):
+    first_may_end = asyncio.Event()
+
+    async def first():
+        await first_may_end.wait()
+        return 1
+
+    async def second():
+        first_may_end.set()
+        return 2
+
+    assert [1, 2] == await background.all_of([first(), second()])
+    assert [2] == await background.all_of([second()])
+    assert [] == await background.all_of([])
+
+
+async def test_a_timer_that_was_cancelled_does_not_go_off(background):
+    calls = []
+    background.call_later(0, lambda: calls.append("kept"))
+    background.call_later(0, lambda: calls.append("cancelled")).cancel()
+    last = asyncio.Event()
+    background.call_later(0, last.set)
+    await last.wait()
+
+    assert ["kept"] == calls
+
+
+async def test_settling_cancels_what_does_not_end(background):
+    ended = []
+
+    async def waits():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+
+    async def ends():
+        ended.append("done")
+
+    background.spawn(waits(), "waits")
+    background.spawn(ends(), "ends")
+    await background.settle(0.01)
+    await asyncio.sleep(0)
+
+    assert ["done", "cancelled"] == ended
+
+
+async def test_settling_without_work_returns_at_once(background):
+    await background.settle(1000)
