@@ -67,6 +67,9 @@ class Answers:
     raw: Scores | None = None
     normalization: int = scheduling_pb2.NORMALIZATION_NONE
     skip_pre_bind: bool = False
+    metadata_patch: bytes | None = None
+    reserved_on: int = 0
+    """Which start of the connection answered Reserve."""
 
 
 class SidecarPlugin(
@@ -213,7 +216,10 @@ class SidecarPlugin(
             response = await self._caller.ask("Reserve", request, state)
         except SidecarError as error:
             return self._unless_ignored(ExtensionPoint.RESERVE, error)
-        self._answers(state).skip_pre_bind = response.skip_pre_bind
+        answers = self._answers(state)
+        answers.skip_pre_bind = response.skip_pre_bind
+        answers.reserved_on = self._caller.connection.starts
+        answers.metadata_patch = response.metadata_patch if response.HasField("metadata_patch") else None
         return status_of(self.name, response.status)
 
     async def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
@@ -247,7 +253,14 @@ class SidecarPlugin(
         return PreFlightResult(SKIP if idle else SUCCESS)
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Let the plugin prepare, and write the labels and annotations that it asks for."""
+        """Let the plugin prepare, and write the labels and annotations that it asks for.
+
+        What it asked for at Reserve is written without another call, unless the connection was lost since.
+        """
+        answers = self._answers(state)
+        same_connection = answers.reserved_on == self._caller.connection.starts
+        if answers.metadata_patch is not None and same_connection and self._caller.connection.ready:
+            return await self._patched(pod, answers.metadata_patch)
         request = scheduling_pb2.PreBindRequest(call=self._caller.head(state, pod), node_name=node_name)
         try:
             response = await self._caller.ask("PreBind", request, state)
@@ -265,8 +278,9 @@ class SidecarPlugin(
             return failed(f"plugin {self.name}: metadata patch: {error}")
         if unknown := patch.keys() - {"annotations", "labels"}:
             return failed(f"plugin {self.name}: metadata patch may not change {', '.join(sorted(unknown))}")
-        await self._handle.writer.patch_pod_metadata(pod, patch)
+        # First here, so that a plugin that starts now is told of it, too.
         self._caller.pods.merge_metadata(pod.uid, patch)
+        await self._handle.writer.patch_pod_metadata(pod, patch)
         return SUCCESS
 
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:

@@ -11,7 +11,7 @@ from berth_gpu_share.contract import WHOLE, Demand
 from berth_gpu_share.devices import DeviceTable, Share
 from berth_gpu_share.fragmentation import FragmentationGradientDescent, Workload, fragments, fragments_after
 from berth_gpu_share.policies import BestFit, Packing, tightest
-from berth_sdk import Call, PlacedPod, PodKey, PodStage
+from berth_sdk import Call, PlacedPod, PodKey, PodStage, Reason
 from berth_sdk.objects import decode_node, decode_pod
 from berth_sdk.plugin import answering
 from tests.unit.gpu_share.builders import gpu_node, gpu_pod
@@ -48,7 +48,7 @@ class Attempts:
         pod = decode_pod(encode(document))
         answering.set(Call("p", PodKey(pod.uid, attempt)))
         self.pods[name] = (pod, attempt)
-        return self.plugin.reserve(pod, self.nodes[index]) is None
+        return not isinstance(self.plugin.reserve(pod, self.nodes[index]), Reason)
 
     def unreserve(self, name):
         pod, attempt = self.pods.pop(name)

@@ -548,8 +548,14 @@ class ReserveResponse(_message.Message):
 
     STATUS_FIELD_NUMBER: _builtins.int
     SKIP_PRE_BIND_FIELD_NUMBER: _builtins.int
+    METADATA_PATCH_FIELD_NUMBER: _builtins.int
     skip_pre_bind: _builtins.bool
     """PreBind has nothing to do for this pod and need not be called."""
+    metadata_patch: _builtins.bytes
+    """All that PreBind would answer, known already: the host writes it in PreBind's
+    place, without the call. It calls PreBind all the same when the connection
+    was lost in between, since the reservation may be gone.
+    """
     @_builtins.property
     def status(self) -> _common_pb2.Status:
         """SUCCESS, or UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE, PENDING or ERROR."""
@@ -559,12 +565,15 @@ class ReserveResponse(_message.Message):
         *,
         status: _common_pb2.Status | None = ...,
         skip_pre_bind: _builtins.bool = ...,
+        metadata_patch: _builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_metadata_patch", b"_metadata_patch", "metadata_patch", b"metadata_patch", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["skip_pre_bind", b"skip_pre_bind", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_metadata_patch", b"_metadata_patch", "metadata_patch", b"metadata_patch", "skip_pre_bind", b"skip_pre_bind", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__metadata_patch: _TypeAlias = _typing.Literal["metadata_patch"]  # noqa: Y015
+    _WhichOneofArgType__metadata_patch: _TypeAlias = _typing.Literal["_metadata_patch", b"_metadata_patch"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__metadata_patch) -> _WhichOneofReturnType__metadata_patch | None: ...
 
 Global___ReserveResponse: _TypeAlias = ReserveResponse  # noqa: Y015
 

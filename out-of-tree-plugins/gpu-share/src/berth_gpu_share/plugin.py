@@ -136,12 +136,15 @@ class GpuShare(Plugin):
         demand = demand_of(pod)
         return None if demand is None else self._policy().score(demand, self.table)
 
-    def reserve(self, pod: Pod, node: Node) -> Answer:
-        """Hold devices for the attempt."""
+    def reserve(self, pod: Pod, node: Node) -> MetadataPatch | Answer:
+        """Hold devices for the attempt, and have them written to the pod before it is bound."""
         demand = demand_of(pod)
-        if demand is None or self._hold(demand, pod, current_call().key, node.name):
+        if demand is not None and not self._hold(demand, pod, current_call().key, node.name):
+            return self.reasons[3 if demand.milli < WHOLE else 4]
+        holding = self.ledger.by_uid.get(pod.uid)
+        if holding is None or not holding.share.devices:
             return None
-        return self.reasons[3 if demand.milli < WHOLE else 4]
+        return MetadataPatch(annotations={DEVICES: ",".join(map(str, holding.share.devices))})
 
     def unreserve(self, key: PodKey, node_name: str) -> None:
         """Give back what this attempt holds."""
@@ -149,12 +152,8 @@ class GpuShare(Plugin):
         self._recompute(self.ledger.release(key.uid, key.attempt))
 
     def pre_bind(self, pod: Pod, node: Node) -> MetadataPatch | Answer:
-        """Write the devices to the pod; an attempt reserved before a restart gets them now."""
-        refused = self.reserve(pod, node)
-        holding = self.ledger.by_uid.get(pod.uid)
-        if refused is not None or holding is None or not holding.share.devices:
-            return refused
-        return MetadataPatch(annotations={DEVICES: ",".join(map(str, holding.share.devices))})
+        """Give an attempt its devices again that was reserved before a restart."""
+        return self.reserve(pod, node)
 
     # -- told about the cluster -----------------------------------------------------------------------------
 

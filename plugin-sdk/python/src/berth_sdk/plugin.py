@@ -137,8 +137,11 @@ class Plugin:
 
     # -- asked after a node was chosen ----------------------------------------------------------------------
 
-    def reserve(self, pod: Pod, node: Node) -> Maybe[Answer]:
-        """Set aside what the pod will use, under current_call().key; repeating it changes nothing."""
+    def reserve(self, pod: Pod, node: Node) -> Maybe[MetadataPatch | Answer]:
+        """Set aside what the pod will use, under current_call().key; repeating it changes nothing.
+
+        A patch accepts, and is written in pre_bind's place, which is then called after a restart only.
+        """
 
     def unreserve(self, key: PodKey, node_name: str) -> Maybe[None]:
         """Give it back; unknown keys and old attempts are none of your business."""

@@ -104,10 +104,16 @@ async def post_filter(session: Session, request: pb.PostFilterRequest) -> pb.Pos
 async def reserve(session: Session, request: pb.ReserveRequest) -> pb.ReserveResponse:
     """Set aside what the pod will use."""
     pod, node = await chosen(session, request)
-    status = gone(request) if node is None else await verdict(session.plugin.reserve, pod, node)
-    return pb.ReserveResponse(
-        status=pack_status(status), skip_pre_bind=not overrides(session.plugin, "pre_bind")
-    )
+    if node is None:
+        return pb.ReserveResponse(status=pack_status(gone(request)))
+    try:
+        answer = await ask(session.plugin.reserve, pod, node)
+        if isinstance(answer, MetadataPatch):
+            return pb.ReserveResponse(status=pack_status(SUCCESS), metadata_patch=_merge_patch(answer))
+        idle = not overrides(session.plugin, "pre_bind")
+        return pb.ReserveResponse(status=pack_status(status_of(answer)), skip_pre_bind=idle)
+    except ContractError as error:
+        return pb.ReserveResponse(status=failure(session.plugin, error))
 
 
 async def unreserve(session: Session, request: pb.UnreserveRequest) -> pb.UnreserveResponse:
