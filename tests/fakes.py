@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from berth.binding.binding_cycle import BindingCycle
+from berth.binding.pods_in_pre_bind import PodsInPreBind
 from berth.binding.waiting_pods import WaitingPods
 from berth.cache.cache import Cache
 from berth.cycle.failure import FailureHandler
@@ -316,6 +317,9 @@ class Steps:
         self.timers.append(timer)
         return timer
 
+    async def unless(self, stop, work):
+        return await work
+
     async def all_of(self, work):
         return [await one for one in work]
 
@@ -402,7 +406,9 @@ def world(profile: Framework, *nodes, profiles=None, percentage=0, hints=None) -
     )
     waiting = WaitingPods(background)
     failure = FailureHandler(queue, lister(unassigned), writer, recorder, background, clock)
-    binding = BindingCycle(cache, queue, waiting, writer, recorder, background, failure.handle)
+    binding = BindingCycle(
+        cache, queue, waiting, PodsInPreBind(background), writer, recorder, background, failure.handle
+    )
     chance, records = random.Random(1), []
     algorithm = SchedulePod(NodeSearch(queue.nominator, Rotation(), percentage), chance)
     frameworks = profiles or {PROFILE: profile}

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from berth.binding.pods_in_pre_bind import PodsInPreBind
 from berth.binding.waiting_pods import WaitingPods
 from berth.cache.cache import Cache
 from berth.cache.errors import PodStateError
@@ -40,6 +41,7 @@ class BindingCycle:
     cache: Cache
     queue: SchedulingQueue
     waiting_pods: WaitingPods
+    pods_in_pre_bind: PodsInPreBind
     writer: ApiWriter
     recorder: EventRecorder
     background: Background
@@ -111,10 +113,22 @@ class BindingCycle:
             return status
         self.queue.done(assumed.uid)
         if pre_flight.ok:
-            status = await self._pre_bind(framework, attempt, assumed)
-            if not status.ok:
-                return status
+            return await self._pre_bind_and_bind(framework, attempt, assumed)
         return await framework.run_bind(attempt.state, assumed, node_name, record)
+
+    async def _pre_bind_and_bind(self, framework: Framework, attempt: Attempt, assumed: Pod) -> Status:
+        """Until PreBind is over, a more important pod may stop the binding."""
+        stoppable = self.pods_in_pre_bind.add(assumed.uid)
+        try:
+            pre_bind = self._pre_bind(framework, attempt, assumed)
+            status = await self.background.unless(stoppable.cancelled, pre_bind)
+            if status is not None and not status.ok and not stoppable.message:
+                return status
+            if not stoppable.mark_prebound():
+                return failed(stoppable.message)
+            return await framework.run_bind(attempt.state, assumed, assumed.node_name, attempt.record)
+        finally:
+            self.pods_in_pre_bind.remove(assumed.uid)
 
     async def _nominate(self, assumed: Pod, node_name: str) -> None:
         try:

@@ -16,27 +16,23 @@ class PodInPreBind:
 
     def __init__(self, background: Background) -> None:
         self.cancelled: Outcome = background.outcome()
-        self._message: str | None = None
+        self.message = ""
+        """Why the binding was cancelled; empty if it was not."""
         self._prebound = False
 
     def cancel(self, message: str) -> bool:
         """End the binding with that message, or with the one given before; False once it is prebound."""
         if self._prebound:
             return False
-        if self._message is None:
-            self._message = message
+        if not self.message:
+            self.message = message
             self.cancelled.set(message)
         return True
 
     def mark_prebound(self) -> bool:
         """Let nobody cancel any more; False where somebody has."""
-        self._prebound = self._message is None
+        self._prebound = not self.message
         return self._prebound
-
-    @property
-    def message(self) -> str | None:
-        """Why the binding was cancelled, None if it was not."""
-        return self._message
 
 
 class PodsInPreBind:

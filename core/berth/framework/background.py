@@ -35,5 +35,8 @@ class Background(Protocol):
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
         """Make the call after that time."""
 
+    async def unless(self, stop: Outcome, work: Awaitable[T]) -> T | None:
+        """The work's result; None where the outcome comes first: then the work has been cancelled."""
+
     async def all_of(self, work: Sequence[Awaitable[T]]) -> list[T]:
         """Run side by side; the results in order."""

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from typing import Any, TypeVar
 
+from berth.framework.background import Outcome
+
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -56,11 +58,26 @@ class AsyncioBackground:
         """Make the call after that time."""
         return self._loop.call_later(seconds, call)
 
+    async def unless(self, stop: Outcome, work: Awaitable[T]) -> T | None:
+        """The work's result; None where the outcome comes first: then the work has been cancelled."""
+        doing, stopped = asyncio.ensure_future(work), asyncio.ensure_future(_value_of(stop))
+        try:
+            await asyncio.wait((doing, stopped), return_when=asyncio.FIRST_COMPLETED)
+            return doing.result() if doing.done() else None
+        finally:
+            for task in (doing, stopped):
+                task.cancel()
+            await asyncio.gather(doing, stopped, return_exceptions=True)
+
     async def all_of(self, work: Sequence[Awaitable[T]]) -> list[T]:
         """Run side by side; the results in order."""
         if len(work) == 1:
             return [await work[0]]
         return list(await asyncio.gather(*work))
+
+
+async def _value_of(outcome: Outcome) -> Any:
+    return await outcome
 
 
 async def _logged(work: Coroutine[Any, Any, None], name: str) -> None:

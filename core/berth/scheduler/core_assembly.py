@@ -233,6 +233,7 @@ def _schedule_one(
             shared.cache,
             queue,
             shared.waiting_pods,
+            shared.pods_in_pre_bind,
             around.writer,
             around.recorder,
             around.background,

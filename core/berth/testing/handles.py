@@ -151,6 +151,11 @@ class Unstarted:
         del seconds, call
         return StoppedTimer()
 
+    async def unless(self, stop: Outcome, work: Awaitable[T]) -> T | None:
+        """The work; nothing stops it."""
+        del stop
+        return await work
+
     async def all_of(self, work: Sequence[Awaitable[T]]) -> list[T]:
         """One after the other."""
         return [await one for one in work]
