@@ -23,7 +23,7 @@ from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.inter_pod_affinity.filtering import Neighbours
 from berth.plugins.inter_pod_affinity.hints import registrations
 from berth.plugins.inter_pod_affinity.scoring import Preferences, normalized
-from berth.plugins.inter_pod_affinity.terms import OwnTerms, TermsAbout, UnparsableTermError, own_terms
+from berth.plugins.inter_pod_affinity.terms import OwnTerms, OwnTermsReader, TermsAbout, UnparsableTermError
 from berth.snapshot.affinity_terms import TermKind, held_terms
 from berth.snapshot.columns import Mask
 from berth.snapshot.pod_info import PodInfo
@@ -51,12 +51,13 @@ class InterPodAffinity(
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignore_others = args.ignore_preferred_terms_of_existing_pods
         self._listers = handle.listers
+        self._own_terms = OwnTermsReader(handle.listers)
         self._terms_about = TermsAbout(handle.listers)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
         """Count pods by domain; where nobody objects there is nothing to filter."""
         try:
-            terms = own_terms(pod, self._listers)
+            terms = self._own_terms.read(pod)
         except UnparsableTermError as error:
             return PreFilterResult(unresolvable(str(error)))
         state.write(OwnTerms, terms)
@@ -88,7 +89,7 @@ class InterPodAffinity(
         """Add up the weights by domain; where no pod counts there is nothing to score."""
         del feasible
         try:
-            terms = state.get(OwnTerms) or own_terms(pod, self._listers)
+            terms = state.get(OwnTerms) or self._own_terms.read(pod)
         except UnparsableTermError as error:
             return failed(str(error))
         if self._ignore_others and not terms.preferred:

@@ -3,6 +3,8 @@
 from collections.abc import Hashable, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from berth.framework.listers import Listers
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
@@ -12,6 +14,8 @@ from berth.snapshot.snapshot import Snapshot
 
 NO_LABELS: Mapping[str, str] = {}
 MAX_REMEMBERED = 4096
+
+encode = msgspec.json.Encoder().encode
 
 
 class Wanted(NamedTuple):
@@ -52,9 +56,6 @@ def own_terms(pod: Pod, listers: Listers) -> OwnTerms:
 
     Raises: UnparsableTermError naming the list.
     """
-    affinity = pod.spec.affinity
-    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
-        return NO_TERMS
     held = {kind: _parsed(pod, kind) for kind in TermKind}
     return OwnTerms(
         tuple(_wanted(h, listers) for h in held[TermKind.REQUIRED_AFFINITY]),
@@ -90,6 +91,32 @@ def meant(term: AffinityTerm, listers: Listers) -> PodsLike:
         return PodsLike(term.namespaces, term.selector)
     more = (namespace.name for namespace in listers.namespaces if chosen.matches(namespace.labels))
     return PodsLike(term.namespaces.union(more), term.selector)
+
+
+class OwnTermsReader:
+    """Reads pods' own terms, once for all pods that are written alike, as those of one workload are."""
+
+    def __init__(self, listers: Listers) -> None:
+        self._listers = listers
+        self._generation = 0
+        self._known: dict[bytes, OwnTerms] = {}
+
+    def read(self, pod: Pod) -> OwnTerms:
+        """The pod's terms, with namespace selectors resolved.
+
+        Raises: UnparsableTermError naming the list.
+        """
+        affinity = pod.spec.affinity
+        if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+            return NO_TERMS
+        if self._generation != self._listers.namespaces.generation or len(self._known) >= MAX_REMEMBERED:
+            self._known.clear()
+            self._generation = self._listers.namespaces.generation
+        written = encode((pod.namespace, affinity.pod_affinity, affinity.pod_anti_affinity))
+        known = self._known.get(written)
+        if known is None:
+            known = self._known[written] = own_terms(pod, self._listers)
+        return known
 
 
 class TermsAbout:

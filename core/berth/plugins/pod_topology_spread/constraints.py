@@ -24,6 +24,7 @@ from berth.snapshot.snapshot import Snapshot
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 HONOR = "Honor"
+MAX_REMEMBERED = 4096
 
 
 class Action(StrEnum):
@@ -38,6 +39,7 @@ SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=Action.SOFT),
 )
 
+encode = msgspec.json.Encoder().encode
 read_constraints = decoder(tuple[TopologySpreadConstraint, ...])
 
 
@@ -60,20 +62,32 @@ class Defaults:
         written = read_constraints(msgspec.json.encode(args.default_constraints))
         self.constraints = written if self.listed else SYSTEM_DEFAULTS
         self._listers: Listers = handle.listers
+        self._known: dict[tuple[Action, bytes], tuple[Constraint, ...]] = {}
 
     def effective(self, pod: Pod, action: Action) -> tuple[Constraint, ...]:
         """The constraints of that kind that hold for the pod.
 
         Raises: InvalidSelectorError where a selector does not parse.
         """
-        own = pod.spec.topology_spread_constraints
-        if own:
-            return tuple(prepared(c, _selector(c, pod)) for c in own if c.when_unsatisfiable == action)
+        if pod.spec.topology_spread_constraints:
+            return self._of_pod(pod, action)
         wanted = [c for c in self.constraints if c.when_unsatisfiable == action]
         if not wanted:
             return ()
         selector = controller_selector(pod, self._listers)
         return () if selector.empty else tuple(prepared(c, selector) for c in wanted)
+
+    def _of_pod(self, pod: Pod, action: Action) -> tuple[Constraint, ...]:
+        """The pod's own, prepared once for all pods that are written alike, as those of one workload are."""
+        own = pod.spec.topology_spread_constraints
+        written = action, encode((own, pod.labels))
+        known = self._known.get(written)
+        if known is None:
+            if len(self._known) >= MAX_REMEMBERED:
+                self._known.clear()
+            wanted = (c for c in own if c.when_unsatisfiable == action)
+            known = self._known[written] = tuple(prepared(c, _selector(c, pod)) for c in wanted)
+        return known
 
 
 def prepared(constraint: TopologySpreadConstraint, selector: Selector) -> Constraint:
