@@ -7,6 +7,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+import numpy as np
+
 from berth.cycle.find_nodes import Feasible, NodeSearch, Rotation
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
@@ -14,7 +17,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis, FitError
 from berth.framework.runtime import Framework
 from berth.framework.scoring import NodeScores, run_pre_scores, run_scores
-from berth.framework.status import Status
+from berth.framework.status import PluginError, Status
 from berth.objects.pod import Pod
 from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.core_assembly import SchedulerCore
@@ -74,7 +77,8 @@ class Explainer:
     async def _nodes(self, framework: Framework, pod: Pod) -> dict[str, Any]:
         shared = self.core.shared
         nodes = shared.cache.fresh_snapshot(without=pod.uid)
-        waiting = pod.placed_on("") if pod.node_name else pod
+        waiting = _unplaced(pod)
+        framework = Framework(framework.profile_name, framework.plugins, percentage_of_nodes_to_score=0)
         record = CycleRecord(waiting, framework.profile_name, 0, b"", b"", 0, 0, 0)
         attempt = Attempt(waiting, nodes, CycleState(), record)
         search = NodeSearch(shared.queue.nominator, Rotation())
@@ -82,8 +86,25 @@ class Explainer:
         if isinstance(found, Status):
             diagnosis = found.error.diagnosis if isinstance(found.error, FitError) else Diagnosis(nodes.names)
             return {"message": found.message, "nodes": _verdicts(nodes, diagnosis, None)}
-        scores = await _scores(framework, attempt, found)
-        return {"message": "", "nodes": _verdicts(nodes, found.diagnosis, scores)}
+        message = ""
+        try:
+            scores = await _scores(framework, attempt, found)
+        except PluginError as error:
+            message, scores = str(error), _without_scores(found)
+        return {"message": message, "nodes": _verdicts(nodes, found.diagnosis, scores)}
+
+
+def _unplaced(pod: Pod) -> Pod:
+    """The pod on no node and nominated to none, so that every node is looked at."""
+    if not (pod.node_name or pod.nominated_node_name):
+        return pod
+    status = msgspec.structs.replace(pod.status, nominated_node_name="")
+    return msgspec.structs.replace(pod.placed_on(""), status=status)
+
+
+def _without_scores(feasible: Feasible) -> NodeScores:
+    rows = np.flatnonzero(feasible.mask)
+    return NodeScores(rows, np.zeros(rows.size, dtype=np.int64))
 
 
 async def _scores(framework: Framework, attempt: Attempt, feasible: Feasible) -> NodeScores:
