@@ -13,6 +13,7 @@ from berth.framework.clock import Clock
 from berth.framework.listers import Listers
 from berth.framework.preempting import Preemption
 from berth.objects.pod import Pod, PodCondition
+from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
 from berth.snapshot.snapshot import Snapshot
 
 
@@ -43,6 +44,19 @@ class ApiWriter(Protocol):
 
     async def delete_pod(self, pod: Pod) -> None:
         """Delete the pod of that UID."""
+
+
+class VolumeWriter(Protocol):
+    """Writes volumes and claims, each only if nobody wrote it since the version that is handed in.
+
+    Raises: any exception means that the write is not known to have landed.
+    """
+
+    async def keep_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Write the volume's claim reference and who set it; the volume as stored."""
+
+    async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Write the node that is selected for the claim's new volume; the claim as stored."""
 
 
 class EventRecorder(Protocol):
@@ -132,6 +146,9 @@ class Handle:
     activate: Callable[[Iterable[Pod]], None]
     background: Background
     pods_in_pre_bind: PodsInPreBind
+    volume_writer: VolumeWriter
+    known: Callable[[Pod], Pod | None]
+    """That very pod as the watch last told it, None where it is gone."""
     preemption: Preemption | None = None
     """Making room for pods, for plugins that ask for it: it stands on a floor above them."""
     framework: Any = None

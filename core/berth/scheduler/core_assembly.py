@@ -6,6 +6,7 @@ The same assembly runs against a cluster, a file or a test; what does I/O is han
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from berth.binding.binding_cycle import BindingCycle
@@ -17,12 +18,20 @@ from berth.cycle.failure import FailureHandler
 from berth.cycle.find_nodes import NodeSearch, Rotation
 from berth.cycle.schedule_one import ScheduleOne
 from berth.cycle.schedule_pod import SchedulePod
-from berth.event_handlers import EventHandled, NodeHandler, PodHandler, ignore_duration, lister
+from berth.event_handlers import (
+    EventHandled,
+    NodeHandler,
+    PodHandler,
+    ResourceHandler,
+    ignore_duration,
+    lister,
+    resource_handler,
+)
 from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ActionType
 from berth.framework.cycle_record import CycleRecord
-from berth.framework.handle import ApiWriter, EventRecorder, Handle
+from berth.framework.handle import ApiWriter, EventRecorder, Handle, VolumeWriter
 from berth.framework.listers import Listers, Store
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
@@ -45,6 +54,7 @@ class Surroundings:
     """What the core is handed: writes, events, concurrency, time, chance, and who wants to know."""
 
     writer: ApiWriter
+    volume_writer: VolumeWriter
     recorder: EventRecorder
     background: Background
     clock: Clock
@@ -81,7 +91,8 @@ class Shared:
 class SchedulerCore:
     """The parts, for whoever drives them.
 
-    `wanted` says which resources plugins wait for, and which of their changes.
+    `wanted` says which resources plugins wait for, and which of their changes; `resource_handler` makes a
+    handler for a resource beside nodes and pods, given the store that keeps its objects.
     """
 
     shared: Shared
@@ -91,6 +102,7 @@ class SchedulerCore:
     nodes: NodeHandler
     pods: PodHandler
     wanted: Mapping[str, ActionType]
+    resource_handler: Callable[[str, Store[Any]], ResourceHandler]
 
 
 def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surroundings) -> SchedulerCore:
@@ -106,6 +118,10 @@ def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surr
     frameworks.update(build_frameworks(loaded.profiles, registry, handles.__getitem__))
     queue_profiles.update(_queue_profiles(loaded, frameworks))
     enabled = loaded.gates.enabled
+    wanted = wanted_actions(
+        (profile.hints for profile in queue_profiles.values()),
+        generic_workload=enabled(GENERIC_WORKLOAD),
+    )
     return SchedulerCore(
         shared,
         frameworks,
@@ -128,9 +144,13 @@ def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surr
             handled=around.event_handled,
             gang_scheduling=enabled("GangScheduling"),
         ),
-        wanted_actions(
-            (profile.hints for profile in queue_profiles.values()),
-            generic_workload=enabled(GENERIC_WORKLOAD),
+        wanted,
+        partial(
+            resource_handler,
+            queue=shared.queue,
+            wanted=wanted,
+            clock=around.clock,
+            handled=around.event_handled,
         ),
     )
 
@@ -191,6 +211,8 @@ def _handle(profile: str, loaded: Loaded, shared: Shared, around: Surroundings) 
         activate=shared.queue.activate,
         background=around.background,
         pods_in_pre_bind=shared.pods_in_pre_bind,
+        volume_writer=around.volume_writer,
+        known=shared.known,
     )
     handle.preemption = Evaluator(
         handle, shared.known, screening=shared.screening, metrics=around.preemption_metrics

@@ -47,6 +47,7 @@ from berth.scheduler.pod_writer import PodWriter
 from berth.scheduler.scheduling_loop import SchedulingLoop
 from berth.scheduler.serving import ALWAYS_ALLOWED, Endpoints, Review, SecureServer, listen
 from berth.scheduler.serving_certificate import server_context
+from berth.scheduler.volume_writer import ApiVolumeWriter
 from berth.scheduler.watches import reflectors
 from berth.telemetry.fan_out import fan_out
 from berth.telemetry.logs import set_verbosity
@@ -166,12 +167,13 @@ class Process:
         self._synced = self._stopping = False
         self.review = DelegatedAccess(Api(transports.events))
         clock = SystemClock()
-        pods = Pods(transports.main, may_write=self._elector.is_fresh if self._elector else always)
+        may_write = self._elector.is_fresh if self._elector else always
         self._core = assemble(
             settings.loaded,
             {**IN_TREE, **self._host.factories()},
             Surroundings(
-                writer=PodWriter(pods),
+                writer=PodWriter(Pods(transports.main, may_write=may_write)),
+                volume_writer=ApiVolumeWriter(Api(transports.main), may_write=may_write),
                 recorder=PodEvents(self._recorder),
                 background=self._background,
                 clock=clock,

@@ -12,12 +12,22 @@ from berth.client.reflector import Reflector
 from berth.client.resources import Resource
 from berth.client.transport import Transport
 from berth.client.watch import Source
-from berth.event_handlers import ResourceHandler, StoreHandler
+from berth.event_handlers import ResourceHandler
+from berth.framework.cluster_event import EventResource
 from berth.framework.listers import Listers, Store
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod import Pod
+from berth.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from berth.objects.workloads import (
     Namespace,
     PodDisruptionBudget,
@@ -34,11 +44,12 @@ LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A kind that is only looked up: what it decodes to, and the store that keeps it."""
+    """A kind that is looked up: what it decodes to, the store that keeps it, and its name in events."""
 
     resource: Resource
     kind: type[TypedObject]
     store: Callable[[Listers], Store[Any]]
+    events: str = ""
 
 
 LOOKED_UP = (
@@ -55,6 +66,38 @@ LOOKED_UP = (
         resources.POD_DISRUPTION_BUDGETS,
         PodDisruptionBudget,
         lambda listers: listers.pod_disruption_budgets,
+    ),
+    Watched(
+        resources.PERSISTENT_VOLUMES,
+        PersistentVolume,
+        lambda listers: listers.persistent_volumes,
+        EventResource.PERSISTENT_VOLUME,
+    ),
+    Watched(
+        resources.PERSISTENT_VOLUME_CLAIMS,
+        PersistentVolumeClaim,
+        lambda listers: listers.persistent_volume_claims,
+        EventResource.PERSISTENT_VOLUME_CLAIM,
+    ),
+    Watched(
+        resources.STORAGE_CLASSES,
+        StorageClass,
+        lambda listers: listers.storage_classes,
+        EventResource.STORAGE_CLASS,
+    ),
+    Watched(resources.CSI_NODES, CSINode, lambda listers: listers.csi_nodes, EventResource.CSI_NODE),
+    Watched(resources.CSI_DRIVERS, CSIDriver, lambda listers: listers.csi_drivers, EventResource.CSI_DRIVER),
+    Watched(
+        resources.CSI_STORAGE_CAPACITIES,
+        CSIStorageCapacity,
+        lambda listers: listers.csi_storage_capacities,
+        EventResource.CSI_STORAGE_CAPACITY,
+    ),
+    Watched(
+        resources.VOLUME_ATTACHMENTS,
+        VolumeAttachment,
+        lambda listers: listers.volume_attachments,
+        EventResource.VOLUME_ATTACHMENT,
     ),
 )
 
@@ -73,6 +116,6 @@ def reflectors(transport: Transport, core: SchedulerCore, host: PluginHost) -> I
     yield Reflector(transport, Source(resources.NODES), decode_node, nodes)
     yield Reflector(transport, Source(resources.PODS, field_selector=LIVE_PODS), decode_pod, pods)
     for watched in LOOKED_UP:
-        handler = StoreHandler(watched.store(core.shared.listers))
+        handler = core.resource_handler(watched.events, watched.store(core.shared.listers))
         decode: Callable[[bytes], Any] = decoder(watched.kind)
         yield Reflector(transport, Source(watched.resource), decode, handler)

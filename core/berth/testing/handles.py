@@ -5,13 +5,17 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import msgspec
+
 from berth.config.feature_gates import FeatureGates
 from berth.config.plugin_args import ARGS_TYPES
 from berth.framework.background import Outcome, Timer
-from berth.framework.handle import Handle
+from berth.framework.handle import Handle, VolumeWriter
 from berth.framework.interface import Plugin
 from berth.framework.listers import Listers
+from berth.objects.api_object import ObjectMeta
 from berth.objects.pod import Pod, PodCondition
+from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
 from berth.preemption.evaluator import Evaluator
 from berth.snapshot.snapshot import Snapshot
 
@@ -68,6 +72,37 @@ class RecordingWriter:
     def _fail(self) -> None:
         if self.failure is not None:
             raise self.failure
+
+
+@dataclass(slots=True)
+class RecordingVolumeWriter:
+    """A volume writer that remembers what it was given, and gives it back as stored, one version on.
+
+    `failure` is raised by each call.
+    """
+
+    volumes: list[PersistentVolume] = field(default_factory=list)
+    claims: list[PersistentVolumeClaim] = field(default_factory=list)
+    failure: Exception | None = None
+
+    async def keep_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Remember the volume."""
+        if self.failure is not None:
+            raise self.failure
+        self.volumes.append(volume)
+        return msgspec.structs.replace(volume, metadata=next_version(volume.metadata))
+
+    async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Remember the claim."""
+        if self.failure is not None:
+            raise self.failure
+        self.claims.append(claim)
+        return msgspec.structs.replace(claim, metadata=next_version(claim.metadata))
+
+
+def next_version(metadata: ObjectMeta) -> ObjectMeta:
+    """The metadata after a write."""
+    return msgspec.structs.replace(metadata, resource_version=str(int(metadata.resource_version or 0) + 1))
 
 
 @dataclass(slots=True)
@@ -175,6 +210,8 @@ def make_handle(
     listers: Listers | None = None,
     nominator: FixedNominator | None = None,
     writer: RecordingWriter | None = None,
+    volume_writer: VolumeWriter | None = None,
+    known: Callable[[Pod], Pod | None] = lambda pod: pod,
 ) -> Handle:
     """A handle on fakes; preemption takes every pod as it is given."""
     handle = Handle(
@@ -191,8 +228,10 @@ def make_handle(
         activate=lambda _: None,
         background=Unstarted(),
         pods_in_pre_bind=NobodyInPreBind(),
+        volume_writer=volume_writer or RecordingVolumeWriter(),
+        known=known,
     )
-    handle.preemption = Evaluator(handle, lambda pod: pod)
+    handle.preemption = Evaluator(handle, known)
     return handle
 
 
