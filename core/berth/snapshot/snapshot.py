@@ -235,7 +235,7 @@ class Snapshot:
         """Take over nodes that changed, new ones included; each forgets that it was changed."""
         changed_nodes = False
         for info in infos:
-            changed_nodes |= info.node_changed
+            changed_nodes |= info.node_changed and not self._as_before(info)
             self._take(info)
         if changed_nodes:
             self._changed_statically()
@@ -251,6 +251,19 @@ class Snapshot:
             self._move(last, row)
         del self.names[last], self.nodes[last], self.pods[last]
         self._changed_statically()
+
+    def _as_before(self, info: NodeInfo) -> bool:
+        """Whether the node's new version says nothing new, as most do: a kubelet's sign of life."""
+        row = self.row_of.get(info.name)
+        if row is None or info.node is None:
+            return False
+        old, new = self.nodes[row], info.node
+        return (
+            old.status == new.status
+            and old.spec == new.spec
+            and old.metadata.labels == new.metadata.labels
+            and old.metadata.annotations == new.metadata.annotations
+        )
 
     def _take(self, info: NodeInfo) -> None:
         assert info.node is not None, "a ghost has no row"

@@ -1,5 +1,6 @@
 """Rows come, move and go; what stood in a row before must not show through."""
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -140,3 +141,36 @@ def test_an_answer_lasts_until_something_static_changes():
     snapshot.answer("q", compute)
 
     assert [1, 2] == asked
+
+
+@pytest.mark.parametrize(
+    ("version", "asked_again"),
+    [
+        (make_node("a", labels={"zone": "z"}), False),
+        (make_node("a", labels={"zone": "y"}), True),
+        (make_node("a", labels={"zone": "z"}, unschedulable=True), True),
+        (make_node("a", labels={"zone": "z"}, allocatable={"cpu": "9"}), True),
+        (make_node("a", labels={"zone": "z"}, images={"app:1": 5}), True),
+    ],
+    ids=["a sign of life", "label", "cordon", "allocatable", "image"],
+)
+def test_a_node_that_says_nothing_new_leaves_answers_alone(version, asked_again):
+    """The object itself is taken over all the same."""
+    cache, snapshot = followed()
+    asked = []
+
+    def compute(whole):
+        asked.append(len(whole))
+        return np.zeros(len(whole))
+
+    cache.add_node(make_node("a", labels={"zone": "z"}))
+    cache.update_snapshot(snapshot)
+    snapshot.answer("q", compute)
+    metadata = msgspec.structs.replace(version.metadata, resource_version="2")
+    newer = msgspec.structs.replace(version, metadata=metadata)
+    cache.update_node(version, newer)
+    cache.update_snapshot(snapshot)
+    snapshot.answer("q", compute)
+
+    assert (2 if asked_again else 1) == len(asked)
+    assert "2" == snapshot.nodes[0].metadata.resource_version
