@@ -1,0 +1,173 @@
+"""The values of expressions, and what can be compared and counted with what.
+
+int, double, string, bytes, bool, null, list and map are Python's own; the rest is here.
+
+Source: cel-spec doc/langdef.md; apiserver pkg/cel/library (quantity, semver).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import Any
+
+from berth.objects.quantity import InvalidQuantityError, nanos
+from berth.plugins.dynamic_resources.cel.errors import EvaluationError
+
+MAX_INT = 2**63 - 1
+MIN_INT = -(2**63)
+MAX_UINT = 2**64 - 1
+
+_SEMVER = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+    r"(?:-((?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
+    r"(?:\+([0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*))?\Z"
+)
+
+
+class UInt(int):
+    """An unsigned integer."""
+
+    __slots__ = ()
+
+
+def in_int64(value: int) -> int:
+    """The value, which has to fit. Raises: EvaluationError."""
+    if not MIN_INT <= value <= MAX_INT:
+        raise EvaluationError("integer overflow")
+    return value
+
+
+def in_uint64(value: int) -> int:
+    """The value, which has to fit. Raises: EvaluationError."""
+    if not 0 <= value <= MAX_UINT:
+        raise EvaluationError("unsigned integer overflow")
+    return value
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Quantity:
+    """An amount. Units: nanos, billionths."""
+
+    nanos: int
+
+    @classmethod
+    def parse(cls, text: str | float) -> "Quantity":
+        """The amount that the text stands for. Raises: EvaluationError."""
+        try:
+            return cls(nanos(text))
+        except InvalidQuantityError as error:
+            raise EvaluationError(str(error)) from None
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class Semver:
+    """A version as semver.org orders it; build metadata does not count."""
+
+    major: int
+    minor: int
+    patch: int
+    pre_release: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str, *, normalize: bool = False) -> "Semver":
+        """The version that the text stands for.
+
+        `normalize` allows a leading v, missing minor and patch, and leading zeros. Raises: EvaluationError.
+        """
+        match = _SEMVER.match(_normalized(text) if normalize else text)
+        if match is None:
+            raise EvaluationError(f"{text!r} is not a semantic version")
+        pre = tuple(match[4].split(".")) if match[4] else ()
+        return cls(int(match[1]), int(match[2]), int(match[3]), pre)
+
+    def _key(self) -> tuple[Any, ...]:
+        # Identifiers of digits come before others, and a release after all of its pre-releases.
+        pre = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in self.pre_release)
+        return self.major, self.minor, self.patch, not self.pre_release, pre
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Semver) and self._key() == other._key()
+
+    def __lt__(self, other: "Semver") -> bool:
+        return self._key() < other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+def _normalized(text: str) -> str:
+    text = text.removeprefix("v")
+    core, mark, rest = text, "", ""
+    for sign in "-+":
+        if sign in core:
+            core, mark, tail = core.partition(sign)
+            rest = mark + tail + rest
+    parts = [part.lstrip("0") or "0" if part.isdigit() else part for part in core.split(".")]
+    parts += ["0"] * (3 - len(parts))
+    return ".".join(parts) + rest
+
+
+class DefaultMap(dict[str, Any]):
+    """A map that answers an empty map for every key it does not have."""
+
+    def __missing__(self, key: object) -> Mapping[str, Any]:
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalValue:
+    """A value that may be absent."""
+
+    present: bool
+    value: Any = None
+
+
+NONE = OptionalValue(present=False)
+
+
+def is_number(value: object) -> bool:
+    """Whether the value is an int, a uint or a double."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def equal(left: Any, right: Any) -> bool:
+    """CEL's equality: numbers compare across their types, anything else of two types differs."""
+    if is_number(left) and is_number(right):
+        return bool(left == right)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(equal, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(equal(left[k], right[k]) for k in left)
+    return type(left) is type(right) and bool(left == right)
+
+
+def comparable(left: Any, right: Any) -> bool:
+    """Whether an order is defined between the two."""
+    if is_number(left) and is_number(right):
+        return True
+    return type(left) is type(right) and isinstance(left, str | bytes | bool)
+
+
+def type_name(value: Any) -> str:
+    """The name of the value's type, for messages and `type()`."""
+    for kind, name in _TYPE_NAMES:
+        if isinstance(value, kind):
+            return name
+    return "null_type"
+
+
+_TYPE_NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "bool"),
+    (UInt, "uint"),
+    (int, "int"),
+    (float, "double"),
+    (str, "string"),
+    (bytes, "bytes"),
+    (list, "list"),
+    (dict, "map"),
+    (Quantity, "kubernetes.Quantity"),
+    (Semver, "kubernetes.Semver"),
+    (OptionalValue, "optional_type"),
+)
