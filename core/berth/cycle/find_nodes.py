@@ -10,6 +10,7 @@ import numpy as np
 
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, FitError
+from berth.framework.extending import run_extender_filters
 from berth.framework.filtering import (
     PreFilterOutcome,
     filter_one,
@@ -84,14 +85,15 @@ class NodeSearch:
     ) -> Feasible | Status:
         nominated = attempt.nodes.row_of.get(attempt.pod.nominated_node_name)
         if nominated is not None and await self._fits_alone(framework, attempt, nominated, diagnosis):
-            mask = np.zeros(len(attempt.nodes), dtype=bool)
-            mask[nominated] = True
-            return Feasible(mask, 1, 1, diagnosis)
+            return Feasible(_only(nominated, attempt), 1, 1, diagnosis)
         candidates = self._candidates(attempt, pre_filter, diagnosis)
         rows = np.flatnonzero(candidates)
         await self._with_nominated(framework, attempt, candidates, diagnosis)
         mask = await run_filters(framework.plugins.filter, attempt, candidates, diagnosis)
         feasible = self._sampled(framework, mask, rows, diagnosis)
+        if framework.extenders:
+            feasible.mask = await run_extender_filters(framework.extenders, attempt, feasible.mask, diagnosis)
+            feasible.count = int(np.count_nonzero(feasible.mask))
         return feasible if feasible.count else does_not_fit(diagnosis)
 
     async def _fits_alone(
@@ -100,12 +102,15 @@ class NodeSearch:
         """Whether the pod's own nomination still holds; the node's status is remembered where it does not."""
         try:
             status = await self._status_of(framework, attempt, row)
+            left = _only(row, attempt)
+            if status.ok and framework.extenders:
+                left = await run_extender_filters(framework.extenders, attempt, left, diagnosis)
         except PluginError:
             return False
         if not status.ok:
             diagnosis.single[row] = status
             diagnosis.blame(status)
-        return status.ok
+        return status.ok and bool(left[row])
 
     async def _status_of(self, framework: Framework, attempt: Attempt, row: int) -> Status:
         plugins = framework.plugins.filter
@@ -183,6 +188,12 @@ def nodes_to_find(n: int, percentage: int) -> int:
 def does_not_fit(diagnosis: Diagnosis) -> Status:
     """The status of a cycle that found no node."""
     return Status(Code.UNSCHEDULABLE, error=FitError(diagnosis, len(diagnosis.node_names)))
+
+
+def _only(row: int, attempt: Attempt) -> Mask:
+    mask = np.zeros(len(attempt.nodes), dtype=bool)
+    mask[row] = True
+    return mask
 
 
 def _known(names: Iterable[str], attempt: Attempt) -> list[str]:

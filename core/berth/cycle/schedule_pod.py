@@ -12,6 +12,7 @@ from berth.cycle.find_nodes import Feasible, NodeSearch
 from berth.cycle.select_host import select_host
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import FitError
+from berth.framework.extending import add_priorities
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo
 from berth.framework.post_filtering import run_post_filters
 from berth.framework.runtime import Framework
@@ -49,11 +50,13 @@ class SchedulePod:
             return Decision(failed(error), nominating_info=CLEAR_NOMINATION)
 
     async def _choose(self, framework: Framework, attempt: Attempt, feasible: Feasible) -> str:
-        if feasible.count == 1 or not framework.plugins.score:
+        if feasible.count == 1 or not (framework.plugins.score or framework.extenders):
             rows = np.flatnonzero(feasible.mask)
             return attempt.nodes.names[int(rows[self.chance.randrange(rows.size)])]
         await run_pre_scores(framework.plugins.pre_score, attempt, feasible.mask)
         scores = await run_scores(framework.plugins.score, attempt, feasible.mask)
+        if framework.extenders:
+            await add_priorities(framework.extenders, attempt, scores)
         row, attempt.record.score = select_host(scores, self.chance)
         return attempt.nodes.names[row]
 

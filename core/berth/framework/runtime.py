@@ -12,6 +12,8 @@ from typing import Any
 
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
+from berth.framework.extender import Extender
+from berth.framework.extending import run_extender_bind
 from berth.framework.interface import (
     BindPlugin,
     FilterPlugin,
@@ -66,10 +68,16 @@ class Framework:
     """A profile that can run its plugins."""
 
     def __init__(
-        self, profile_name: str, plugins: PluginSet, *, percentage_of_nodes_to_score: int | None = None
+        self,
+        profile_name: str,
+        plugins: PluginSet,
+        *,
+        percentage_of_nodes_to_score: int | None = None,
+        extenders: Sequence[Extender] = (),
     ) -> None:
         self.profile_name = profile_name
         self.plugins = plugins
+        self.extenders = extenders
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.extensions: Sequence[PreFilterExtensions] = [
             p for p in plugins.pre_filter if isinstance(p, PreFilterExtensions)
@@ -161,10 +169,11 @@ class Framework:
         return await guarded(plugin, "PreBind", lambda: plugin.pre_bind(state, pod, node_name))
 
     async def run_bind(self, state: CycleState, pod: Pod, node_name: str, record: CycleRecord) -> Status:
-        """Bind with the first plugin that does not pass."""
+        """Bind with an extender that cares for the pod, else with the first plugin that does not pass."""
         point = record.begin("Bind")
-        status = SKIP
-        for plugin in self.plugins.bind:
+        bound = await run_extender_bind(self.extenders, state, pod, node_name) if self.extenders else None
+        status = SKIP if bound is None else bound
+        for plugin in self.plugins.bind if bound is None else ():
             mark = record.begin(plugin.name, point)
             status = await guarded(plugin, "Bind", lambda p=plugin: p.bind(state, pod, node_name))
             record.end(mark, status)

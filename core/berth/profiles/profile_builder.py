@@ -4,12 +4,13 @@ Source: spec/core.md 9.3.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.errors import BuildError
 from berth.config.profiles import ResolvedProfile
+from berth.framework.extender import Extender
 from berth.framework.handle import Handle
 from berth.framework.interface import Plugin
 from berth.framework.runtime import Framework, PluginSet
@@ -26,8 +27,11 @@ def build_frameworks(
     profiles: Iterable[ResolvedProfile],
     registry: Mapping[str, PluginFactory],
     handle_for: Callable[[str], Handle],
+    extenders: Sequence[Extender] = (),
 ) -> dict[str, Framework]:
     """A Framework for each profile, by scheduler name, in the order of the configuration.
+
+    Extenders serve all of them.
 
     Raises: BuildError naming profile and plugin where a plugin refuses its arguments.
     """
@@ -37,7 +41,10 @@ def build_frameworks(
         handle = handle_for(name)
         plugins = wire(profile, construct(profile, registry, handle))
         frameworks[name] = Framework(
-            name, plugins, percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score
+            name,
+            plugins,
+            percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+            extenders=extenders,
         )
         handle.framework = frameworks[name]
     return frameworks

@@ -4,7 +4,7 @@ The same assembly runs against a cluster, a file or a test; what does I/O is han
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -31,6 +31,7 @@ from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ActionType
 from berth.framework.cycle_record import CycleRecord
+from berth.framework.extender import Extender
 from berth.framework.handle import ApiWriter, EventRecorder, Handle, VolumeWriter
 from berth.framework.listers import Listers, Store
 from berth.framework.queued_pod import QueuedPodInfo
@@ -66,6 +67,8 @@ class Surroundings:
     preemption_metrics: PreemptionMetrics | None = None
     event_handled: EventHandled = ignore_duration
     max_in_unschedulable_seconds: float = 300.0
+    extenders: Sequence[Extender] = ()
+    """Those of the configuration, in calling order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surr
     shared = _shared(loaded, frameworks, queue_profiles, around)
     around.before_plugins(shared)
     handles = {p.scheduler_name: _handle(p.scheduler_name, loaded, shared, around) for p in loaded.profiles}
-    frameworks.update(build_frameworks(loaded.profiles, registry, handles.__getitem__))
+    frameworks.update(build_frameworks(loaded.profiles, registry, handles.__getitem__, around.extenders))
     queue_profiles.update(_queue_profiles(loaded, frameworks))
     enabled = loaded.gates.enabled
     wanted = wanted_actions(

@@ -15,6 +15,7 @@ from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis, FitError
+from berth.framework.extending import add_priorities
 from berth.framework.runtime import Framework
 from berth.framework.scoring import NodeScores, run_pre_scores, run_scores
 from berth.framework.status import PluginError, Status
@@ -109,7 +110,9 @@ def _without_scores(feasible: Feasible) -> NodeScores:
 
 async def _scores(framework: Framework, attempt: Attempt, feasible: Feasible) -> NodeScores:
     await run_pre_scores(framework.plugins.pre_score, attempt, feasible.mask)
-    return await run_scores(framework.plugins.score, attempt, feasible.mask)
+    scores = await run_scores(framework.plugins.score, attempt, feasible.mask)
+    await add_priorities(framework.extenders, attempt, scores)
+    return scores
 
 
 def _verdicts(nodes: Snapshot, diagnosis: Diagnosis, scores: NodeScores | None) -> list[dict[str, Any]]:

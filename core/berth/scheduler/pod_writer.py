@@ -46,14 +46,14 @@ class PodWriter:
                 return
             if not isinstance(outcome, Ambiguous | Conflict):
                 raise BindFailedError(outcome.message)
-            if await self._landed(pod, node_name):
+            if await self.landed(pod, node_name):
                 return
             if isinstance(outcome, Conflict):
                 raise BindFailedError(outcome.message)
             # The first try may yet arrive: the same binding once more is harmless, any other would not be.
             await self._sleep(backoff.next())
 
-    async def _landed(self, pod: Pod, node_name: str) -> bool:
+    async def landed(self, pod: Pod, node_name: str) -> bool:
         """Whether the API server has the pod on the node; False where it is on none.
 
         Raises: BindFailedError where the pod is gone or on another node.

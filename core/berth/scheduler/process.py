@@ -33,6 +33,7 @@ from berth.config.loading import Loaded
 from berth.config.sidecars import SidecarSpec
 from berth.framework.clock import SystemClock
 from berth.framework.cycle_record import CycleRecord
+from berth.out_of_tree.extender import ExtenderSurroundings, HttpExtenders
 from berth.out_of_tree.host import PluginHost
 from berth.plugins.registry import IN_TREE
 from berth.scheduler.attempt_log import AttemptLog
@@ -168,11 +169,16 @@ class Process:
         self.review = DelegatedAccess(Api(transports.events))
         clock = SystemClock()
         may_write = self._elector.is_fresh if self._elector else always
+        writer = PodWriter(Pods(transports.main, may_write=may_write))
+        self._extenders = HttpExtenders(
+            settings.loaded.extenders,
+            ExtenderSurroundings(self._host.nodes, self._host.pods, settings.tracing.sampled, writer.landed),
+        )
         self._core = assemble(
             settings.loaded,
             {**IN_TREE, **self._host.factories()},
             Surroundings(
-                writer=PodWriter(Pods(transports.main, may_write=may_write)),
+                writer=writer,
                 volume_writer=ApiVolumeWriter(Api(transports.main), may_write=may_write),
                 recorder=PodEvents(self._recorder),
                 background=self._background,
@@ -183,6 +189,7 @@ class Process:
                 queue_metrics=self._metrics.queue,
                 event_handled=self._metrics.event_handled,
                 max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
+                extenders=self._extenders,
             ),
         )
         self._loop = SchedulingLoop(self._core, clock)
@@ -219,7 +226,7 @@ class Process:
         self._spawn(self._recorder.run(), "events")
         for name, work in self._host.work():
             self._spawn(work, name)
-        mirrors = list(reflectors(self._transport, self._core, self._host))
+        mirrors = list(reflectors(self._transport, self._core, self._host, keep=self._extenders.want_objects))
         for reflector in mirrors:
             self._spawn(reflector.run(), f"watch of {reflector.source.resource.plural}")
         leading = self._spawn(self._schedule_once_synced(mirrors), "leadership")
@@ -251,6 +258,7 @@ class Process:
         self._stopping = True
         self._core.shared.queue.close()
         await self._background.settle(LAST_WRITES_SECONDS)
+        await self._extenders.close()
         await self._recorder.drain(LAST_WRITES_SECONDS)
         if self._elector is not None:
             await self._elector.release()

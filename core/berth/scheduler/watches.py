@@ -102,15 +102,17 @@ LOOKED_UP = (
 )
 
 
-def reflectors(transport: Transport, core: SchedulerCore, host: PluginHost) -> Iterator[Reflector[Any]]:
+def reflectors(
+    transport: Transport, core: SchedulerCore, host: PluginHost, *, keep: bool = False
+) -> Iterator[Reflector[Any]]:
     """A reflector for everything the core has to know; nodes come first.
 
-    With plugins in other processes, the bytes of nodes and pods are kept for them.
+    With plugins in other processes, or if told to `keep` them, the bytes of nodes and pods are kept.
     """
     decode_node, decode_pod = decoder(Node), decoder(Pod)
     nodes: ResourceHandler = core.nodes
     pods: ResourceHandler = core.pods
-    if host.connections:
+    if keep or host.connections:
         decode_node, nodes = host.nodes.decoding(decode_node), host.nodes.following(nodes)
         decode_pod, pods = host.pods.decoding(decode_pod), host.pods.following(pods)
     yield Reflector(transport, Source(resources.NODES), decode_node, nodes)

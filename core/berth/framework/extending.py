@@ -1,0 +1,148 @@
+"""Asking extenders: after the filters, on top of the scores, about victims, and instead of bind plugins.
+
+Source: spec/core.md 4.9, 4.10 (7), 5.7, 6.7.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import numpy as np
+
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.extender import EXTENDER, Extender, ExtenderVerdicts, Victims
+from berth.framework.filtering import drop_unread
+from berth.framework.interface import MAX_NODE_SCORE
+from berth.framework.scoring import NodeScores, PluginScores
+from berth.framework.status import SUCCESS, Code, PluginError, Status, failed
+from berth.objects.pod import Pod
+from berth.snapshot.columns import Mask
+
+log = logging.getLogger(__name__)
+
+MAX_EXTENDER_PRIORITY = 10
+
+Answer = Awaitable[Mapping[str, int]]
+
+
+async def run_extender_filters(
+    extenders: Sequence[Extender], attempt: Attempt, feasible: Mask, diagnosis: Diagnosis
+) -> Mask:
+    """What one extender after another leaves of the feasible nodes; why not goes into the diagnosis.
+
+    Shapes: feasible and result bool (n,). Raises: PluginError where an extender fails that is not ignorable.
+    """
+    asked = _interested(extenders, attempt.pod, lambda extender: extender.filters)
+    left = feasible
+    for extender in asked:
+        if not left.any():
+            break
+        verdicts = await _filter(extender, attempt, left)
+        if verdicts is not None:
+            _explain(verdicts, attempt, diagnosis)
+            left = np.zeros(feasible.size, dtype=bool)
+            left[[attempt.nodes.row_of[name] for name in verdicts.passed]] = True
+    if np.count_nonzero(left) != np.count_nonzero(feasible):
+        diagnosis.unschedulable_plugins.add(EXTENDER)
+    return left
+
+
+async def _filter(extender: Extender, attempt: Attempt, left: Mask) -> ExtenderVerdicts | None:
+    nodes = attempt.nodes.nodes
+    try:
+        return await extender.filter(attempt, [nodes[row] for row in np.flatnonzero(left)])
+    except Exception as error:
+        if not extender.ignorable:
+            raise PluginError(str(error)) from error
+        log.warning("extender passed over extender=%s error=%s", extender.name, error)
+        return None
+
+
+def _explain(verdicts: ExtenderVerdicts, attempt: Attempt, diagnosis: Diagnosis) -> None:
+    row_of = attempt.nodes.row_of
+    for texts, code in (
+        (verdicts.failed, Code.UNSCHEDULABLE),
+        (verdicts.unresolvable, Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
+    ):
+        for name, text in texts.items():
+            if name in row_of:
+                diagnosis.single[row_of[name]] = Status(code, (text,))
+
+
+async def add_priorities(extenders: Sequence[Extender], attempt: Attempt, scores: NodeScores) -> None:
+    """Add the scores of all extenders that care for the pod; one that fails adds nothing."""
+    asked = _interested(extenders, attempt.pod, lambda extender: extender.prioritizes)
+    if not asked:
+        return
+    nodes = [attempt.nodes.nodes[row] for row in scores.rows]
+    answers = [(extender, extender.prioritize(attempt, nodes)) for extender in asked]
+    try:
+        while answers:
+            extender, answer = answers.pop(0)
+            part = await _priorities(extender, answer, [node.name for node in nodes])
+            if part is not None:
+                scores.totals += part.final * part.weight
+                scores.parts.append(part)
+    finally:
+        drop_unread(answer for _, answer in answers)
+
+
+async def _priorities(extender: Extender, answer: Answer, names: Sequence[str]) -> PluginScores | None:
+    try:
+        by_name = await answer
+    except Exception as error:  # noqa: BLE001 - without its scores the pod is scheduled by everybody else's
+        log.warning("no scores from extender extender=%s error=%s", extender.name, error)
+        return None
+    raw = np.array([by_name.get(name, 0) for name in names], dtype=np.int64)
+    final = raw * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
+    return PluginScores(extender.name, extender.weight, raw, final)
+
+
+async def run_extender_preemption(
+    extenders: Sequence[Extender], attempt: Attempt, victims: Mapping[str, Victims]
+) -> dict[str, Victims]:
+    """What one extender after another leaves of the candidate nodes, and whom it wants evicted there.
+
+    Raises: PluginError where an extender fails that is not ignorable, or names a node without victims.
+    """
+    left = dict(victims)
+    for extender in _interested(extenders, attempt.pod, lambda extender: extender.preempts):
+        if not left:
+            break
+        try:
+            answer = await extender.preempt(attempt, left)
+        except Exception as error:
+            if not extender.ignorable:
+                raise PluginError(str(error)) from error
+            log.warning("extender passed over extender=%s error=%s", extender.name, error)
+            continue
+        left = _with_victims(extender, answer)
+    return left
+
+
+def _with_victims(extender: Extender, answer: Mapping[str, Victims]) -> dict[str, Victims]:
+    for name, victims in answer.items():
+        if not victims.pods and not extender.ignorable:
+            raise PluginError(f'expected at least one victim pod on node "{name}"')
+    return {name: victims for name, victims in answer.items() if victims.pods}
+
+
+async def run_extender_bind(
+    extenders: Sequence[Extender], state: CycleState, pod: Pod, node_name: str
+) -> Status | None:
+    """Let the first extender bind that cares for the pod; None where it is left to bind plugins."""
+    for extender in _interested(extenders, pod, lambda extender: extender.binds):
+        try:
+            await extender.bind(state, pod, node_name)
+        except Exception as error:  # noqa: BLE001 - whatever a webhook does costs this pod its attempt at most
+            if not extender.ignorable:
+                return failed(error)
+            log.warning("extender passed over extender=%s error=%s", extender.name, error)
+        else:
+            return SUCCESS
+    return None
+
+
+def _interested(extenders: Sequence[Extender], pod: Pod, able: Callable[[Extender], bool]) -> list[Extender]:
+    return [extender for extender in extenders if able(extender) and extender.interested(pod)]

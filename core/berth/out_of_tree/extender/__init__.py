@@ -1,0 +1,24 @@
+"""The client side of kube-scheduler's HTTP extender protocol.
+
+    core (framework/extending.py) -> HttpExtender -> aiohttp -> the webhook
+                                         |
+                                     wire.py: bodies and replies; tls.py: whom to trust
+
+Pods and nodes are sent as the API server wrote them, so that an extender sees every field: while there is an
+extender that wants objects, their bytes are kept (RawObjects).
+
+Source: spec/core.md 4.15; spec/config.md 11.
+"""
+
+from berth.out_of_tree.extender.errors import ExtenderError, ReplyError, StatusError, UnansweredError
+from berth.out_of_tree.extender.http_extender import ExtenderSurroundings, HttpExtender, HttpExtenders
+
+__all__ = [
+    "ExtenderError",
+    "ExtenderSurroundings",
+    "HttpExtender",
+    "HttpExtenders",
+    "ReplyError",
+    "StatusError",
+    "UnansweredError",
+]

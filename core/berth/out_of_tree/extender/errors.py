@@ -1,0 +1,23 @@
+"""What can go wrong between the scheduler and an HTTP extender.
+
+ExtenderError              the call has failed; whether the extender is ignorable says what that means
+├── UnansweredError        it is not known what the extender did: no answer, or none in time
+├── StatusError            it answered with a status other than 200
+└── ReplyError             it answered 200, with an error or with something that the protocol does not allow
+"""
+
+
+class ExtenderError(Exception):
+    """A call to an extender has failed."""
+
+
+class UnansweredError(ExtenderError):
+    """The extender did not answer, or not in time."""
+
+
+class StatusError(ExtenderError):
+    """The extender answered with an HTTP status other than 200."""
+
+
+class ReplyError(ExtenderError):
+    """The extender's reply says or shows that something is wrong."""

@@ -1,0 +1,254 @@
+"""One webhook, asked over HTTP; and all of a configuration's, in calling order.
+
+Source: pkg/scheduler/extender.go (v1.36); spec/core.md 4.15.
+"""
+
+import asyncio
+import io
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, overload
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from berth.config.types import Extender
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.cycle_state import CycleState
+from berth.framework.extender import ExtenderVerdicts, Victims
+from berth.objects.api_object import TypedObject
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.out_of_tree.extender import wire
+from berth.out_of_tree.extender.errors import ExtenderError, ReplyError, StatusError, UnansweredError
+from berth.out_of_tree.extender.tls import client_context
+from berth.out_of_tree.raw_objects import RawObjects
+from berth.out_of_tree.traceparent import call_span
+
+OK = 200
+JSON = {"Content-Type": "application/json"}
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+Landed = Callable[[Pod, str], Awaitable[bool]]
+"""Whether the API server has the pod on that node."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderSurroundings:
+    """What all extenders share: the objects' own bytes, whether a trace is kept, what became of bindings."""
+
+    nodes: RawObjects[Node]
+    pods: RawObjects[Pod]
+    sampled: Callable[[bytes], bool] = lambda _: False
+    landed: Landed | None = None
+
+
+class HttpExtender:
+    """Implements berth.framework.extender.Extender; has to be made on the running event loop."""
+
+    def __init__(self, settings: Extender, around: ExtenderSurroundings) -> None:
+        self._settings = settings
+        self._around = around
+        self._managed = frozenset(resource.name for resource in settings.managed_resources)
+        self._base = settings.url_prefix.rstrip("/")
+        seconds = settings.http_timeout.seconds
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=client_context(settings.tls_config)),
+            timeout=aiohttp.ClientTimeout(total=seconds if seconds > 0 else None),
+            trust_env=URL(self._base).host not in LOOPBACK,
+        )
+        self._server_name = settings.tls_config.server_name if settings.tls_config else ""
+
+    @property
+    def name(self) -> str:
+        """Its URL prefix, as configured."""
+        return self._settings.url_prefix
+
+    @property
+    def ignorable(self) -> bool:
+        """Whether its errors are passed over."""
+        return self._settings.ignorable
+
+    @property
+    def weight(self) -> int:
+        """What its scores are multiplied by."""
+        return self._settings.weight
+
+    @property
+    def filters(self) -> bool:
+        """Whether it has a filter verb."""
+        return bool(self._settings.filter_verb)
+
+    @property
+    def prioritizes(self) -> bool:
+        """Whether it has a prioritize verb."""
+        return bool(self._settings.prioritize_verb)
+
+    @property
+    def preempts(self) -> bool:
+        """Whether it has a preempt verb."""
+        return bool(self._settings.preempt_verb)
+
+    @property
+    def binds(self) -> bool:
+        """Whether it has a bind verb."""
+        return bool(self._settings.bind_verb)
+
+    def interested(self, pod: Pod) -> bool:
+        """Whether the pod asks for a resource that it manages; without such resources it is always asked."""
+        if not self._managed:
+            return True
+        resources = [c.resources for c in (*pod.spec.containers, *pod.spec.init_containers)]
+        return any(not self._managed.isdisjoint({*(r.requests or ()), *(r.limits or ())}) for r in resources)
+
+    async def filter(self, attempt: Attempt, nodes: Sequence[Node]) -> ExtenderVerdicts:
+        """Which of the nodes pass.
+
+        Raises: ExtenderError.
+        """
+        data = await self._ask(
+            self._settings.filter_verb, self._about(attempt.pod, nodes), attempt.record, again=True
+        )
+        reply = wire.filter_reply(data, by_name=self._settings.node_cache_capable)
+        sent = {node.name for node in nodes}
+        for name in reply.names or ():
+            if name not in sent:
+                raise ReplyError(
+                    f'extender "{self.name}" claims a filtered node "{name}" '
+                    "which is not found in the input node list"
+                )
+        return ExtenderVerdicts(reply.names or (), reply.failed, reply.unresolvable)
+
+    def prioritize(self, attempt: Attempt, nodes: Sequence[Node]) -> Awaitable[Mapping[str, int]]:
+        """A score by node name; the call is on its way when this returns."""
+        return asyncio.create_task(self._prioritize(attempt, nodes), name=f"scores of {self.name}")
+
+    async def _prioritize(self, attempt: Attempt, nodes: Sequence[Node]) -> Mapping[str, int]:
+        body = self._about(attempt.pod, nodes)
+        data = await self._ask(self._settings.prioritize_verb, body, attempt.record, again=True)
+        return wire.prioritize_reply(data)
+
+    async def preempt(self, attempt: Attempt, victims: Mapping[str, Victims]) -> dict[str, Victims]:
+        """The candidate nodes that are left, each with the pods to evict there.
+
+        Raises: ExtenderError, also where a victim is not on its node.
+        """
+        by_uid = self._settings.node_cache_capable
+        listed = {
+            name: (
+                [pod.uid for pod in on.pods],
+                [] if by_uid else [self._pod(pod) for pod in on.pods],
+                on.pdb_violations,
+            )
+            for name, on in victims.items()
+        }
+        body = wire.preempt_body(self._pod(attempt.pod), listed, by_uid=by_uid)
+        reply = wire.preempt_reply(
+            await self._ask(self._settings.preempt_verb, body, attempt.record, again=True)
+        )
+        return {name: self._victims(attempt, name, answer) for name, answer in reply.items()}
+
+    def _victims(self, attempt: Attempt, node_name: str, answer: wire.VictimsReply) -> Victims:
+        row = attempt.nodes.row_of.get(node_name)
+        if row is None:
+            raise ReplyError(f'extender: {self.name} names node "{node_name}", which is not known')
+        there = attempt.nodes.pods[row]
+        for uid in answer.uids:
+            if uid not in there:
+                raise ReplyError(
+                    f"extender: {self.name} claims to preempt pod (UID: {uid}) on node: {node_name}, "
+                    "but the pod is not found on that node"
+                )
+        return Victims(tuple(there[uid].pod for uid in answer.uids), answer.pdb_violations)
+
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Have the pod bound; an answer that leaves open whether it is, is cleared up by reading the pod.
+
+        Raises: ExtenderError.
+        """
+        body = wire.bind_body(pod.name, pod.namespace, pod.uid, node_name)
+        try:
+            wire.bind_reply(await self._ask(self._settings.bind_verb, body, state.get(CycleRecord)))
+        except ExtenderError:
+            if self._around.landed is None or not await self._around.landed(pod, node_name):
+                raise
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._session.close()
+
+    def _about(self, pod: Pod, nodes: Sequence[Node]) -> bytes:
+        if self._settings.node_cache_capable:
+            return wire.nodes_body(self._pod(pod), nodes=None, names=[node.name for node in nodes])
+        known = self._around.nodes
+        return wire.nodes_body(self._pod(pod), nodes=[_json(node, known) for node in nodes], names=None)
+
+    def _pod(self, pod: Pod) -> bytes:
+        return _json(pod, self._around.pods)
+
+    async def _ask(self, verb: str, body: bytes, record: CycleRecord | None, *, again: bool = False) -> bytes:
+        """The body of the reply. A question may be asked `again` where a kept connection turns out closed.
+
+        Raises: UnansweredError, StatusError.
+        """
+        url = f"{self._base}/{verb.lstrip('/')}"
+        with call_span(record, f"{self.name} {verb}", self._around.sampled) as metadata:
+            try:
+                if again:
+                    with suppress(aiohttp.ServerDisconnectedError):
+                        return await self._post(url, verb, body, dict(metadata))
+                return await self._post(url, verb, body, dict(metadata))
+            except TimeoutError:
+                text = f"no answer within {self._settings.http_timeout}"
+                raise UnansweredError(f'Post "{url}": {text}') from None
+            except (aiohttp.ClientError, ValueError) as error:
+                raise UnansweredError(f'Post "{url}": {error or type(error).__name__}') from error
+
+    async def _post(self, url: str, verb: str, body: bytes, headers: dict[str, str]) -> bytes:
+        async with self._session.post(
+            url,
+            data=io.BytesIO(body),
+            headers={**headers, **JSON},
+            server_hostname=self._server_name or None,
+        ) as response:
+            if response.status != OK:
+                raise StatusError(f"failed {verb} with extender at URL {url}, code {response.status}")
+            return await response.read()
+
+
+class HttpExtenders(Sequence[HttpExtender]):
+    """The extenders of a configuration, in calling order; has to be made on the running event loop."""
+
+    def __init__(self, settings: Iterable[Extender], around: ExtenderSurroundings) -> None:
+        self._all = [HttpExtender(one, around) for one in settings]
+
+    @property
+    def want_objects(self) -> bool:
+        """Whether any of them is sent pods or nodes."""
+        return any(one.filters or one.prioritizes or one.preempts for one in self._all)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for extender in self._all:
+            await extender.close()
+
+    @overload
+    def __getitem__(self, index: int) -> HttpExtender: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[HttpExtender]: ...
+    def __getitem__(self, index: Any) -> Any:
+        return self._all[index]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[HttpExtender]:
+        return iter(self._all)
+
+
+def _json(obj: TypedObject, known: RawObjects[Any]) -> bytes:
+    """The object as the API server wrote it, or what we know of it where those bytes were not kept."""
+    return known.get(obj.uid) or msgspec.json.encode(obj)

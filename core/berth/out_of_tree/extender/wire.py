@@ -1,0 +1,169 @@
+"""Request bodies and replies of the extender protocol, as JSON.
+
+Objects go into bodies as bytes and are never decoded here. Replies are read whatever the letter case of their
+keys, as Go reads them.
+
+Source: staging/src/k8s.io/kube-scheduler/extender/v1/types.go (v1.36); spec/config.md 11.1.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from berth.out_of_tree.extender.errors import ReplyError
+
+T = TypeVar("T")
+
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+_Object = dict[str, msgspec.Raw]
+_encode = msgspec.json.encode
+
+
+@dataclass(frozen=True, slots=True)
+class FilterReply:
+    """What an extender said of nodes; `names` is None where it named none in either form."""
+
+    names: list[str] | None = None
+    failed: dict[str, str] = field(default_factory=dict)
+    unresolvable: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class VictimsReply:
+    """The pods that an extender wants evicted on one node, by UID."""
+
+    uids: list[str]
+    pdb_violations: int
+
+
+def nodes_body(pod: bytes, *, nodes: Sequence[bytes] | None, names: Sequence[str] | None) -> bytes:
+    """The body of a filter or prioritize call; the form of nodes that is not used is null."""
+    if nodes is not None:
+        listed = b'{"metadata":{},"items":[' + b",".join(nodes) + b"]}"
+        return b'{"Pod":' + pod + b',"Nodes":' + listed + b',"NodeNames":null}'
+    return b'{"Pod":' + pod + b',"Nodes":null,"NodeNames":' + _encode(names) + b"}"
+
+
+def preempt_body(
+    pod: bytes, victims: Mapping[str, tuple[Sequence[str], Sequence[bytes], int]], *, by_uid: bool
+) -> bytes:
+    """The body of a preempt call; of each node the victims' UIDs, their objects, and the violations."""
+    full, meta = msgspec.Raw(b"null"), msgspec.Raw(b"null")
+    if by_uid:
+        meta = msgspec.Raw(
+            _encode(
+                {
+                    name: {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": violations}
+                    for name, (uids, _, violations) in victims.items()
+                }
+            )
+        )
+    else:
+        full = msgspec.Raw(
+            _encode(
+                {
+                    name: {"Pods": [msgspec.Raw(pod) for pod in pods], "NumPDBViolations": violations}
+                    for name, (_, pods, violations) in victims.items()
+                }
+            )
+        )
+    body = {"Pod": msgspec.Raw(pod), "NodeNameToVictims": full, "NodeNameToMetaVictims": meta}
+    return _encode(body)
+
+
+def bind_body(name: str, namespace: str, uid: str, node: str) -> bytes:
+    """The body of a bind call."""
+    return _encode({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node})
+
+
+def filter_reply(data: bytes, *, by_name: bool) -> FilterReply:
+    """Read the reply to a filter call; `by_name` says that names come first.
+
+    Raises: ReplyError with the extender's own error, or with what is wrong with the reply.
+    """
+    reply = _members(data)
+    _refuse(reply)
+    names = _read(reply, "nodenames", list[str] | None) if by_name else None
+    if names is None:
+        names = _names(reply)
+    return FilterReply(
+        names,
+        _read(reply, "failednodes", dict[str, str] | None) or {},
+        _read(reply, "failedandunresolvablenodes", dict[str, str] | None) or {},
+    )
+
+
+def prioritize_reply(data: bytes) -> dict[str, int]:
+    """Read the reply to a prioritize call: scores by node name, added up where a name comes twice.
+
+    Raises: ReplyError.
+    """
+    scores: dict[str, int] = {}
+    for entry in _decode(data, list[_Object] | None) or ():
+        members = {key.lower(): value for key, value in entry.items()}
+        host = _read(members, "host", str | None) or ""
+        scores[host] = scores.get(host, 0) + (_read(members, "score", Int64 | None) or 0)
+    return scores
+
+
+def preempt_reply(data: bytes) -> dict[str, VictimsReply]:
+    """Read the reply to a preempt call.
+
+    Raises: ReplyError.
+    """
+    nodes = _read(_members(data), "nodenametometavictims", _Object | None) or {}
+    return {name: _victims(bytes(raw)) for name, raw in nodes.items()}
+
+
+def bind_reply(data: bytes) -> None:
+    """Read the reply to a bind call.
+
+    Raises: ReplyError with the extender's own error, or with what is wrong with the reply.
+    """
+    _refuse(_members(data))
+
+
+def _victims(data: bytes) -> VictimsReply:
+    members = _members(data)
+    pods = _read(members, "pods", list[_Object] | None) or []
+    lowered = [{key.lower(): value for key, value in pod.items()} for pod in pods]
+    uids = [_read(pod, "uid", str | None) or "" for pod in lowered]
+    return VictimsReply(uids, _read(members, "numpdbviolations", Int64 | None) or 0)
+
+
+def _names(reply: _Object) -> list[str] | None:
+    """The names of whole nodes in a reply, None where there is no list of them."""
+    nodes = reply.get("nodes")
+    if nodes is None or bytes(nodes) == b"null":
+        return None
+    items = _read(_members(bytes(nodes)), "items", list[dict[str, Any]] | None) or []
+    try:
+        return [item["metadata"]["name"] for item in items]
+    except (KeyError, TypeError):
+        raise ReplyError("reply has a node without a name") from None
+
+
+def _refuse(reply: _Object) -> None:
+    error = _read(reply, "error", str | None)
+    if error:
+        raise ReplyError(error)
+
+
+def _members(data: bytes) -> _Object:
+    """An object's members by their keys in lower case; null has none."""
+    return {key.lower(): value for key, value in (_decode(data, _Object | None) or {}).items()}
+
+
+def _read(members: _Object, key: str, kind: Any) -> Any:
+    raw = members.get(key)
+    return None if raw is None else _decode(bytes(raw), kind)
+
+
+def _decode(data: bytes, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.DecodeError as error:
+        raise ReplyError(f"reply cannot be read: {error}") from None
