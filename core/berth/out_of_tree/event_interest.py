@@ -6,6 +6,7 @@ pod left lying is not. Events that the plugin wants to be asked about one by one
 Source: proto/berth/plugin/v1/identity.proto EventInterest; KEP-4247.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -39,6 +40,10 @@ _ACTIONS = {
         ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
     ),
 }
+
+
+UNTOLD = object()
+"""A field that decoded objects leave out."""
 
 
 def hints_for(resource: EventResource, connection: Connection) -> QueueingHintFn:
@@ -119,20 +124,27 @@ def _requests(interest: identity_pb2.EventInterest, obj: TypedObject) -> bool:
 
 
 def _changed(pointers: list[str], old: Any, new: Any) -> bool:
+    """Whether one of the fields changed; a field that scheduling does not decode may have."""
     if not pointers or old is None or new is None:
         return True
-    before, after = msgspec.to_builtins(old), msgspec.to_builtins(new)
-    return any(_at(before, pointer) != _at(after, pointer) for pointer in pointers)
+    for pointer in pointers:
+        before, after = _at(old, pointer), _at(new, pointer)
+        if before is UNTOLD or after is UNTOLD or before != after:
+            return True
+    return False
 
 
-def _at(document: Any, pointer: str) -> Any:
-    """What a JSON pointer (RFC 6901) names, None where there is nothing."""
+def _at(value: Any, pointer: str) -> Any:
+    """What a JSON pointer (RFC 6901) names, None where there is nothing, UNTOLD where that is not known."""
     for part in pointer.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(document, dict):
-            document = document.get(key)
-        elif isinstance(document, list) and key.isdigit() and int(key) < len(document):
-            document = document[int(key)]
+        if isinstance(value, msgspec.Struct):
+            names = {field.encode_name: field.name for field in msgspec.structs.fields(value)}
+            value = getattr(value, names[key]) if key in names else UNTOLD
+        elif isinstance(value, Mapping):
+            value = value.get(key)
+        elif isinstance(value, list | tuple) and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
         else:
-            return None
-    return document
+            return None if value is None or isinstance(value, list | tuple) else UNTOLD
+    return value

@@ -8,7 +8,7 @@ Source: docs/protocol.md.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from berth.cache.cache import Cache
@@ -16,6 +16,7 @@ from berth.config.profiles import ResolvedProfile
 from berth.config.sidecars import SidecarSpec
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import FitError
 from berth.framework.handle import Handle
 from berth.objects.node import Node
 from berth.objects.pod import Pod
@@ -104,12 +105,24 @@ class PluginHost:
         def make(args: Any, handle: Handle) -> SidecarPlugin:
             del args  # Configure has handed them over
             caller = Caller(
-                self.connections[name], self._feeds[name], self.pods, handle.profile_name, self._sampled
+                self.connections[name],
+                self._feeds[name],
+                self.pods,
+                handle.profile_name,
+                self._sampled,
+                self._patched,
             )
             self._callers[name, handle.profile_name] = caller
             return SidecarPlugin(caller, handle)
 
         return make
+
+    def _patched(self, pod: Pod, patch: Mapping[str, Any]) -> Callable[[], None]:
+        """Show every plugin what is written to a pod on the wish of one; what takes that back."""
+        undo = self.pods.merge_metadata(pod.uid, patch)
+        for feed in self._feeds.values():
+            feed.patched(pod)
+        return undo
 
     def _follow(self, step: SnapshotStep) -> None:
         for name, feed in self._feeds.items():
@@ -130,6 +143,8 @@ class PluginHost:
                 for uid in response.reject_waiting.uids:
                     if waiting := self._waiting_pods.get(uid):
                         waiting.reject(plugin, response.cause)
+            case _:
+                log.warning("requeue message without an action plugin=%s", plugin)
 
     def _requeue(self, plugin: str, uids: frozenset[str] | None) -> None:
         """Retry the pods that the plugin rejected, all of them or those named."""
@@ -150,12 +165,24 @@ async def _tell_done(caller: Caller, record: CycleRecord) -> None:
     call = caller.head(state, record.pod, with_state=False)
     call.pod.attempt = record.attempt
     request = scheduling_pb2.CycleDoneRequest(
-        call=call, outcome=_OUTCOMES[record.result], node_name=record.node_name or None
+        call=call,
+        outcome=_OUTCOMES[record.result],
+        node_name=record.node_name or None,
+        rejected_by_plugin=caller.connection.spec.name in _rejectors(record),
     )
     try:
         await caller.ask("CycleDone", request, state)
     except SidecarError as error:
         log.debug("plugin not told of an attempt's end pod=%s error=%s", record.pod.key, error)
+
+
+def _rejectors(record: CycleRecord) -> Collection[str]:
+    """The plugins that turned the pod down."""
+    status = record.status
+    if status is None or not status.rejected:
+        return ()
+    error = status.error
+    return error.diagnosis.unschedulable_plugins if isinstance(error, FitError) else (status.plugin,)
 
 
 def _arguments(

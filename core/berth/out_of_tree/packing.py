@@ -25,6 +25,9 @@ _CODES = {
     common_pb2.CODE_PENDING: Code.PENDING,
 }
 _TURNED_DOWN = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE})
+_WITHOUT_REASON = frozenset({Code.SUCCESS, Code.SKIP, Code.WAIT})
+_MAX_REASONS = 255
+_MAX_SCORE = np.iinfo(np.int64).max // MAX_NODE_SCORE
 _WIDTHS: dict[str, np.dtype[Any]] = {
     "uint8": np.dtype("u1"),
     "int32": np.dtype("<i4"),
@@ -35,11 +38,13 @@ _WIDTHS: dict[str, np.dtype[Any]] = {
 def status_of(plugin: str, status: common_pb2.Status) -> Status:
     """The plugin's status.
 
-    Raises: ProtocolError where it has no code.
+    Raises: ProtocolError where it has no code, or turns the pod down for no reason.
     """
     code = _CODES.get(status.code)
     if code is None:
         raise ProtocolError(plugin, f"status code {status.code} means nothing")
+    if code not in _WITHOUT_REASON and not any(status.reasons):
+        raise ProtocolError(plugin, f"status {code} without a reason")
     return Status(code, tuple(status.reasons), plugin)
 
 
@@ -51,6 +56,8 @@ def verdicts_of(
     Shapes: codes uint8 (n,). Raises: ProtocolError.
     """
     table = tuple(_reason(plugin, reason) for reason in verdicts.reasons)
+    if len(table) > _MAX_REASONS:
+        raise ProtocolError(plugin, f"{len(table)} reasons, at most {_MAX_REASONS} can be numbered")
     if verdicts.WhichOneof("codes") == "all":
         if verdicts.all > len(table):
             raise ProtocolError(plugin, f"reason code {verdicts.all} is not in the table of {len(table)}")
@@ -102,10 +109,17 @@ def normalized(plugin: str, scores: Scores, how: int) -> Scores:
         return scores
     if how == scheduling_pb2.NORMALIZATION_MIN_MAX:
         spread = high - low
+        _check_size(plugin, spread)
         return (scores - low) * MAX_NODE_SCORE // spread if spread else np.zeros_like(scores)
     if how not in (scheduling_pb2.NORMALIZATION_MAX, scheduling_pb2.NORMALIZATION_MAX_REVERSE):
         raise ProtocolError(plugin, f"normalization {how} means nothing")
     if low < 0:
         raise ProtocolError(plugin, f"score {low} is negative where the highest is to become 100")
+    _check_size(plugin, high)
     scaled = scores * MAX_NODE_SCORE // high if high else np.zeros_like(scores)
     return scaled if how == scheduling_pb2.NORMALIZATION_MAX else MAX_NODE_SCORE - scaled
+
+
+def _check_size(plugin: str, number: int) -> None:
+    if number > _MAX_SCORE:
+        raise ProtocolError(plugin, f"scores up to {number} are too large to be mapped to 0 to 100")

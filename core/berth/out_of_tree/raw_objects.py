@@ -35,16 +35,25 @@ class RawObjects(Generic[T]):
 
         return decode_and_keep
 
-    def merge_metadata(self, uid: str, patch: Mapping[str, Any]) -> None:
-        """Apply a merge patch of labels and annotations to what is kept, ahead of the watch."""
+    def merge_metadata(self, uid: str, patch: Mapping[str, Any]) -> Callable[[], None]:
+        """Apply a merge patch of labels and annotations to what is kept, ahead of the watch.
+
+        What comes back undoes it, unless the watch has brought something newer.
+        """
         known = self._bytes.get(uid)
         if known is None:
-            return
+            return lambda: None
         document = msgspec.json.decode(known)
         for field, changes in patch.items():
             merged = {**(document["metadata"].get(field) or {}), **changes}
             document["metadata"][field] = {k: v for k, v in merged.items() if v is not None}
-        self._bytes[uid] = msgspec.json.encode(document)
+        patched = self._bytes[uid] = msgspec.json.encode(document)
+
+        def undo() -> None:
+            if self._bytes.get(uid) is patched:
+                self._bytes[uid] = known
+
+        return undo
 
     def following(self, handler: ResourceHandler) -> "Following[T]":
         """The same handler, dropping the bytes of objects that are gone."""

@@ -10,6 +10,7 @@ Source: docs/protocol.md; spec/core.md 4.4-4.10.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -32,16 +33,20 @@ from berth.framework.interface import (
     ReservePlugin,
     Scores,
 )
-from berth.framework.status import SKIP, SUCCESS, Status, failed
+from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
+from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2
 from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.errors import CallFailedError, SidecarError
+from berth.out_of_tree.errors import CallFailedError, ProtocolError, SidecarError
 from berth.out_of_tree.event_interest import hints_for
 from berth.out_of_tree.packing import normalized, scores_of, status_of, verdicts_of
+from berth.snapshot.columns import Rows
 from berth.snapshot.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
+
+MetadataPatch = dict[str, dict[str, str | None]]
+Vector = TypeVar("Vector", ReasonCodes, Scores)
 
 
 def all_pass(n: int) -> ReasonCodes:
@@ -64,10 +69,13 @@ class Answers:
     codes: ReasonCodes | None = None
     reasons: tuple[Status, ...] = ()
     scores: scheduling_pb2.ScoreResponse | None = None
+    failure: SidecarError | None = None
+    """What went wrong where Filter was to bring the scores too."""
     raw: Scores | None = None
     normalization: int = scheduling_pb2.NORMALIZATION_NONE
+    reserve_sent: bool = False
     skip_pre_bind: bool = False
-    metadata_patch: bytes | None = None
+    metadata_patch: MetadataPatch | None = None
     reserved_on: int = 0
     """Which start of the connection answered Reserve."""
 
@@ -81,7 +89,11 @@ class SidecarPlugin(
     PostBindPlugin,
     EnqueueExtensions,
 ):
-    """One plugin in one profile."""
+    """One plugin in one profile.
+
+    The plugin answers for the rows of the snapshot that its state follows; other tables of the same nodes get
+    their answers by the nodes' names.
+    """
 
     in_process = False
 
@@ -110,38 +122,70 @@ class SidecarPlugin(
         answers = self._answers(state)
         if answers.codes is None:
             answers.codes = await self._ask_filter(state, pod, answers)
-        return answers.codes[nodes.rows]
+        return self._on_rows(answers.codes, nodes)
 
     async def _ask_filter(self, state: CycleState, pod: Pod, answers: Answers) -> ReasonCodes:
         n = len(self._handle.snapshot)
         if not self._offers(FILTER):
             return all_pass(n)
-        call = self._caller.head(state, pod)
         try:
             if self._offers(SCORE) and not self._caller.connection.capabilities.score_needs_feasible:
-                request = scheduling_pb2.FilterScoreRequest(call=call)
-                both = await self._caller.ask("FilterScore", request, state)
-                answers.scores = both.score
-                return self._verdicts(both.filter, answers, n)
-            response = await self._caller.ask("Filter", scheduling_pb2.FilterRequest(call=call), state)
-            return self._verdicts(response, answers, n)
+                return await self._ask_both(state, pod, answers, n)
+            request = scheduling_pb2.FilterRequest(call=self._caller.head(state, pod))
+            response = await self._caller.ask("Filter", request, state)
+            return self._verdicts(request, response, answers, n)
         except SidecarError:
             if self._policy(ExtensionPoint.FILTER) is FailurePolicy.FAIL:
                 raise
             return all_pass(n)
 
-    def _verdicts(self, response: scheduling_pb2.FilterResponse, answers: Answers, n: int) -> ReasonCodes:
-        self._caller.connection.holds(response.generation)
+    async def _ask_both(self, state: CycleState, pod: Pod, answers: Answers, n: int) -> ReasonCodes:
+        """Filter, and keep the scores for when they are asked for."""
+        request = scheduling_pb2.FilterScoreRequest(call=self._caller.head(state, pod))
+        try:
+            both = await self._caller.ask("FilterScore", request, state)
+            codes = self._verdicts(request, both.filter, answers, n)
+        except SidecarError as error:
+            answers.failure = error
+            raise
+        if both.HasField("score"):
+            answers.scores = both.score
+        elif codes.all() or both.filter.status.code == common_pb2.CODE_SKIP:
+            answers.raw = np.zeros(n, dtype=np.int64)
+        else:
+            answers.failure = ProtocolError(self.name, "FilterScore let nodes pass and did not score them")
+        return codes
+
+    def _verdicts(
+        self, request: Any, response: scheduling_pb2.FilterResponse, answers: Answers, n: int
+    ) -> ReasonCodes:
         status = status_of(self.name, response.status)
+        self._caller.check_generation(request, response.generation)
         if status.rejected:
             answers.reasons = (status,)
             return np.ones(n, dtype=np.uint8)
         if status.skip:
             return all_pass(n)
         if not status.ok:
-            raise CallFailedError(self.name, status.message)
+            raise CallFailedError(self.name, f"Filter says {status.code}: {status.message}")
+        if not response.HasField("verdicts"):
+            raise ProtocolError(self.name, "Filter says Success and gives no verdicts")
         codes, answers.reasons = verdicts_of(self.name, response.verdicts, n)
         return codes
+
+    def _on_rows(self, vector: Vector, nodes: Snapshot) -> Vector:
+        """The vector's entries for that table's rows.
+
+        Raises: CallFailedError where a node is not in the state that the plugin was shown.
+        """
+        shown = self._handle.snapshot
+        if nodes.whole is shown:
+            return vector[nodes.rows]
+        try:
+            rows: Rows = np.array([shown.row_of[name] for name in nodes.names], dtype=np.intp)
+        except KeyError as error:
+            raise CallFailedError(self.name, f"was not told of node {error.args[0]} yet") from None
+        return vector[rows]
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         """What a code stands for in this cycle."""
@@ -154,8 +198,7 @@ class SidecarPlugin(
         answers = self._answers(state)
         if answers.raw is None:
             answers.raw = await self._ask_score(state, pod, answers)
-        rows: Scores = answers.raw[nodes.rows]
-        return rows
+        return self._on_rows(answers.raw, nodes)
 
     async def _ask_score(self, state: CycleState, pod: Pod, answers: Answers) -> Scores:
         n = len(self._handle.snapshot)
@@ -163,10 +206,13 @@ class SidecarPlugin(
         if not self._offers(SCORE):
             return no_opinion
         try:
+            if answers.failure is not None:
+                raise answers.failure
             response = answers.scores
             if response is None:
                 request = scheduling_pb2.ScoreRequest(call=self._caller.head(state, pod))
                 response = await self._caller.ask("Score", request, state)
+                self._caller.check_generation(request, response.generation)
             return self._raw_scores(response, answers, n)
         except SidecarError:
             if self._policy(ExtensionPoint.SCORE) is FailurePolicy.FAIL:
@@ -174,13 +220,11 @@ class SidecarPlugin(
             return no_opinion
 
     def _raw_scores(self, response: scheduling_pb2.ScoreResponse, answers: Answers, n: int) -> Scores:
-        if not response.HasField("status"):
-            return np.zeros(n, dtype=np.int64)
         status = status_of(self.name, response.status)
         if status.skip:
             return np.zeros(n, dtype=np.int64)
         if not status.ok:
-            raise CallFailedError(self.name, status.message)
+            raise CallFailedError(self.name, f"Score says {status.code}: {status.message}")
         answers.normalization = response.scores.normalization
         return scores_of(self.name, response.scores, n)
 
@@ -207,24 +251,28 @@ class SidecarPlugin(
 
     async def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Let the plugin hold what the pod is going to use."""
-        if not self._offers(RESERVE):
-            return SUCCESS
         call = self._caller.head(state, pod)
         self._caller.feed.attempts[pod.uid] = call.pod.attempt
+        if not self._offers(RESERVE):
+            return SUCCESS
+        answers = self._answers(state)
+        answers.reserve_sent = True
         request = scheduling_pb2.ReserveRequest(call=call, node_name=node_name)
         try:
             response = await self._caller.ask("Reserve", request, state)
+            status = status_of(self.name, response.status)
+            answers.metadata_patch = _metadata_patch(self.name, response)
         except SidecarError as error:
             return self._unless_ignored(ExtensionPoint.RESERVE, error)
-        answers = self._answers(state)
         answers.skip_pre_bind = response.skip_pre_bind
         answers.reserved_on = self._caller.connection.starts
-        answers.metadata_patch = response.metadata_patch if response.HasField("metadata_patch") else None
-        return status_of(self.name, response.status)
+        if answers.metadata_patch is not None:
+            self._bound_with(state, pod, answers.metadata_patch)
+        return status
 
     async def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Let the plugin give it back; a plugin that cannot be asked learns it from the state."""
-        if not self._offers(RESERVE):
+        if not self._answers(state).reserve_sent:
             return
         call = self._caller.head(state, pod, with_state=False)
         request = scheduling_pb2.UnreserveRequest(call=call, node_name=node_name)
@@ -240,17 +288,33 @@ class SidecarPlugin(
         request = scheduling_pb2.PermitRequest(call=self._caller.head(state, pod), node_name=node_name)
         try:
             response = await self._caller.ask("Permit", request, state)
+            status = status_of(self.name, response.status)
+            if status.code is Code.WAIT and not response.HasField("timeout"):
+                raise ProtocolError(self.name, "Permit says Wait and not for how long")
         except SidecarError as error:
             return PermitResult(self._unless_ignored(ExtensionPoint.PERMIT, error))
-        return PermitResult(
-            status_of(self.name, response.status), response.timeout.ToTimedelta().total_seconds()
-        )
+        return PermitResult(status, response.timeout.seconds + response.timeout.nanos / 1e9)
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlightResult:
-        """Skip where the plugin said at Reserve that there is nothing to do."""
+        """Skip where there is nothing to do, or nothing that the binding itself does not do."""
         del pod, node_name
-        idle = not self._offers(PRE_BIND) or self._answers(state).skip_pre_bind
+        answers = self._answers(state)
+        bound_with = self._still_reserved(answers) and _fits_a_binding(answers.metadata_patch)
+        idle = not self._offers(PRE_BIND) or answers.skip_pre_bind or bound_with
         return PreFlightResult(SKIP if idle else SUCCESS)
+
+    def _still_reserved(self, answers: Answers) -> bool:
+        """Whether the plugin that answered Reserve is still the one there."""
+        connection = self._caller.connection
+        return connection.ready and answers.reserved_on == connection.starts
+
+    def _bound_with(self, state: CycleState, pod: Pod, patch: MetadataPatch) -> bool:
+        """Let the binding carry the patch, if it can."""
+        if not _fits_a_binding(patch):
+            return False
+        state.binding_annotations.update({k: v for k, v in patch["annotations"].items() if v is not None})
+        self._caller.patched(pod, patch)
+        return True
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Let the plugin prepare, and write the labels and annotations that it asks for.
@@ -258,29 +322,27 @@ class SidecarPlugin(
         What it asked for at Reserve is written without another call, unless the connection was lost since.
         """
         answers = self._answers(state)
-        same_connection = answers.reserved_on == self._caller.connection.starts
-        if answers.metadata_patch is not None and same_connection and self._caller.connection.ready:
-            return await self._patched(pod, answers.metadata_patch)
+        if answers.metadata_patch is not None and self._still_reserved(answers):
+            return await self._write(pod, answers.metadata_patch)
         request = scheduling_pb2.PreBindRequest(call=self._caller.head(state, pod), node_name=node_name)
         try:
             response = await self._caller.ask("PreBind", request, state)
+            status = status_of(self.name, response.status)
+            patch = _metadata_patch(self.name, response)
         except SidecarError as error:
             return self._unless_ignored(ExtensionPoint.PRE_BIND, error)
-        status = status_of(self.name, response.status)
-        if status.ok and response.HasField("metadata_patch"):
-            return await self._patched(pod, response.metadata_patch)
-        return status
+        if not (status.ok and patch) or self._bound_with(state, pod, patch):
+            return status
+        return await self._write(pod, patch)
 
-    async def _patched(self, pod: Pod, data: bytes) -> Status:
-        try:
-            patch = msgspec.json.decode(data, type=dict[str, dict[str, str | None]])
-        except msgspec.MsgspecError as error:
-            return failed(f"plugin {self.name}: metadata patch: {error}")
-        if unknown := patch.keys() - {"annotations", "labels"}:
-            return failed(f"plugin {self.name}: metadata patch may not change {', '.join(sorted(unknown))}")
+    async def _write(self, pod: Pod, patch: MetadataPatch) -> Status:
         # First here, so that a plugin that starts now is told of it, too.
-        self._caller.pods.merge_metadata(pod.uid, patch)
-        await self._handle.writer.patch_pod_metadata(pod, patch)
+        undo = self._caller.patched(pod, patch)
+        try:
+            await self._handle.writer.patch_pod_metadata(pod, patch)
+        except Exception:
+            undo()
+            raise
         return SUCCESS
 
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
@@ -300,3 +362,24 @@ class SidecarPlugin(
 
     def _unless_ignored(self, point: ExtensionPoint, error: SidecarError) -> Status:
         return SUCCESS if self._policy(point) is FailurePolicy.IGNORE else failed(error)
+
+
+def _fits_a_binding(patch: MetadataPatch | None) -> bool:
+    """Whether a binding can carry the patch: annotations only, and none to remove."""
+    return patch is not None and patch.keys() == {"annotations"} and None not in patch["annotations"].values()
+
+
+def _metadata_patch(plugin: str, response: Any) -> MetadataPatch | None:
+    """The merge patch of labels and annotations that the response asks for, if any.
+
+    Raises: ProtocolError where it is none.
+    """
+    if not response.HasField("metadata_patch"):
+        return None
+    try:
+        patch = msgspec.json.decode(response.metadata_patch, type=MetadataPatch)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(plugin, f"metadata patch: {error}") from error
+    if unknown := patch.keys() - {"annotations", "labels"}:
+        raise ProtocolError(plugin, f"metadata patch may not change {', '.join(sorted(unknown))}")
+    return patch

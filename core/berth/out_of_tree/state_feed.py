@@ -21,6 +21,8 @@ from berth.snapshot.snapshot_step import SnapshotStep
 KEPT_DELTAS = 512
 CHUNK_BYTES = 1 << 20
 MAX_CARRIED_BYTES = 1 << 16
+MAX_DELTA_BYTES = 3 << 20
+"""A step that is larger goes out as a full transfer, whose chunks stay below gRPC's 4 MiB."""
 
 
 class StateFeed:
@@ -43,26 +45,38 @@ class StateFeed:
         self._names: list[str] = []
         self._rows: dict[str, int] = {}
         self._deltas: deque[state_pb2.Delta] = deque(maxlen=KEPT_DELTAS)
+        self._patched: dict[str, Pod] = {}
 
     @property
     def generation(self) -> int:
         """The newest generation."""
         return self._snapshot.generation
 
+    def narrow(self, wanted: identity_pb2.StateInterest) -> None:
+        """Send what the plugin wants from now on; steps made for other wishes are of no use any more."""
+        if wanted != self.wanted:
+            self._deltas.clear()
+        self.wanted = wanted
+
+    def patched(self, pod: Pod) -> None:
+        """An assumed pod's metadata was changed: the next step brings it again."""
+        self._patched[pod.uid] = pod
+
     def follow(self, step: SnapshotStep) -> None:
         """Take a step of the snapshot."""
-        changes = [self._removed(name) for name in step.dropped]
-        changes += [self._upserted(node) for node in step.nodes]
-        changes += self._pod_changes(step)
-        base = self._deltas[-1].generation if self._deltas else step.generation - 1
-        self._deltas.append(
-            state_pb2.Delta(
-                base_generation=base,
-                generation=step.generation,
-                changes=changes if self.wanted.nodes else [],
-                node_count=len(self._names),
-            )
+        of_nodes = [self._removed(name) for name in step.dropped]
+        of_nodes += [self._upserted(node) for node in step.nodes]
+        of_pods = [*self._pod_changes(step), *self._patched_changes(step)]
+        delta = state_pb2.Delta(
+            base_generation=step.generation - 1,
+            generation=step.generation,
+            changes=of_nodes + of_pods if self.wanted.nodes else of_pods,
+            node_count=self._node_count,
         )
+        if delta.ByteSize() > MAX_DELTA_BYTES:
+            self._deltas.clear()
+        else:
+            self._deltas.append(delta)
 
     def since(self, generation: int) -> list[state_pb2.Delta] | None:
         """The deltas after that generation, oldest first; None where one of them is no longer kept."""
@@ -90,14 +104,21 @@ class StateFeed:
             chunk.changes.append(change)
         if chunk.changes:
             yield state_pb2.SyncRequest(chunk=chunk)
-        commit = state_pb2.Commit(generation=generation, node_count=len(self._snapshot))
+        commit = state_pb2.Commit(generation=generation, node_count=self._node_count)
         yield state_pb2.SyncRequest(commit=commit)
+
+    @property
+    def _node_count(self) -> int:
+        """How many nodes the plugin is told of."""
+        return len(self._names) if self.wanted.nodes else 0
 
     def _everything(self) -> list[state_pb2.Change]:
         snapshot = self._snapshot
-        changes = [
-            state_pb2.Change(node_upsert=self._node(row, node)) for row, node in enumerate(snapshot.nodes)
-        ]
+        changes = []
+        if self.wanted.nodes:
+            changes += [
+                state_pb2.Change(node_upsert=self._node(row, node)) for row, node in enumerate(snapshot.nodes)
+            ]
         if self.wanted.pods:
             changes += [
                 state_pb2.Change(pod_upsert=self._pod(info))
@@ -124,13 +145,24 @@ class StateFeed:
     def _pod_changes(self, step: SnapshotStep) -> Iterator[state_pb2.Change]:
         last = {info.uid: (sign, info) for sign, info in step.pods}
         for uid, (sign, info) in last.items():
+            if not self._is_assumed(uid):
+                self.attempts.pop(uid, None)
             if not (self.wanted.pods and self._concerns(info)):
                 continue
             if sign > 0:
                 yield state_pb2.Change(pod_upsert=self._pod(info))
             else:
-                self.attempts.pop(uid, None)
                 yield state_pb2.Change(pod_remove=state_pb2.PodRemove(uid=uid))
+
+    def _patched_changes(self, step: SnapshotStep) -> Iterator[state_pb2.Change]:
+        """Pods with new metadata that the step does not bring anyway."""
+        brought = {info.uid for _, info in step.pods}
+        patched, self._patched = self._patched, {}
+        for uid, pod in patched.items():
+            if uid not in brought and self._is_assumed(uid):
+                info = PodInfo(pod)
+                if self.wanted.pods and self._concerns(info):
+                    yield state_pb2.Change(pod_upsert=self._pod(info))
 
     def _concerns(self, info: PodInfo) -> bool:
         resources = self.wanted.pod_resources
