@@ -3,11 +3,16 @@
 Source: spec/core.md 1.7.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from berth.framework.claim_tracker import ClaimTracker
+from berth.framework.store import Store
 from berth.objects.api_object import TypedObject
+from berth.objects.devices import DeviceClass, ResourceSlice
+from berth.objects.pod_groups import PodGroup
+from berth.objects.resource_claims import ResourceClaim
 from berth.objects.storage import (
     CSIDriver,
     CSINode,
@@ -25,57 +30,12 @@ from berth.objects.workloads import (
     Service,
     StatefulSet,
 )
-from berth.snapshot.journal import Journal
+
+__all__ = ["NO_LABELS", "AssumeCache", "Listers", "Store"]
 
 T = TypeVar("T", bound=TypedObject)
 
 NO_LABELS: Mapping[str, str] = {}
-
-
-class Store(Generic[T]):
-    """Objects of one kind by key; `changes` names each one that changed, `generation` counts them."""
-
-    __slots__ = ("_by_key", "_by_namespace", "changes", "generation")
-
-    def __init__(self) -> None:
-        self._by_key: dict[str, T] = {}
-        self._by_namespace: dict[str, dict[str, T]] = {}
-        self.generation = 0
-        self.changes: Journal[str] = Journal()
-
-    def get(self, name: str, namespace: str = "") -> T | None:
-        """The object of that name, None where there is none."""
-        return self._by_namespace.get(namespace, {}).get(name)
-
-    def by_key(self, key: str) -> T | None:
-        """The object of that `namespace/name`, None where there is none."""
-        return self._by_key.get(key)
-
-    def in_namespace(self, namespace: str) -> Iterator[T]:
-        """The objects of one namespace."""
-        return iter(self._by_namespace.get(namespace, {}).values())
-
-    def __iter__(self) -> Iterator[T]:
-        return iter(self._by_key.values())
-
-    def __len__(self) -> int:
-        return len(self._by_key)
-
-    def put(self, obj: T) -> None:
-        """Add or replace an object."""
-        self._by_key[obj.key] = obj
-        self._by_namespace.setdefault(obj.namespace, {})[obj.name] = obj
-        self._changed(obj.key)
-
-    def remove(self, obj: T) -> None:
-        """Take an object out; one that is not here is no matter."""
-        self._by_key.pop(obj.key, None)
-        self._by_namespace.get(obj.namespace, {}).pop(obj.name, None)
-        self._changed(obj.key)
-
-    def _changed(self, key: str) -> None:
-        self.generation += 1
-        self.changes.note(key)
 
 
 class AssumeCache(Generic[T]):
@@ -138,14 +98,20 @@ class Listers:
     csi_drivers: Store[CSIDriver] = field(default_factory=Store)
     csi_storage_capacities: Store[CSIStorageCapacity] = field(default_factory=Store)
     volume_attachments: Store[VolumeAttachment] = field(default_factory=Store)
+    resource_claims: Store[ResourceClaim] = field(default_factory=Store)
+    resource_slices: Store[ResourceSlice] = field(default_factory=Store)
+    device_classes: Store[DeviceClass] = field(default_factory=Store)
+    pod_groups: Store[PodGroup] = field(default_factory=Store)
     assumed_volumes: AssumeCache[PersistentVolume] = field(init=False)
     assumed_claims: AssumeCache[PersistentVolumeClaim] = field(init=False)
+    claim_tracker: ClaimTracker = field(init=False)
     others: dict[str, Store[Any]] = field(default_factory=dict)
     """Stores of further kinds, by plural resource name such as `persistentvolumeclaims`."""
 
     def __post_init__(self) -> None:
         self.assumed_volumes = AssumeCache(self.persistent_volumes)
         self.assumed_claims = AssumeCache(self.persistent_volume_claims)
+        self.claim_tracker = ClaimTracker(self.resource_claims)
 
     def store(self, plural: str) -> Store[Any]:
         """The store of a kind that only some plugins need."""

@@ -1,0 +1,74 @@
+"""Groups of pods that are scheduled together.
+
+Source: scheduling.k8s.io/v1alpha2 (Kubernetes v1.36); spec/core.md 7.1.
+"""
+
+from berth.objects.api_object import ApiObject, TypedObject
+
+
+class BasicPolicy(ApiObject, frozen=True):
+    """Every pod of the group may go ahead on its own."""
+
+
+class GangPolicy(ApiObject, frozen=True):
+    """No pod goes ahead before that many have a node."""
+
+    min_count: int = 0
+
+
+class SchedulingPolicy(ApiObject, frozen=True):
+    """How the group's pods depend on one another: one of the fields is set."""
+
+    basic: BasicPolicy | None = None
+    gang: GangPolicy | None = None
+
+
+class TopologyConstraint(ApiObject, frozen=True):
+    """A node label; all pods of the group go where it has one value."""
+
+    key: str = ""
+
+
+class SchedulingConstraints(ApiObject, frozen=True):
+    """Where the group's pods may be together."""
+
+    topology: tuple[TopologyConstraint, ...] = ()
+
+
+class PodGroupSpec(ApiObject, frozen=True):
+    """How the group is to be scheduled."""
+
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    scheduling_constraints: SchedulingConstraints | None = None
+    disruption_mode: str = ""
+    priority: int | None = None
+
+
+class PodGroupCondition(ApiObject, frozen=True):
+    """One condition of the group's status."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    observed_generation: int | None = None
+    last_transition_time: str | None = None
+
+
+class PodGroupStatus(ApiObject, frozen=True):
+    """What became of the group."""
+
+    conditions: tuple[PodGroupCondition, ...] = ()
+
+
+class PodGroup(TypedObject, frozen=True):
+    """A scheduling.k8s.io/v1alpha2 PodGroup."""
+
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+    @property
+    def min_count(self) -> int | None:
+        """How many pods a gang needs; None where the group is no gang."""
+        gang = self.spec.scheduling_policy.gang
+        return None if gang is None else gang.min_count
