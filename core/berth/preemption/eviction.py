@@ -45,10 +45,7 @@ class Evictions:
         if uid not in self._preempting:
             return False
         last = self._last_victim.get(uid)
-        if last is None:
-            return True
-        current = self._lookup(last)
-        return current is not None and not current.terminating
+        return last is None or not self._left(last)
 
     def start(self, plugin: str, preemptor: Pod, candidate: Candidate) -> None:
         """Evict the candidate's victims in the background; nothing happens where all are leaving already."""
@@ -71,21 +68,28 @@ class Evictions:
         return SUCCESS
 
     async def _run(self, eviction: "_Eviction", victims: Sequence[Pod]) -> None:
-        uid, clock = eviction.preemptor.uid, self._handle.clock
-        started = clock.monotonic()
+        uid, started = eviction.preemptor.uid, self._handle.clock.monotonic()
+        unheard = False
         try:
-            failed_to_clear = not await eviction.take_back_nominations()
+            told = await eviction.take_back_nominations()
             await eviction.evict_all(victims[:-1])
             if eviction.error is None:
+                unheard = self._left(victims[-1])
                 self._last_victim[uid] = victims[-1]
                 await eviction.evict(victims[-1])
         finally:
             self._preempting.discard(uid)
             self._last_victim.pop(uid, None)
-        unsuccessful = failed_to_clear or eviction.error is not None
-        self._metrics.evicted(clock.monotonic() - started, failed=unsuccessful)
-        if unsuccessful:
+        unsuccessful = not told or eviction.error is not None
+        self._metrics.evicted(self._handle.clock.monotonic() - started, failed=unsuccessful)
+        # Where the last victim had left before anybody waited for that, no event is to come any more.
+        if unsuccessful or unheard:
             self._handle.activate([eviction.preemptor])
+
+    def _left(self, victim: Pod) -> bool:
+        """Whether the watch has told that the victim is leaving, or gone."""
+        current = self._lookup(victim)
+        return current is None or current.terminating
 
 
 class _Eviction:

@@ -75,6 +75,7 @@ class Trial:
     async def _pass_with_nominated(self, promised: Mask, among: Mask, diagnosis: Diagnosis) -> Mask:
         state = self._state.clone()
         coming = [(i, info) for i in np.flatnonzero(promised).tolist() for info in self._nominated[i]]
+        taken = {i: self._ports[i].copy() for i, _ in coming}
         added = 0
         try:
             for i, info in coming:
@@ -84,6 +85,8 @@ class Trial:
         finally:
             for i, info in coming[:added]:
                 self._take(i, info)
+            for i, ports in taken.items():
+                self._ports[i] = ports
 
     async def _pass(self, state: CycleState, among: Mask, diagnosis: Diagnosis) -> Mask:
         attempt = self._attempt.on(self.table, state)
