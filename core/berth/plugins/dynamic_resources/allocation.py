@@ -1,0 +1,91 @@
+"""From the devices that the search chose to the allocation that is written into the claim.
+
+Source: dynamic-resource-allocation structured allocator (Kubernetes v1.36); spec/plugins.md 5.19.
+"""
+
+import random
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+
+from berth.objects.label_selector import Requirement
+from berth.objects.node_selector import NodeSelector, NodeSelectorTerm
+from berth.objects.quantity import NANOS
+from berth.objects.resource_claims import (
+    AllocatedConfiguration,
+    Allocation,
+    DeviceAllocation,
+    DeviceConfiguration,
+    DeviceResult,
+    ResourceClaim,
+)
+from berth.plugins.dynamic_resources.allocator import Features, Pick
+from berth.plugins.dynamic_resources.inventory import Device
+from berth.snapshot.node_matching import NAME_FIELD
+
+FROM_CLASS = "FromClass"
+FROM_CLAIM = "FromClaim"
+
+
+def allocation(
+    claim: ResourceClaim, picks: Sequence[Pick], node_name: str, features: Features, chance: random.Random
+) -> Allocation:
+    """The claim's allocation with these devices, for use from that node."""
+    return Allocation(
+        DeviceAllocation(
+            tuple(_result(pick, features, chance) for pick in picks), tuple(_configuration(claim, picks))
+        ),
+        _node_selector([pick.device for pick in picks], node_name),
+    )
+
+
+def _result(pick: Pick, features: Features, chance: random.Random) -> DeviceResult:
+    device, shared = pick.device, pick.taken is not None
+    conditions = features.binding_conditions
+    return DeviceResult(
+        request=pick.ask.name,
+        driver=device.id.driver,
+        pool=device.id.pool,
+        device=device.id.device,
+        admin_access=True if pick.ask.admin_access else None,
+        tolerations=pick.ask.tolerations if features.taints else (),
+        binding_conditions=device.spec.binding_conditions if conditions else (),
+        binding_failure_conditions=device.spec.binding_failure_conditions if conditions else (),
+        share_id=str(uuid.UUID(int=chance.getrandbits(128), version=4)) if shared else None,
+        consumed_capacity={name: _text(amount) for name, amount in (pick.taken or {}).items()},
+    )
+
+
+def _text(nanos: int) -> str:
+    """An amount as a quantity, exactly."""
+    whole, rest = divmod(nanos, NANOS)
+    return f"{nanos}n" if rest else str(whole)
+
+
+def _configuration(claim: ResourceClaim, picks: Sequence[Pick]) -> Iterator[AllocatedConfiguration]:
+    asks = {pick.ask.name: pick.ask for pick in picks}
+    for name, ask in asks.items():
+        for config in ask.device_class.spec.config:
+            yield AllocatedConfiguration(FROM_CLASS, (name,), config.opaque)
+    names = {name for ask in asks.values() for name in (ask.request, ask.name)}
+    for config in claim.spec.devices.config:
+        if _concerns(config, names):
+            yield AllocatedConfiguration(FROM_CLAIM, config.requests, config.opaque)
+
+
+def _concerns(config: DeviceConfiguration, names: set[str]) -> bool:
+    return not config.requests or any(name in names for name in config.requests)
+
+
+def _node_selector(devices: Iterable[Device], node_name: str) -> NodeSelector | None:
+    """The one node where some device is local to it, else all that the devices' selectors ask together."""
+    found: dict[str, dict[Requirement, None]] = {"labels": {}, "fields": {}}
+    for device in devices:
+        if isinstance(device.target, str) or device.spec.binds_to_node:
+            named = Requirement(NAME_FIELD, "In", (node_name,))
+            return NodeSelector((NodeSelectorTerm(match_fields=(named,)),))
+        for term in device.target.node_selector_terms if device.target else ():
+            found["labels"].update(dict.fromkeys(term.match_expressions))
+            found["fields"].update(dict.fromkeys(term.match_fields))
+    if not found["labels"] and not found["fields"]:
+        return None
+    return NodeSelector((NodeSelectorTerm(tuple(found["labels"]), tuple(found["fields"])),))

@@ -1,0 +1,57 @@
+"""A device as expressions see it: `device.driver`, `device.attributes`, `device.capacity`.
+
+Source: dynamic-resource-allocation cel (Kubernetes v1.36); spec/plugins.md 5.19.
+"""
+
+from typing import Any
+
+from berth.objects.devices import DeviceAttribute, DeviceSpec
+from berth.plugins.dynamic_resources.cel.values import DefaultMap, Quantity, Semver
+
+AttributeValue = int | bool | str | Semver
+
+
+def attribute_value(attribute: DeviceAttribute) -> AttributeValue | None:
+    """The one value that is set."""
+    if attribute.integer is not None:
+        return attribute.integer
+    if attribute.boolean is not None:
+        return attribute.boolean
+    if attribute.string is not None:
+        return attribute.string
+    return None if attribute.version is None else Semver.parse(attribute.version)
+
+
+def device_variable(driver: str, device: DeviceSpec) -> dict[str, Any]:
+    """The value of the variable `device`; names without a domain belong to the driver's.
+
+    Raises: CELError where an amount or a version does not parse.
+    """
+    attributes, capacity = DefaultMap(), DefaultMap()
+    for name, attribute in device.attributes.items():
+        domain, local = split_name(name, driver)
+        attributes.setdefault(domain, {})[local] = attribute_value(attribute)
+    for name, amount in device.capacity.items():
+        domain, local = split_name(name, driver)
+        capacity.setdefault(domain, {})[local] = Quantity.parse(amount.value)
+    return {
+        "driver": driver,
+        "attributes": attributes,
+        "capacity": capacity,
+        "allowMultipleAllocations": device.allow_multiple_allocations,
+    }
+
+
+def split_name(name: str, driver: str) -> tuple[str, str]:
+    """Domain and name of a qualified name; the driver is the domain of a plain one."""
+    domain, slash, local = name.rpartition("/")
+    return (domain, local) if slash else (driver, name)
+
+
+def find_attribute(driver: str, device: DeviceSpec, name: str) -> DeviceAttribute | None:
+    """The device's attribute of that qualified name, however the device writes it."""
+    found = device.attributes.get(name)
+    if found is not None:
+        return found
+    domain, local = split_name(name, driver)
+    return device.attributes.get(local) if domain == driver else None

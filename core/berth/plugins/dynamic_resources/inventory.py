@@ -1,0 +1,246 @@
+"""All devices that drivers publish, in pools, and which of them each node can reach.
+
+Nodes that reach the same slices and devices share one view, so that they are one question to the allocator.
+
+    slices --Inventory--> pools of devices, and the targets that they name (a node, a selector, all nodes)
+    targets x nodes --groups--> a number for each node --view--> the pools as those nodes see them
+
+Source: dynamic-resource-allocation structured allocator, pools (Kubernetes v1.36); spec/plugins.md 5.19.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from berth.objects.devices import DeviceSpec, ResourceSlice
+from berth.objects.node_selector import NodeSelector
+from berth.objects.quantity import nanos
+from berth.plugins.dynamic_resources.cel import CELError, program
+from berth.plugins.dynamic_resources.device_values import device_variable
+from berth.snapshot.columns import Ints
+from berth.snapshot.node_matching import matching_nodes
+from berth.snapshot.snapshot import Snapshot
+
+
+class DeviceId(NamedTuple):
+    """A device's name in the cluster."""
+
+    driver: str
+    pool: str
+    device: str
+
+
+class CounterId(NamedTuple):
+    """A counter of a set of a pool."""
+
+    driver: str
+    pool: str
+    counter_set: str
+    counter: str
+
+
+Target = str | NodeSelector | None
+"""Who reaches a device: the node of that name, the nodes that match, or all (None)."""
+
+
+class SelectorError(Exception):
+    """A device selector that does not parse, or fails on a device: the whole cycle fails."""
+
+
+class Device:
+    """One device: what it is, who reaches it, and what its use takes out of shared counters."""
+
+    __slots__ = ("_matches", "_variable", "capacity", "consumes", "id", "spec", "target")
+
+    def __init__(self, device_id: DeviceId, spec: DeviceSpec, target: Target) -> None:
+        self.id = device_id
+        self.spec = spec
+        self.target = target
+        self.consumes: dict[CounterId, int] = {
+            CounterId(device_id.driver, device_id.pool, part.counter_set, name): nanos(counter.value)
+            for part in spec.consumes_counters
+            for name, counter in part.counters.items()
+        }
+        self.capacity = {name: nanos(amount.value) for name, amount in spec.capacity.items()}
+        self._variable: dict[str, Any] | None = None
+        self._matches: dict[str, bool] = {}
+
+    def matches(self, expression: str) -> bool:
+        """Whether the expression holds for the device.
+
+        Raises: SelectorError.
+        """
+        known = self._matches.get(expression)
+        if known is None:
+            known = self._matches[expression] = self._evaluate(expression)
+        return known
+
+    def _evaluate(self, expression: str) -> bool:
+        try:
+            if self._variable is None:
+                self._variable = device_variable(self.id.driver, self.spec)
+            answer = program(expression)({"device": self._variable})
+        except CELError as error:
+            raise SelectorError(
+                f"CEL expression {expression!r}, device {'/'.join(self.id)}: {error}"
+            ) from error
+        if answer is True or answer is False:
+            return bool(answer)
+        raise SelectorError(f"CEL expression {expression!r} does not give a bool")
+
+
+class Pool:
+    """The devices of a pool's newest generation.
+
+    `problem` says why nothing may be allocated from it: slices are missing, or contradict each other.
+    """
+
+    __slots__ = ("counters", "devices", "driver", "invalid", "name", "problem")
+
+    def __init__(self, driver: str, name: str, slices: Sequence[ResourceSlice]) -> None:
+        self.driver = driver
+        self.name = name
+        self.devices = [
+            Device(DeviceId(driver, name, device.name), device, _target(part, device))
+            for part in slices
+            for device in part.spec.devices
+        ]
+        self.counters: dict[CounterId, int] = {
+            CounterId(driver, name, counter_set.name, counter): nanos(amount.value)
+            for part in slices
+            for counter_set in part.spec.shared_counters
+            for counter, amount in counter_set.counters.items()
+        }
+        incomplete = len(slices) != slices[0].spec.pool.resource_slice_count
+        self.invalid = not incomplete and self._contradicts_itself(slices)
+        self.problem = "is currently being updated" if incomplete else ""
+        if self.invalid:
+            self.problem = "is currently invalid"
+
+    def _contradicts_itself(self, slices: Sequence[ResourceSlice]) -> bool:
+        sets = [s.name for part in slices for s in part.spec.shared_counters]
+        names = {device.id for device in self.devices}
+        return (
+            len(names) != len(self.devices)
+            or len(set(sets)) != len(sets)
+            or any(counter not in self.counters for device in self.devices for counter in device.consumes)
+        )
+
+    @property
+    def waits_to_bind(self) -> bool:
+        """Whether some device has conditions that binding waits for."""
+        return any(device.spec.binding_conditions for device in self.devices)
+
+    @property
+    def full_name(self) -> str:
+        """The pool as `driver/name`."""
+        return f"{self.driver}/{self.name}"
+
+
+def _target(part: ResourceSlice, device: DeviceSpec) -> Target:
+    place = device if part.spec.per_device_node_selection else part.spec
+    if place.node_name:
+        return place.node_name
+    if place.node_selector is not None:
+        return place.node_selector
+    # What names no nodes at all is reached by none; the empty selector says so.
+    return None if place.all_nodes else NodeSelector()
+
+
+class View:
+    """The devices that some nodes reach, pool by pool."""
+
+    def __init__(self, pools: Iterable[tuple[Pool, list[Device]]]) -> None:
+        self.pools = sorted(pools, key=lambda seen: seen[0].waits_to_bind)
+        self.has_invalid = any(pool.invalid for pool, _ in self.pools)
+        self._matching: dict[tuple[str, ...], list[Device]] = {}
+
+    def matching(self, selectors: tuple[str, ...]) -> list[Device]:
+        """The devices of usable pools that every selector holds for, in the order they are tried.
+
+        Raises: SelectorError.
+        """
+        found = self._matching.get(selectors)
+        if found is None:
+            found = self._matching[selectors] = [
+                device
+                for pool, devices in self.pools
+                if not pool.problem
+                for device in devices
+                if all(device.matches(selector) for selector in selectors)
+            ]
+        return found
+
+
+class Inventory:
+    """Every pool, made once for each state of the slices."""
+
+    def __init__(self, slices: Iterable[ResourceSlice]) -> None:
+        self.pools = [Pool(driver, name, parts) for (driver, name), parts in sorted(_newest(slices).items())]
+        self.counters = {name: amount for pool in self.pools for name, amount in pool.counters.items()}
+        self.devices = {device.id: device for pool in self.pools for device in pool.devices}
+        targets = dict.fromkeys(device.target for device in self.devices.values())
+        self._names = frozenset(t for t in targets if isinstance(t, str))
+        self._selectors = [t for t in targets if isinstance(t, NodeSelector)]
+        self._keys: dict[tuple[str, bytes], int] = {}
+        self._views: list[View] = []
+        self._by_target: dict[Target, list[tuple[int, int]]] = {}
+        for p, pool in enumerate(self.pools):
+            for d, device in enumerate(pool.devices):
+                self._by_target.setdefault(device.target, []).append((p, d))
+
+    def groups(self, nodes: Snapshot) -> Ints:
+        """The number of each node's view.
+
+        Shapes: result int64 (n,). Cost: worked out once while nodes and slices stay as they are.
+        """
+        return nodes.answer(("DynamicResources", self), self._grouped)
+
+    def view(self, group: int) -> View:
+        """The view of that number."""
+        return self._views[group]
+
+    def _grouped(self, nodes: Snapshot) -> Ints:
+        n = len(nodes)
+        masks = [matching_nodes(nodes, selector) for selector in self._selectors]
+        reached = np.array(masks, dtype=bool).reshape(len(masks), n)
+        patterns, numbers = np.unique(reached, axis=1, return_inverse=True)
+        rows = numbers.reshape(n).tolist()
+        keys = [patterns[:, i].tobytes() for i in range(patterns.shape[1])]
+        found = [
+            self._group(name if name in self._names else "", keys[number])
+            for name, number in zip(nodes.names, rows, strict=True)
+        ]
+        return np.array(found, dtype=np.int64)
+
+    def _group(self, name: str, pattern: bytes) -> int:
+        number = self._keys.get((name, pattern))
+        if number is None:
+            number = self._keys[name, pattern] = len(self._views)
+            self._views.append(self._make_view(name, pattern))
+        return number
+
+    def _make_view(self, name: str, pattern: bytes) -> View:
+        targets: list[Target] = [None]
+        targets += [s for s, reached in zip(self._selectors, pattern, strict=True) if reached]
+        if name:
+            targets.append(name)
+        places = sorted(place for target in targets for place in self._by_target.get(target, ()))
+        pools: dict[int, list[Device]] = {}
+        for p, d in places:
+            pools.setdefault(p, []).append(self.pools[p].devices[d])
+        return View((self.pools[p], devices) for p, devices in pools.items())
+
+
+def _newest(slices: Iterable[ResourceSlice]) -> dict[tuple[str, str], list[ResourceSlice]]:
+    """The slices of each pool's newest generation, sorted by name."""
+    pools: dict[tuple[str, str], list[ResourceSlice]] = {}
+    for part in sorted(slices, key=lambda s: s.name):
+        parts = pools.setdefault((part.spec.driver, part.spec.pool.name), [])
+        if parts and parts[0].spec.pool.generation > part.spec.pool.generation:
+            continue
+        if parts and parts[0].spec.pool.generation < part.spec.pool.generation:
+            parts.clear()
+        parts.append(part)
+    return pools

@@ -1,0 +1,81 @@
+"""Which devices are in use: by allocated claims, and by allocations in flight.
+
+Source: kube-scheduler dynamicresources allocated devices (v1.36); spec/plugins.md 5.19.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from berth.framework.claim_tracker import ChangedClaim, ClaimTracker
+from berth.objects.quantity import nanos
+from berth.objects.resource_claims import DeviceResult, ResourceClaim
+from berth.plugins.dynamic_resources.inventory import DeviceId
+
+Results = tuple[DeviceResult, ...]
+
+
+class DeviceUsage:
+    """How many hold each device, and how much of shared ones is taken; follows the claims as they change.
+
+    Units: consumed, nanos.
+    """
+
+    def __init__(self, claims: ClaimTracker) -> None:
+        self._claims = claims
+        self._held: dict[ChangedClaim, Results] = {}
+        self.holders: Counter[DeviceId] = Counter()
+        """Devices that are taken as a whole."""
+        self.consumed: dict[DeviceId, Counter[str]] = {}
+        """What is taken of devices that many may share, by capacity."""
+        self._seen = claims.changes.end
+        self._read(_everything(claims))
+
+    def refresh(self) -> None:
+        """Take in what changed since the last time."""
+        changes = self._claims.changes
+        missed = changes.since(self._seen)
+        self._seen = changes.end
+        if missed is None:
+            missed = (*self._held, *_everything(self._claims))
+        self._read(dict.fromkeys(missed))
+
+    def _read(self, changed: Iterable[ChangedClaim]) -> None:
+        for change in changed:
+            claim = (
+                self._claims.in_flight(change.name) if change.in_flight else self._claims.by_key(change.name)
+            )
+            self._replace(change, _results(claim))
+
+    def _replace(self, change: ChangedClaim, results: Results) -> None:
+        for result in self._held.pop(change, ()):
+            self._count(result, -1)
+        if results:
+            self._held[change] = results
+        for result in results:
+            self._count(result, 1)
+
+    def _count(self, result: DeviceResult, sign: int) -> None:
+        device = DeviceId(result.driver, result.pool, result.device)
+        if result.share_id is None:
+            self.holders[device] += sign
+            if not self.holders[device]:
+                del self.holders[device]
+            return
+        taken = self.consumed.setdefault(device, Counter())
+        taken[""] += sign
+        for name, amount in result.consumed_capacity.items():
+            taken[name] += sign * nanos(amount)
+        if not taken[""]:
+            del self.consumed[device]
+
+
+def _everything(claims: ClaimTracker) -> list[ChangedClaim]:
+    stored = [ChangedClaim(claim.key, in_flight=False) for claim in claims]
+    return stored + [ChangedClaim(claim.uid, in_flight=True) for claim in claims.all_in_flight()]
+
+
+def _results(claim: ResourceClaim | None) -> Results:
+    """The devices that the claim keeps others from; access for administrators keeps nobody."""
+    if claim is None or claim.allocation is None:
+        return ()
+    return tuple(r for r in claim.allocation.devices.results if not r.admin_access)
