@@ -1,7 +1,7 @@
 """What would have to go on a node so that the pod fits: everything that may, then back whatever can stay.
 
-The nodes of one call are tried side by side: first all victims of all of them are thought away, then in each
-round one victim a node comes back and stays where the pod still fits beside it. Each node's answer is the one
+The nodes of one call are tried side by side: first all potential victims of all of them are gone, then in
+each round one a node comes back, and stays where the pod still fits beside it. Each node's answer is the one
 that it would give alone.
 
 Source: spec/core.md 6.4 "Victims on one node"; spec/plugins.md 5.18.
@@ -18,6 +18,7 @@ from berth.framework.diagnosis import Diagnosis
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, PluginError, Status, failed, unresolvable
 from berth.preemption.candidates import Candidate
+from berth.preemption.screening import Beneath
 from berth.preemption.trial import Trial, following
 from berth.preemption.victims import Budgets, by_importance, lower_priority
 from berth.snapshot.columns import Mask, Rows
@@ -53,20 +54,37 @@ class _Choice:
 class DryRun:
     """Tries the pod on nodes without their less important pods.
 
-    `nominated` are the pods of no lower priority that were promised a node, by its row.
+    `beneath` are the pods of lower priority; `nominated` those of no lower one that were promised a node, by
+    its row.
     """
 
     framework: Framework
     attempt: Attempt
+    beneath: Beneath
     budgets: Budgets
     nominated: Mapping[int, Sequence[PodInfo]]
     now: float
 
+    @property
+    def side_by_side(self) -> bool:
+        """Whether all nodes can be asked about at once: no plugin at work looks at more than one of them."""
+        return not following(self.framework, self.attempt.state)
+
+    async def without_victims(self, rows: Rows) -> tuple[Mask, Diagnosis]:
+        """Where the pod fits once all potential victims are gone, and why not elsewhere.
+
+        Shapes: result bool (k,) and a diagnosis of k rows, those asked about.
+        Raises: PluginError where a plugin fails on any of the nodes.
+        """
+        trial = self._trial(rows)
+        diagnosis = Diagnosis(trial.table.names)
+        return await trial.fits(np.ones(len(rows), dtype=bool), diagnosis), diagnosis
+
     async def run(self, rows: Rows) -> list[Outcome]:
         """A candidate for each row, or the status that says why there is none."""
-        if not following(self.framework, self.attempt.state):
+        if self.side_by_side:
             try:
-                return await self._side_by_side(rows)
+                return await self._try(rows)
             except PluginError:
                 # Which of the nodes it was that failed is for each of them to say.
                 pass
@@ -74,28 +92,25 @@ class DryRun:
 
     async def _alone(self, row: Rows) -> Outcome:
         try:
-            (outcome,) = await self._side_by_side(row)
+            (outcome,) = await self._try(row)
         except PluginError as error:
             return failed(error)
         return outcome
 
-    async def _side_by_side(self, rows: Rows) -> list[Outcome]:
+    async def _try(self, rows: Rows) -> list[Outcome]:
         """Raises: PluginError where a plugin fails on any of the nodes."""
-        pods, priority = self.attempt.nodes.pods, self.attempt.pod.priority
-        potential = {int(row): lower_priority(pods[row].values(), priority) for row in rows}
-        outcomes: dict[int, Outcome] = dict.fromkeys(potential, NO_VICTIMS)
-        tried = [row for row, victims in potential.items() if victims]
-        if tried:
-            answers = await self._reprieve(tried, [potential[row] for row in tried])
-            outcomes.update(zip(tried, answers, strict=True))
-        return [outcomes[int(row)] for row in rows]
+        outcomes: dict[int, Outcome] = dict.fromkeys(rows.tolist(), NO_VICTIMS)
+        tried = rows[self.beneath.count[rows] > 0]
+        if tried.size:
+            outcomes.update(zip(tried.tolist(), await self._reprieve(tried), strict=True))
+        return [outcomes[row] for row in rows.tolist()]
 
-    async def _reprieve(self, rows: list[int], potential: list[list[PodInfo]]) -> list[Outcome]:
-        promised = [self.nominated.get(row, ()) for row in rows]
-        trial = Trial(self.framework, self.attempt, np.array(rows, dtype=np.intp), promised)
-        for i, victims in enumerate(potential):
-            for victim in victims:
-                trial.remove(i, victim)
+    async def _reprieve(self, rows: Rows) -> list[Outcome]:
+        pods, trial = self.attempt.nodes.pods, self._trial(rows)
+        potential = [lower_priority(pods[row].values(), self.beneath.priority) for row in rows.tolist()]
+        if not self.side_by_side:
+            for victim in potential[0]:
+                trial.tell_removed(victim)
         diagnosis = Diagnosis(trial.table.names)
         fits = await trial.fits(np.ones(len(rows), dtype=bool), diagnosis)
         choices = [self._choice(victims) for victims in potential]
@@ -105,6 +120,10 @@ class DryRun:
             self._outcome(trial.table.names[i], choice, SUCCESS if fits[i] else statuses[i])
             for i, choice in enumerate(choices)
         ]
+
+    def _trial(self, rows: Rows) -> Trial:
+        promised = [self.nominated.get(row, ()) for row in rows.tolist()]
+        return Trial(self.framework, self.attempt, self.beneath.without(rows), promised)
 
     def _choice(self, victims: list[PodInfo]) -> _Choice:
         violating, others = self.budgets.split(by_importance(victims, self.now))

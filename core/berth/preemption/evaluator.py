@@ -26,7 +26,7 @@ from berth.preemption.eligibility import why_not_eligible
 from berth.preemption.eviction import Evictions, PodLookup
 from berth.preemption.preemption_metrics import NoPreemptionMetrics, PreemptionMetrics
 from berth.preemption.screening import Screening
-from berth.preemption.search import Candidates, CandidateSearch
+from berth.preemption.search import Candidates, find_candidates
 from berth.preemption.victims import Budgets
 from berth.snapshot.pod_info import PodInfo
 
@@ -78,12 +78,12 @@ class Evaluator:
 
     async def candidates(self, request: PreemptionRequest) -> Candidates:
         """The nodes that could become free for the pod, as far as it takes to choose one of them."""
-        search = CandidateSearch(self._screening, self._handle.random)
-        return await search.find(
+        return await find_candidates(
             self.dry_run(request),
             request.diagnosis,
-            request.min_candidate_nodes_percentage,
-            request.min_candidate_nodes_absolute,
+            self._handle.random,
+            percentage=request.min_candidate_nodes_percentage,
+            absolute=request.min_candidate_nodes_absolute,
         )
 
     def dry_run(self, request: PreemptionRequest) -> DryRun:
@@ -91,7 +91,9 @@ class Evaluator:
         handle, pod = self._handle, request.pod
         record = CycleRecord(pod, handle.profile_name, 0, b"", b"", 0, 0, 0)
         attempt = Attempt(pod, handle.snapshot, request.state, record)
-        return DryRun(handle.framework, attempt, self._budgets, self._nominated(pod), handle.clock.now())
+        beneath = self._screening.beneath(pod.priority, handle.snapshot)
+        nominated, now = self._nominated(pod), handle.clock.now()
+        return DryRun(handle.framework, attempt, beneath, self._budgets, nominated, now)
 
     def _nominated(self, pod: Pod) -> dict[int, list[PodInfo]]:
         """The pods of no lower priority that were promised a node, by its row."""

@@ -7,16 +7,16 @@ Source: spec/core.md 6.2-6.4.
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from berth.framework.diagnosis import Diagnosis, Rejections
-from berth.framework.status import Code, Status, unresolvable
+from berth.framework.status import Code, PluginError, Status, unresolvable
 from berth.preemption.candidates import Candidate, Found, candidates_wanted
 from berth.preemption.dry_run import NO_VICTIMS, DryRun, Outcome
-from berth.preemption.screening import Screening, may_fit
-from berth.snapshot.columns import Mask, Rows
+from berth.preemption.screening import may_fit
+from berth.snapshot.columns import Rows
 
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 SMALLEST_BATCH = 16
@@ -39,43 +39,43 @@ class Candidates:
         return [status.message for status in statuses if status.code is Code.ERROR]
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateSearch:
-    """Looks for candidates among nodes whose rejection may be lifted."""
+async def find_candidates(
+    dry_run: DryRun, rejected: Diagnosis, chance: random.Random, *, percentage: int, absolute: int
+) -> Candidates:
+    """Try the nodes whose rejection may be lifted, from a random one on, until there are enough candidates.
 
-    screening: Screening
-    chance: random.Random
+    Nodes that the screening rules out are tried only where no other is a candidate: to say why.
+    """
+    potential = np.flatnonzero(rejected.rows_with(Code.UNSCHEDULABLE))
+    diagnosis = Diagnosis(rejected.node_names, absent=NOT_HELPFUL)
+    if not potential.size:
+        return Candidates([], diagnosis)
+    order = np.roll(potential, -chance.randrange(potential.size))
+    found = Found(candidates_wanted(potential.size, percentage, absolute))
+    has_victims = dry_run.beneath.count[order] > 0
+    promising, ruled_out = await _screened(dry_run, order[has_victims], diagnosis)
+    await _try(dry_run, promising, found, diagnosis)
+    if not found.all():
+        await _try(dry_run, ruled_out, found, diagnosis)
+        without = order[~has_victims]
+        diagnosis.record(Rejections(without, np.ones(without.size, dtype=np.uint8), _no_victims))
+    return Candidates(found.all(), diagnosis)
 
-    async def find(self, dry_run: DryRun, rejected: Diagnosis, percentage: int, absolute: int) -> Candidates:
-        """Try nodes from a random one on until there are enough candidates.
 
-        Nodes that the screening rules out are tried only where no other is a candidate: to say why.
-        """
-        nodes = dry_run.attempt.nodes
-        potential = np.flatnonzero(rejected.rows_with(Code.UNSCHEDULABLE))
-        diagnosis = Diagnosis(nodes.names, absent=NOT_HELPFUL)
-        if not potential.size:
-            return Candidates([], diagnosis)
-        start = self.chance.randrange(potential.size)
-        found = Found(candidates_wanted(potential.size, percentage, absolute))
-        has_victims, promising = self._screen(dry_run)
-        order = np.roll(potential, -start)
-        await _try(dry_run, order[promising[order]], found, diagnosis)
-        if not found.all():
-            await _try(dry_run, order[has_victims[order] & ~promising[order]], found, diagnosis)
-            without = np.sort(order[~has_victims[order]])
-            diagnosis.record(Rejections(without, np.ones(without.size, dtype=np.uint8), _no_victims))
-        return Candidates(found.all(), diagnosis)
-
-    def _screen(self, dry_run: DryRun) -> tuple[Mask, Mask]:
-        """Which nodes have anybody to evict, and which of them could be candidates.
-
-        Shapes: both bool (n,).
-        """
-        attempt = dry_run.attempt
-        beneath = self.screening.beneath(attempt.pod.priority, attempt.nodes)
-        has_victims: Mask = beneath.count > 0
-        return has_victims, has_victims & may_fit(dry_run.framework, attempt.state, attempt.nodes, beneath)
+async def _screened(dry_run: DryRun, order: Rows, diagnosis: Diagnosis) -> tuple[Rows, Rows]:
+    """The rows that may be candidates, and those that are none for a reason yet to be told."""
+    if order.size and dry_run.side_by_side:
+        try:
+            fits, why_not = await dry_run.without_victims(order)
+        except PluginError:
+            pass
+        else:
+            for rejections in why_not.rejections:
+                diagnosis.record(replace(rejections, rows=order[rejections.rows]))
+            return order[fits], order[:0]
+    attempt = dry_run.attempt
+    promising = may_fit(dry_run.framework, attempt.state, attempt.nodes, dry_run.beneath)[order]
+    return order[promising], order[~promising]
 
 
 async def _try(dry_run: DryRun, order: Rows, found: Found, diagnosis: Diagnosis) -> None:

@@ -18,7 +18,7 @@ from berth.framework.interface import PreFilterExtensions
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError, Status
 from berth.objects.pod import Pod
-from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.columns import Mask
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
@@ -31,32 +31,44 @@ def following(framework: Framework, state: CycleState) -> list[PreFilterExtensio
 
 
 class Trial:
-    """Some rows of the snapshot, to be changed at will; `nominated` are the pods promised to each of them.
+    """A table of nodes without their potential victims, to be changed at will.
+
+    `nominated` are the pods promised to each of its rows.
 
     Raises (all methods): PluginError where a plugin fails.
     """
 
     def __init__(
-        self, framework: Framework, attempt: Attempt, rows: Rows, nominated: Sequence[Sequence[PodInfo]]
+        self,
+        framework: Framework,
+        attempt: Attempt,
+        table: Snapshot,
+        nominated: Sequence[Sequence[PodInfo]],
     ) -> None:
-        self.table = attempt.nodes.apart(rows)
-        self._ports = self.table.ports or []
+        self.table = table
+        self._ports = table.ports or []
         self._framework = framework
         self._attempt = attempt
         self._state = attempt.state.clone()
         self._following = following(framework, attempt.state)
         self._nominated = nominated
-        self._index = {name: i for i, name in enumerate(self.table.resource_names)}
+        self._index = {name: i for i, name in enumerate(table.resource_names)}
+        # From the first change on, sums change in plain integers and become columns once for each question.
+        self._sums: tuple[list[list[int]], list[list[int]]] | None = None
+
+    def tell_removed(self, info: PodInfo) -> None:
+        """Let plugins know of a pod that the table was made without."""
+        for plugin in self._following:
+            self._tell(plugin.name, "RemovePod", plugin.remove_pod, self._state, info)
 
     def add(self, i: int, info: PodInfo) -> None:
-        """Think the pod onto row i."""
+        """Think the pod back onto row i."""
         self._put(i, info, self._state)
 
     def remove(self, i: int, info: PodInfo) -> None:
         """Think the pod away from row i."""
         self._take(i, info)
-        for plugin in self._following:
-            self._tell(plugin.name, "RemovePod", plugin.remove_pod, self._state, info)
+        self.tell_removed(info)
 
     async def fits(self, among: Mask, diagnosis: Diagnosis) -> Mask:
         """Where the preemptor fits, with and without the pods that were promised the node.
@@ -89,6 +101,7 @@ class Trial:
                 self._ports[i] = ports
 
     async def _pass(self, state: CycleState, among: Mask, diagnosis: Diagnosis) -> Mask:
+        self._show()
         attempt = self._attempt.on(self.table, state)
         try:
             return await run_filters(self._framework.plugins.filter, attempt, among, diagnosis)
@@ -97,28 +110,40 @@ class Trial:
 
     def _put(self, i: int, info: PodInfo, state: CycleState) -> None:
         self.table.pods[i][info.uid] = info
-        self._ports[i].update(info.ports)
+        if info.ports:
+            self._ports[i].update(info.ports)
         self._count(i, info, 1)
         for plugin in self._following:
             self._tell(plugin.name, "AddPod", plugin.add_pod, state, info)
 
     def _take(self, i: int, info: PodInfo) -> None:
         del self.table.pods[i][info.uid]
-        # As upstream has it: of two pods with one port, which only bypass the scheduler, either frees it.
-        self._ports[i].difference_update(info.ports)
+        if info.ports:
+            # As upstream has it: of two pods with one port, which only bypass the scheduler, either frees it.
+            self._ports[i].difference_update(info.ports)
         self._count(i, info, -1)
 
     def _count(self, i: int, info: PodInfo, sign: int) -> None:
-        table = self.table
+        if self._sums is None:
+            self._sums = self.table.requested.T.tolist(), self.table.non_zero_requested.T.tolist()
+        requested, non_zero = self._sums[0][i], self._sums[1][i]
         for name, amount in info.requests.items():
             # What no node offers and no placed pod holds has no column: then the preemptor's plugins see 0.
             if (index := self._index.get(name)) is not None:
-                table.requested[index, i] += sign * amount
-        table.non_zero_requested[0, i] += sign * info.non_zero[0]
-        table.non_zero_requested[1, i] += sign * info.non_zero[1]
-        table.pod_count[i] += sign
+                requested[index] += sign * amount
+        non_zero[0] += sign * info.non_zero[0]
+        non_zero[1] += sign * info.non_zero[1]
+
+    def _show(self) -> None:
+        if self._sums is None:
+            return
+        table = self.table
+        table.requested = np.array(self._sums[0], dtype=np.int64).T
+        table.non_zero_requested = np.array(self._sums[1], dtype=np.int64).T
+        table.pod_count = np.array([len(pods) for pods in table.pods], dtype=np.int64)
 
     def _tell(self, plugin: str, call: str, follow: Follow, state: CycleState, info: PodInfo) -> None:
+        self._show()
         text = f'running {call} on PreFilter plugin "{plugin}"'
         try:
             status = follow(state, self._attempt.pod, info, self.table)

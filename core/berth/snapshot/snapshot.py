@@ -7,7 +7,6 @@ are dense: a removed node's row is filled with the last one, so a row number hol
                                                  |
                                                  +-- what_if(): a node with pods added or removed, for
                                                  |   nominated pods
-                                                 +-- apart(): some of the rows, to be changed at will
                                                  +-- view(): some of the rows
 
 Source: spec/core.md 3.5; docs/architecture.md.
@@ -60,7 +59,7 @@ class Snapshot:
         self.rows: slice | Rows = slice(None)
         self._whole = self
         self.ports: list[set[HostPort]] | None = None
-        """The ports taken on each row of a table that can be changed; None where the columns tell."""
+        """The ports taken on each row of a table whose pods are its own; None where the columns tell."""
         self._capacity = FIRST_CAPACITY
         self._resources = ResourceColumns(self._capacity)
         self._labels = LabelColumns(self._capacity, self.nodes)
@@ -216,19 +215,6 @@ class Snapshot:
         write(table.non_zero_requested, 0, info.non_zero)
         table.pod_count = np.array([len(info.pods)], dtype=np.int64)
         table.ports = [set(info.ports)]
-        return table
-
-    def apart(self, rows: Rows) -> "Snapshot":
-        """Some rows as a table whose pods can be changed, and the sums over them, without changing this one.
-
-        Whoever changes `pods` changes `ports` and the sums with them: `requested`, `non_zero_requested` and
-        `pod_count`. Counts over other nodes (`placed`) stay as they are.
-        """
-        table = self.view(rows)
-        table.pods = [pods.copy() for pods in table.pods]
-        for column in ("requested", "non_zero_requested", "pod_count"):
-            setattr(table, column, getattr(table, column).copy())
-        table.ports = [{port for info in pods.values() for port in info.ports} for pods in table.pods]
         return table
 
     def take(self, infos: Iterable[NodeInfo]) -> None:
