@@ -1,0 +1,123 @@
+"""What the plugin adds to preemption: its prefix, its gate, its event. Source: spec/core.md 6.1, 6.6."""
+
+import pytest
+
+from berth.framework.cluster_event import ActionType, EventResource, QueueingHint
+from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode, PostFilterResult
+from berth.framework.status import SUCCESS, Code, failed, unresolvable, unschedulable
+from berth.objects.pod import SchedulingGroup
+from berth.plugins.default_preemption import DefaultPreemption
+from berth.testing.builders import make_pod
+from berth.testing.handles import make_plugin
+
+POD = make_pod()
+OF_GROUP = make_pod(scheduling_group=SchedulingGroup("g"))
+WAITING = unresolvable("waiting for the preemption for this pod to be finished")
+
+
+class Preemption:
+    """Answers as told and remembers what it was asked."""
+
+    def __init__(self, result=None, running=()):
+        self.result, self.of_uids = result, set(running)
+        self.attempts, self.requests = 0, []
+
+    def attempted(self):
+        self.attempts += 1
+
+    async def preempt(self, request):
+        self.requests.append(request)
+        return self.result
+
+    def running(self, uid):
+        return uid in self.of_uids
+
+
+def plugin(preemption, **gates):
+    made = make_plugin(DefaultPreemption, gates=gates)
+    made.handle.preemption = preemption
+    return made
+
+
+async def post_filter(result, pod=POD, **gates):
+    preemption = Preemption(result)
+    return await plugin(preemption, **gates).post_filter(CycleState(), pod, Diagnosis()), preemption
+
+
+NOMINATED = NominatingInfo(NominatingMode.OVERRIDE, "n0")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "message"),
+    [
+        (SUCCESS, Code.SUCCESS, ""),
+        (unschedulable("not today"), Code.UNSCHEDULABLE, "preemption: not today"),
+        (unschedulable("a", "b"), Code.UNSCHEDULABLE, "preemption: a, b"),
+        (failed("broken"), Code.ERROR, "preemption: broken"),
+    ],
+    ids=["success", "reason", "reasons", "error"],
+)
+async def test_6_1_3_a_message_gets_a_prefix(status, code, message):
+    result, _ = await post_filter(PostFilterResult(status, NOMINATED))
+
+    assert (code, message, NOMINATED) == (result.status.code, result.status.message, result.nominating_info)
+
+
+async def test_6_1_3_the_arguments_are_passed_on():
+    _, preemption = await post_filter(PostFilterResult(SUCCESS))
+    (request,) = preemption.requests
+
+    assert ("DefaultPreemption", POD, 10, 100) == (
+        request.plugin,
+        request.pod,
+        request.min_candidate_nodes_percentage,
+        request.min_candidate_nodes_absolute,
+    )
+
+
+async def test_6_1_2_pods_of_groups_do_not_preempt_alone_where_groups_preempt_together():
+    result, preemption = await post_filter(None, OF_GROUP, WorkloadAwarePreemption=True)
+
+    reason = "preemption: not eligible due to workload aware preemption enabled"
+    assert (Code.UNSCHEDULABLE, reason, None) == (
+        result.status.code,
+        result.status.message,
+        result.nominating_info,
+    )
+    assert [] == preemption.requests
+
+
+@pytest.mark.parametrize(
+    "pod", [POD, make_pod(scheduling_group=SchedulingGroup("g"))], ids=["pod", "of group"]
+)
+async def test_6_1_4_every_attempt_counts(pod):
+    _, preemption = await post_filter(
+        PostFilterResult(unschedulable("no"), CLEAR_NOMINATION), pod, WorkloadAwarePreemption=True
+    )
+
+    assert 1 == preemption.attempts
+
+
+def test_6_6_gate_a_pod_waits_while_victims_are_evicted_for_it():
+    gate = plugin(Preemption(running=[POD.uid]))
+
+    assert (WAITING, SUCCESS) == (gate.pre_enqueue(POD), gate.pre_enqueue(make_pod("other")))
+
+
+def test_6_6_gate_there_is_none_where_victims_are_evicted_at_once():
+    gate = plugin(Preemption(running=[POD.uid]), SchedulerAsyncPreemption=False)
+
+    assert SUCCESS == gate.pre_enqueue(POD)
+
+
+def test_6_6_a_pod_that_goes_only_opens_the_gate():
+    (registered,) = plugin(Preemption()).events_to_register()
+
+    assert (EventResource.POD, ActionType.DELETE) == (registered.event.resource, registered.event.action)
+    assert QueueingHint.SKIP is registered.hint(POD, make_pod("gone"), None)
+
+
+def test_6_6_no_event_where_victims_are_evicted_at_once():
+    assert [] == plugin(Preemption(), SchedulerAsyncPreemption=False).events_to_register()
