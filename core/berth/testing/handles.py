@@ -10,6 +10,7 @@ import msgspec
 from berth.config.feature_gates import FeatureGates
 from berth.config.plugin_args import ARGS_TYPES
 from berth.framework.background import Outcome, Timer
+from berth.framework.claim_writing import ClaimWriter
 from berth.framework.handle import Handle, VolumeWriter
 from berth.framework.interface import Plugin
 from berth.framework.listers import Listers
@@ -211,12 +212,13 @@ def make_handle(
     nominator: FixedNominator | None = None,
     writer: RecordingWriter | None = None,
     volume_writer: VolumeWriter | None = None,
+    claim_writer: ClaimWriter | None = None,
     known: Callable[[Pod], Pod | None] = lambda pod: pod,
 ) -> Handle:
     """A handle on fakes; preemption takes every pod as it is given."""
     handle = Handle(
         profile_name="default-scheduler",
-        snapshot=snapshot or Snapshot(),
+        snapshot=Snapshot() if snapshot is None else snapshot,  # an empty one is falsy
         listers=listers or Listers(),
         nominator=nominator or FixedNominator(),
         waiting_pods=NobodyWaits(),
@@ -229,6 +231,7 @@ def make_handle(
         background=Unstarted(),
         pods_in_pre_bind=NobodyInPreBind(),
         volume_writer=volume_writer or RecordingVolumeWriter(),
+        claim_writer=claim_writer,
         known=known,
     )
     handle.preemption = Evaluator(handle, known)

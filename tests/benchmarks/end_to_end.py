@@ -1,0 +1,126 @@
+"""Pods through sandbox and scheduler as real processes: throughput, and what a pod costs the scheduler.
+
+The pods are there before the scheduler starts, so that nobody else works beside the two while it is measured.
+"""
+
+import asyncio
+import json
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from berth.client.api import Api
+from berth.client.credentials import load_endpoint
+from berth.client.transport import Transport
+from berth.demo.files import RunFiles
+from berth.demo.processes import Child, program
+from berth.demo.submission import create_all
+from berth.demo.surface import Surface
+from berth.sandbox.dataset import open_dataset
+from tests.benchmarks.tables import Table
+from tests.benchmarks.workloads import described, node_bytes, pod_template
+
+READY_SECONDS = 60.0
+LONGEST_SECONDS = 90.0
+LOOK_SECONDS = 0.25
+
+
+def run(options):
+    """One table."""
+    pods = options.pods or 1_500
+    table = Table(
+        "end to end, events on (goals: twice kube-scheduler in the same run, 0.33 ms CPU a pod)",
+        ["cluster", "pods", "bound", "pods/s", "CPU ms a pod", "peak MiB"],
+    )
+    table.add("5,000 nodes, plain pods", *asyncio.run(measured(plain(pods))))
+    table.add("5,000 nodes, spread and apart", *asyncio.run(measured(plain(pods, "spreading and"))))
+    table.add("trace's nodes and pods, no sidecar", *asyncio.run(measured(traced(pods, "default-scheduler"))))
+    sidecar = measured(traced(pods, "gpu-share"), sidecar=True)
+    table.add("the same with gpu-share", *asyncio.run(sidecar))
+    table.show()
+
+
+def plain(pods, workload="plain"):
+    """Nodes and pods as the decisions are measured on."""
+    work = next(work for work in described()["decisions"] if work["name"].startswith(workload))
+    template = pod_template(work.get("spec"))
+    nodes = [json.loads(data) for data in node_bytes(5_000)]
+    return [{"apiVersion": "v1", "kind": "Node", **node} for node in nodes], [
+        {"apiVersion": "v1", "kind": "Pod", **json.loads(template.bytes(i % 500 + 1, i))} for i in range(pods)
+    ]
+
+
+def traced(pods, scheduler_name):
+    """The production trace's nodes, and its first pods, all for that profile."""
+    objects = open_dataset(None, seed=0).load()
+    chosen = [
+        {**pod, "spec": {**pod["spec"], "schedulerName": scheduler_name}} for pod in objects.pods[:pods]
+    ]
+    return [*objects.others, *objects.nodes], chosen
+
+
+async def measured(objects, *, sidecar=False):
+    """(pods, bound, pods a second, CPU ms of the scheduler for each, its peak memory)."""
+    around, pods = objects
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-")))
+        files = RunFiles(folder, folder)
+        files.prepare()
+
+        async def child(name, *command):
+            process = await Child.start(name, command, files.log(name), {})
+            stack.push_async_callback(process.stop)
+            return process
+
+        kubeconfig = str(files.kubeconfig)
+        sandbox = await child("sandbox", program("berth"), "sandbox", "up", "--kubeconfig", kubeconfig)
+        await sandbox.wait_for(files.kubeconfig, READY_SECONDS)
+        transport = Transport(load_endpoint(kubeconfig=kubeconfig), max_connections=32)
+        stack.push_async_callback(transport.aclose)
+        await create_all(Api(transport), [*around, *pods])
+        if sidecar:
+            command = (program("berth-gpu-share"), "--address", f"unix:{files.socket}")
+            await (await child("gpu-share", *command)).wait_for(files.socket, READY_SECONDS)
+        else:
+            configuration = files.configuration.read_text(encoding="utf-8").partition("profiles:")[0]
+            files.configuration.write_text(configuration, encoding="utf-8")
+        surface = Surface.free()
+        plugins = [f"--plugins={files.plugins}"] if sidecar else []
+        scheduler = await child(
+            "scheduler",
+            program("berth"),
+            "scheduler",
+            f"--config={files.configuration}",
+            f"--secure-port={surface.port}",
+            "--bind-address=127.0.0.1",
+            "--authorization-always-allow-paths=/readyz,/metrics",
+            *plugins,
+        )
+        return await watched(scheduler, surface, len(pods))
+
+
+async def watched(scheduler, surface, pods):
+    await surface.wait_ready(scheduler, READY_SECONDS)
+    started, before = time.monotonic(), scheduler.usage()
+    seen, last = (await surface.progress()).bound, started
+    first = seen
+    while time.monotonic() - started < LONGEST_SECONDS:
+        await asyncio.sleep(LOOK_SECONDS)
+        progress = await surface.progress()
+        now = time.monotonic()
+        if progress.bound != seen:
+            seen, last = progress.bound, now
+        if progress.bound + progress.queues["unschedulable"] >= pods and not progress.waiting:
+            break
+    usage = scheduler.usage()
+    done = max(seen - first, 1)
+    spent = (usage.cpu_seconds - before.cpu_seconds) * 1e3
+    return (
+        f"{pods:,}",
+        f"{seen:,}",
+        done / max(last - started, LOOK_SECONDS),
+        spent / done,
+        usage.peak_mebibytes,
+    )
