@@ -39,6 +39,13 @@ class VictimsReply:
     pdb_violations: int
 
 
+class _HostPriority(msgspec.Struct):
+    """An entry of a prioritize reply with its keys as they are usually written."""
+
+    Host: str
+    Score: Int64
+
+
 def nodes_body(pod: bytes, *, nodes: Sequence[bytes] | None, names: Sequence[str] | None) -> bytes:
     """The body of a filter or prioritize call; the form of nodes that is not used is null."""
     if nodes is not None:
@@ -102,11 +109,20 @@ def prioritize_reply(data: bytes) -> dict[str, int]:
     Raises: ReplyError.
     """
     scores: dict[str, int] = {}
-    for entry in _decode(data, list[_Object] | None) or ():
-        members = {key.lower(): value for key, value in entry.items()}
-        host = _read(members, "host", str | None) or ""
-        scores[host] = scores.get(host, 0) + (_read(members, "score", Int64 | None) or 0)
+    for host, score in _priorities(data):
+        scores[host] = scores.get(host, 0) + score
     return scores
+
+
+def _priorities(data: bytes) -> list[tuple[str, int]]:
+    try:
+        exact = msgspec.json.decode(data, type=list[_HostPriority])
+    except msgspec.ValidationError:
+        entries = [_lowered(entry) for entry in _decode(data, list[_Object] | None) or ()]
+        return [(_read(e, "host", str | None) or "", _read(e, "score", Int64 | None) or 0) for e in entries]
+    except msgspec.DecodeError as error:
+        raise ReplyError(f"reply cannot be read: {error}") from None
+    return [(entry.Host, entry.Score) for entry in exact]
 
 
 def preempt_reply(data: bytes) -> dict[str, VictimsReply]:
@@ -129,8 +145,7 @@ def bind_reply(data: bytes) -> None:
 def _victims(data: bytes) -> VictimsReply:
     members = _members(data)
     pods = _read(members, "pods", list[_Object] | None) or []
-    lowered = [{key.lower(): value for key, value in pod.items()} for pod in pods]
-    uids = [_read(pod, "uid", str | None) or "" for pod in lowered]
+    uids = [_read(_lowered(pod), "uid", str | None) or "" for pod in pods]
     return VictimsReply(uids, _read(members, "numpdbviolations", Int64 | None) or 0)
 
 
@@ -154,7 +169,11 @@ def _refuse(reply: _Object) -> None:
 
 def _members(data: bytes) -> _Object:
     """An object's members by their keys in lower case; null has none."""
-    return {key.lower(): value for key, value in (_decode(data, _Object | None) or {}).items()}
+    return _lowered(_decode(data, _Object | None) or {})
+
+
+def _lowered(members: _Object) -> _Object:
+    return {key.lower(): value for key, value in members.items()}
 
 
 def _read(members: _Object, key: str, kind: Any) -> Any:
