@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from berth.framework.background import Background
+from berth.framework.claim_writing import ClaimWriter
 from berth.framework.clock import Clock
 from berth.framework.listers import Listers
 from berth.framework.preempting import Preemption
@@ -151,5 +152,7 @@ class Handle:
     """That very pod as the watch last told it, None where it is gone."""
     preemption: Preemption | None = None
     """Making room for pods, for plugins that ask for it: it stands on a floor above them."""
+    claim_writer: ClaimWriter | None = None
+    """Writes to resource claims, where the scheduler allocates devices."""
     framework: Any = None
     """The profile's own runtime, for plugins that simulate cycles (preemption)."""

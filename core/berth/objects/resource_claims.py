@@ -159,6 +159,8 @@ class DeviceCondition(ApiObject, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
+    observed_generation: int | None = None
+    last_transition_time: str | None = None
 
 
 class AllocatedDeviceStatus(ApiObject, frozen=True):
@@ -169,6 +171,8 @@ class AllocatedDeviceStatus(ApiObject, frozen=True):
     device: str = ""
     share_id: str | None = msgspec.field(default=None, name="shareID")
     conditions: tuple[DeviceCondition, ...] = ()
+    data: Any = None
+    network_data: Any = None
 
 
 class ResourceClaimStatus(ApiObject, frozen=True):

@@ -27,13 +27,16 @@ class DeviceClassNames:
         self._generation = -1
         self._explicit: dict[str, DeviceClass] = {}
 
+    @property
+    def any(self) -> bool:
+        """Whether there are classes at all."""
+        return len(self._classes) > 0
+
     def behind(self, resource: str) -> DeviceClass | None:
         """The class that backs the resource, None where none does.
 
         Of several classes that name one resource the newest counts, the first by name among equals.
         """
-        if not len(self._classes):
-            return None
         if self._generation != self._classes.generation:
             self._read()
         if resource in self._explicit:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from berth.plugins.default_binder import DefaultBinder
 from berth.plugins.default_preemption import DefaultPreemption
+from berth.plugins.dynamic_resources import DynamicResources
 from berth.plugins.image_locality import ImageLocality
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.inter_pod_affinity import InterPodAffinity
@@ -38,6 +39,7 @@ IN_TREE: Mapping[str, type[InTreePlugin]] = {
         VolumeZone,
         PodTopologySpread,
         InterPodAffinity,
+        DynamicResources,
         NodeResourcesBalancedAllocation,
         ImageLocality,
         DefaultBinder,

@@ -28,6 +28,7 @@ from berth.event_handlers import (
     resource_handler,
 )
 from berth.framework.background import Background
+from berth.framework.claim_writing import ClaimWriter
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ActionType
 from berth.framework.cycle_record import CycleRecord
@@ -67,6 +68,7 @@ class Surroundings:
     preemption_metrics: PreemptionMetrics | None = None
     event_handled: EventHandled = ignore_duration
     max_in_unschedulable_seconds: float = 300.0
+    claim_writer: ClaimWriter | None = None
     extenders: Sequence[Extender] = ()
     """Those of the configuration, in calling order."""
 
@@ -106,6 +108,7 @@ class SchedulerCore:
     pods: PodHandler
     wanted: Mapping[str, ActionType]
     resource_handler: Callable[[str, Store[Any]], ResourceHandler]
+    feature_enabled: Callable[[str], bool]
 
 
 def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surroundings) -> SchedulerCore:
@@ -155,6 +158,7 @@ def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surr
             clock=around.clock,
             handled=around.event_handled,
         ),
+        enabled,
     )
 
 
@@ -215,6 +219,7 @@ def _handle(profile: str, loaded: Loaded, shared: Shared, around: Surroundings) 
         background=around.background,
         pods_in_pre_bind=shared.pods_in_pre_bind,
         volume_writer=around.volume_writer,
+        claim_writer=around.claim_writer,
         known=shared.known,
     )
     handle.preemption = Evaluator(

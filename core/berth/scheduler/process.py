@@ -38,6 +38,7 @@ from berth.out_of_tree.host import PluginHost
 from berth.plugins.registry import IN_TREE
 from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.background import AsyncioBackground
+from berth.scheduler.claim_writer import ApiClaimWriter
 from berth.scheduler.core_assembly import SchedulerCore, Shared, Surroundings, assemble
 from berth.scheduler.delegated_access import DelegatedAccess
 from berth.scheduler.event_loop import collect_less_often
@@ -180,6 +181,7 @@ class Process:
             Surroundings(
                 writer=writer,
                 volume_writer=ApiVolumeWriter(Api(transports.main), may_write=may_write),
+                claim_writer=ApiClaimWriter(Api(transports.main), may_write=may_write),
                 recorder=PodEvents(self._recorder),
                 background=self._background,
                 clock=clock,

@@ -17,8 +17,11 @@ from berth.framework.cluster_event import EventResource
 from berth.framework.listers import Listers, Store
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import decoder
+from berth.objects.devices import DeviceClass, ResourceSlice
 from berth.objects.node import Node
 from berth.objects.pod import Pod
+from berth.objects.pod_groups import PodGroup
+from berth.objects.resource_claims import ResourceClaim
 from berth.objects.storage import (
     CSIDriver,
     CSINode,
@@ -50,6 +53,8 @@ class Watched:
     kind: type[TypedObject]
     store: Callable[[Listers], Store[Any]]
     events: str = ""
+    gate: str = ""
+    """The feature without which nobody looks at the kind."""
 
 
 LOOKED_UP = (
@@ -99,6 +104,31 @@ LOOKED_UP = (
         lambda listers: listers.volume_attachments,
         EventResource.VOLUME_ATTACHMENT,
     ),
+    Watched(
+        resources.RESOURCE_CLAIMS,
+        ResourceClaim,
+        lambda listers: listers.resource_claims,
+        EventResource.RESOURCE_CLAIM,
+    ),
+    Watched(
+        resources.RESOURCE_SLICES,
+        ResourceSlice,
+        lambda listers: listers.resource_slices,
+        EventResource.RESOURCE_SLICE,
+    ),
+    Watched(
+        resources.DEVICE_CLASSES,
+        DeviceClass,
+        lambda listers: listers.device_classes,
+        EventResource.DEVICE_CLASS,
+    ),
+    Watched(
+        resources.POD_GROUPS,
+        PodGroup,
+        lambda listers: listers.pod_groups,
+        EventResource.POD_GROUP,
+        gate="GenericWorkload",
+    ),
 )
 
 
@@ -118,6 +148,8 @@ def reflectors(
     yield Reflector(transport, Source(resources.NODES), decode_node, nodes)
     yield Reflector(transport, Source(resources.PODS, field_selector=LIVE_PODS), decode_pod, pods)
     for watched in LOOKED_UP:
+        if watched.gate and not core.feature_enabled(watched.gate):
+            continue
         handler = core.resource_handler(watched.events, watched.store(core.shared.listers))
         decode: Callable[[bytes], Any] = decoder(watched.kind)
         yield Reflector(transport, Source(watched.resource), decode, handler)

@@ -1,0 +1,42 @@
+"""Writes to resource claims, as the adapters provide them.
+
+Source: spec/plugins.md 5.19 (PostFilter, Unreserve, PreBind).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from berth.objects.pod import Pod
+from berth.objects.resource_claims import Allocation, ResourceClaim
+
+
+class ClaimWriteError(Exception):
+    """The claim is not what it was taken for: gone, or allocated by somebody else meanwhile."""
+
+
+class ClaimWriter(Protocol):
+    """Each method tries again where somebody else wrote the claim at the same time.
+
+    Raises (all): ClaimWriteError, and whatever the API client raises.
+    """
+
+    async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
+        """Create a claim under a name that the API server completes; the claim as stored."""
+
+    async def reserve(self, claim: ResourceClaim, pod: Pod, allocation: Allocation | None) -> ResourceClaim:
+        """Make the pod a consumer of the claim, with its allocation if it has none yet; the claim as stored.
+
+        A claim that gets an allocation is protected from deletion first.
+        """
+
+    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+        """Make the pod no consumer of the claim any more; the claim as stored."""
+
+    async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
+        """Take allocation, consumers and device statuses out of this version of the claim; it as stored."""
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Lift the protection from deletion and delete the claim; one that is gone is no matter."""
+
+    async def publish(self, pod: Pod, claim_name: str, mappings: Sequence[Mapping[str, Any]]) -> None:
+        """Tell in the pod's status which claim serves its extended resources, and how."""

@@ -1,0 +1,133 @@
+"""Writing a pod's claims before it is bound, and taking that back.
+
+Source: spec/plugins.md 5.19 (Unreserve, PreBind).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+
+import msgspec
+
+from berth.framework.background import Outcome
+from berth.framework.claim_writing import ClaimWriter
+from berth.framework.handle import Handle
+from berth.framework.status import PluginError
+from berth.objects.pod import Pod
+from berth.objects.resource_claims import ResourceClaim
+from berth.plugins.dynamic_resources.binding_conditions import ready, waits
+from berth.plugins.dynamic_resources.extended_resources import ContainerMapping
+
+POLL_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Held:
+    """The claims of a pod that has a node: with their allocation, those in flight by UID."""
+
+    claims: list[ResourceClaim]
+    in_flight: set[str] = field(default_factory=set)
+    mappings: Sequence[ContainerMapping] = ()
+    made: bool = False
+    """Whether the claim for extended resources, the last one, exists in the API."""
+
+
+class ClaimBinder:
+    """Writes what Reserve chose; `stamped` allocations carry the time."""
+
+    def __init__(self, handle: Handle, *, stamped: bool, timeout_seconds: float) -> None:
+        self._handle = handle
+        self._tracker = handle.listers.claim_tracker
+        self._stamped = stamped
+        self._timeout_seconds = timeout_seconds
+
+    @property
+    def writer(self) -> ClaimWriter:
+        """What claims are written with. Raises: PluginError where there is nothing."""
+        if self._handle.claim_writer is None:
+            raise PluginError("resource claims cannot be written here")
+        return self._handle.claim_writer
+
+    async def write(self, held: Held, pod: Pod) -> None:
+        """Make the pod a consumer of each of its claims, with their allocations.
+
+        Raises: ClaimWriteError, and whatever the API client raises.
+        """
+        for index, claim in enumerate(held.claims):
+            if not claim.reserved_for_pod(pod.uid):
+                held.claims[index] = await self._write_one(held, claim, pod)
+
+    async def _write_one(self, held: Held, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+        allocation = claim.allocation if claim.uid in held.in_flight else None
+        if allocation is not None and self._stamped:
+            moment = datetime.fromtimestamp(self._handle.clock.now(), UTC)
+            allocation = msgspec.structs.replace(allocation, allocation_timestamp=moment)
+        target = claim
+        extended = bool(held.mappings) and claim is held.claims[-1]
+        if extended:
+            target = await self.writer.create(claim, f"{pod.name}-extended-resources-")
+            held.claims[-1] = target
+            held.made = True
+        written = await self.writer.reserve(target, pod, allocation)
+        self._tracker.assume(written)
+        self.let_go(held, claim.uid)
+        if extended:
+            await self._publish(written, held.mappings, pod)
+        return written
+
+    async def _publish(self, claim: ResourceClaim, mappings: Sequence[ContainerMapping], pod: Pod) -> None:
+        entries = [
+            {"containerName": m.container, "resourceName": m.resource, "requestName": m.request}
+            for m in mappings
+        ]
+        await self.writer.publish(pod, claim.name, entries)
+
+    def let_go(self, held: Held, uid: str) -> None:
+        """Hold the devices of that claim no longer for the pod."""
+        if uid in held.in_flight:
+            held.in_flight.discard(uid)
+            self._tracker.end(uid)
+
+    async def take_back(self, held: Held, pod: Pod) -> None:
+        """Let every device go, and be no consumer any more."""
+        in_flight = set(held.in_flight)
+        for uid in in_flight:
+            self.let_go(held, uid)
+        for claim in held.claims:
+            if held.made and claim is held.claims[-1]:
+                await self.writer.delete(claim)
+            elif claim.uid not in in_flight and claim.reserved_for_pod(pod.uid):
+                self._tracker.assume(await self.writer.unreserve(claim, pod))
+
+    async def wait(self, held: Held, pod: Pod, node_name: str) -> None:
+        """Wait until drivers report that the devices can be used.
+
+        Raises: DeviceBindingError, PluginError where it takes too long.
+        """
+        waiting = [claim for claim in held.claims if waits(claim)]
+        if not waiting:
+            return
+        note = f"waiting for binding conditions for device on node {node_name}"
+        self._handle.recorder.event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+        deadline = self._handle.clock.monotonic() + self._timeout_seconds
+        while not all(ready(self._latest(claim)) for claim in waiting):
+            left = deadline - self._handle.clock.monotonic()
+            if left <= 0:
+                raise PluginError("device binding timeout")
+            await self._pause(min(POLL_SECONDS, left))
+
+    def _latest(self, claim: ResourceClaim) -> ResourceClaim:
+        latest = self._tracker.by_key(claim.key)
+        if latest is None or latest.uid != claim.uid or latest.allocation is None:
+            raise PluginError(f"claim {claim.key} was deallocated while its devices were awaited")
+        return latest
+
+    async def _pause(self, seconds: float) -> None:
+        over = self._handle.background.outcome()
+        self._handle.background.call_later(seconds, partial(_deliver, over))
+        await over
+
+
+def _deliver(over: Outcome) -> None:
+    over.set(None)

@@ -1,0 +1,60 @@
+"""Conditions that drivers have to report before a pod with their devices is bound.
+
+Source: spec/plugins.md 5.19 (Filter 2, PreBind).
+"""
+
+from datetime import datetime
+
+from berth.objects.resource_claims import AllocatedDeviceStatus, DeviceCondition, DeviceResult, ResourceClaim
+
+
+class DeviceBindingError(Exception):
+    """A driver reports that it cannot provide a device; the text is upstream's."""
+
+
+def ready(claim: ResourceClaim) -> bool:
+    """Whether all of the claim's devices have what binding waits for.
+
+    Raises: DeviceBindingError where one reports a failure.
+    """
+    every = True
+    for result, conditions in _reported(claim):
+        for condition in conditions:
+            if condition.type in result.binding_failure_conditions and condition.status == "True":
+                raise DeviceBindingError(
+                    f"device binding failed: claim={claim.key}, reason={condition.reason}, "
+                    f'message="{condition.message}"'
+                )
+        met = {condition.type for condition in conditions if condition.status == "True"}
+        every = every and met.issuperset(result.binding_conditions)
+    return every
+
+
+def waits(claim: ResourceClaim) -> bool:
+    """Whether some device of the claim has conditions that binding waits for."""
+    return any(result.binding_conditions for result, _ in _reported(claim))
+
+
+def given_up(claim: ResourceClaim, now_seconds: float, timeout_seconds: float) -> bool:
+    """Whether the claim's devices failed, or took too long: another node is to be tried."""
+    try:
+        if ready(claim):
+            return False
+    except DeviceBindingError:
+        return True
+    since = claim.allocation.allocation_timestamp if claim.allocation else None
+    return since is not None and now_seconds - _seconds(since) > timeout_seconds
+
+
+def _seconds(moment: datetime) -> float:
+    return moment.timestamp()
+
+
+def _reported(claim: ResourceClaim) -> list[tuple[DeviceResult, tuple[DeviceCondition, ...]]]:
+    results = claim.allocation.devices.results if claim.allocation else ()
+    statuses = {_device(status): status.conditions for status in claim.status.devices}
+    return [(result, statuses.get(_device(result), ())) for result in results]
+
+
+def _device(of: DeviceResult | AllocatedDeviceStatus) -> tuple[str, str, str, str | None]:
+    return of.driver, of.pool, of.device, of.share_id

@@ -1,0 +1,225 @@
+"""Whether a pod's claims can be had from each node: what PreFilter prepares and Filter asks.
+
+Nodes with one view of the devices get one answer, remembered for the cycle.
+
+Source: spec/plugins.md 5.19 (Filter).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from berth.framework.clock import Clock
+from berth.framework.interface import ReasonCodes, Scores
+from berth.framework.status import Status, failed, unresolvable
+from berth.objects.node_selector import NodeSelector
+from berth.objects.pod import Pod
+from berth.objects.resource_claims import ResourceClaim
+from berth.plugins.dynamic_resources.allocator import (
+    AllocationError,
+    OutOfTimeError,
+    Search,
+    Solution,
+    Supply,
+)
+from berth.plugins.dynamic_resources.asking import ClaimAsk, claim_ask
+from berth.plugins.dynamic_resources.extended_resources import (
+    ContainerMapping,
+    ExtendedResources,
+    with_requests,
+)
+from berth.plugins.dynamic_resources.inventory import SelectorError
+from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.node_matching import matching_nodes
+from berth.snapshot.snapshot import Snapshot
+
+MADE_BEFORE = "cannot schedule extended resource claim"
+NO_SUCH_RESOURCE = "cannot fit resource"
+NO_SOLUTION = "cannot allocate all claims"
+INVALID_POOLS = "invalid resource pools were encountered"
+NOT_ON_NODE = "resourceclaim not available on the node"
+
+ALTERNATIVES = 8
+"""A request has at most that many; the first is worth that much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The answer for nodes with one view: why not, or the devices and the claims that they are for."""
+
+    status: Status | None = None
+    claims: Sequence[ResourceClaim] = ()
+    solution: Solution = field(default_factory=list)
+    mappings: Sequence[ContainerMapping] = ()
+
+    @property
+    def preference(self) -> int:
+        """What the chosen alternatives are worth: more for those named first."""
+        chosen = {
+            (pick.claim, pick.ask.request): pick.ask.position for picks in self.solution for pick in picks
+        }
+        return sum(ALTERNATIVES - position for position in chosen.values() if position is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """A claim that has its devices: where they can be used, and whether nothing is expected of them."""
+
+    index: int
+    selector: NodeSelector | None
+    given_up: bool
+
+
+@dataclass(slots=True)
+class Question:
+    """All that is asked of the nodes for one pod."""
+
+    pod: Pod
+    allocated: Sequence[Allocated]
+    asks: Sequence[ClaimAsk]
+    extended: ExtendedResources | None
+    supply: Supply | None
+    clock: Clock
+    timeout_seconds: float = 0.0
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    statuses: list[Status] = field(default_factory=list)
+    unavailable: dict[int, set[str]] = field(default_factory=dict)
+    """The nodes that an allocated claim, by its index, cannot be used from."""
+
+    def codes(self, nodes: Snapshot) -> ReasonCodes:
+        """A code for each node, 0 where all claims can be had.
+
+        Shapes: result uint32 (n,).
+        """
+        codes = np.zeros(len(nodes), dtype=np.uint32)
+        if self.extended is not None:
+            self._mark(codes, self._short(nodes), NO_SUCH_RESOURCE)
+            if self.extended.made_before:
+                self._mark(codes, np.ones(len(nodes), dtype=bool), MADE_BEFORE)
+        if self.supply is not None:
+            self._search(codes, nodes)
+        for claim in self.allocated:
+            away = self._away(claim, nodes)
+            self.unavailable.setdefault(claim.index, set()).update(
+                nodes.names[row] for row in np.flatnonzero(away & (codes == 0))
+            )
+        for claim in self.allocated:
+            self._mark(codes, self._away(claim, nodes), NOT_ON_NODE)
+        return codes
+
+    def found(self, nodes: Snapshot, node_name: str) -> Outcome | None:
+        """What was found for one node; None where the pod cannot be there."""
+        if self.supply is None:
+            return Outcome()
+        row = nodes.row_of.get(node_name)
+        outcome = None if row is None else self.outcomes.get(int(self._keys(nodes)[row]))
+        return None if outcome is None or outcome.status is not None else outcome
+
+    def scores(self, nodes: Snapshot) -> Scores:
+        """The worth of the chosen alternatives.
+
+        Shapes: result int64 (n,).
+        """
+        if self.supply is None:
+            return np.zeros(len(nodes), dtype=np.int64)
+        keys, places = np.unique(self._keys(nodes), return_inverse=True)
+        worth = [self.outcomes[key].preference if key in self.outcomes else 0 for key in keys.tolist()]
+        return np.array(worth, dtype=np.int64)[places]
+
+    def _mark(self, codes: ReasonCodes, where: Mask, text: str) -> None:
+        """The reason, for nodes that have none yet."""
+        rows = where & (codes == 0)
+        if rows.any():
+            codes[rows] = self._code(unresolvable(text))
+
+    def _code(self, status: Status) -> int:
+        if status not in self.statuses:
+            self.statuses.append(status)
+        return self.statuses.index(status) + 1
+
+    def _search(self, codes: ReasonCodes, nodes: Snapshot) -> None:
+        """Ask once for each key among the nodes that are still in."""
+        (rows,) = np.nonzero(codes == 0)
+        keys, first, places = np.unique(self._keys(nodes)[rows], return_index=True, return_inverse=True)
+        found = np.zeros(len(keys), dtype=np.uint32)
+        for i, key in enumerate(keys.tolist()):
+            if key not in self.outcomes:
+                self.outcomes[key] = self._solve(key, nodes.names[rows[first[i]]])
+            status = self.outcomes[key].status
+            found[i] = 0 if status is None else self._code(status)
+        codes[rows] = found[places]
+
+    def _keys(self, nodes: Snapshot) -> Ints:
+        """A number for each node: its view, and which extended resources it leaves to devices."""
+        assert self.supply is not None, "only a question with something to allocate has keys"
+        keys = self.supply.inventory.groups(nodes)
+        if self.extended is None:
+            return keys
+        for name in self.extended.mapped:
+            index = nodes.resource_index(name)
+            by_plugin = False if index is None else nodes.allocatable[index] > 0
+            keys = keys * 2 + np.where(by_plugin, 0, 1)
+        return keys
+
+    def _solve(self, key: int, node_name: str) -> Outcome:
+        assert self.supply is not None, "only a question with something to allocate is searched"
+        asks = list(self.asks)
+        mappings: list[ContainerMapping] = []
+        if self.extended is not None:
+            classes = {}
+            for name in reversed(self.extended.mapped):
+                key, by_devices = divmod(key, 2)
+                if by_devices:
+                    classes[name] = self.extended.classes[name]
+            if classes:
+                claim, mappings = with_requests(self.extended.claim, self.pod, classes)
+                by_class = {c.name: c for c in classes.values()}
+                asks.append(claim_ask(claim, by_class.get))
+        claims = [ask.claim for ask in asks]
+        if not asks:
+            return Outcome()
+        try:
+            view = self.supply.inventory.view(key)
+            solution = Search(self.supply, view, asks, self._deadline()).run()
+        except OutOfTimeError:
+            return Outcome(failed(f"node {node_name}: timed out trying to allocate devices"))
+        except (AllocationError, SelectorError) as error:
+            return Outcome(failed(error))
+        if solution is None:
+            return Outcome(unresolvable(INVALID_POOLS if view.has_invalid else NO_SOLUTION))
+        return Outcome(None, claims, solution, mappings)
+
+    def _deadline(self) -> Callable[[], bool]:
+        if not self.timeout_seconds:
+            return _always
+        now, end = self.clock.monotonic, self.clock.monotonic() + self.timeout_seconds
+        return lambda: now() < end
+
+    def _short(self, nodes: Snapshot) -> Mask:
+        """Where some extended resource is neither offered nor backed by devices.
+
+        Shapes: result bool (n,).
+        """
+        assert self.extended is not None, "asked of pods with extended resources only"
+        short = np.zeros(len(nodes), dtype=bool)
+        for name in self.extended.requests:
+            if name not in self.extended.classes:
+                index = nodes.resource_index(name)
+                short |= True if index is None else nodes.allocatable[index] == 0
+        return short
+
+    def _away(self, claim: Allocated, nodes: Snapshot) -> Mask:
+        if claim.given_up:
+            return np.ones(len(nodes), dtype=bool)
+        selector = claim.selector
+        if selector is None:
+            return np.zeros(len(nodes), dtype=bool)
+        reached: Mask = nodes.answer(
+            ("DynamicResources", selector), lambda whole: matching_nodes(whole, selector)
+        )
+        return ~reached
+
+
+def _always() -> bool:
+    return True

@@ -1,0 +1,323 @@
+"""The plugin itself: its extension points, wired to claims, filtering and binding."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from berth.config.plugin_args import DynamicResourcesArgs
+from berth.framework.claim_writing import ClaimWriteError
+from berth.framework.cluster_event import ClusterEventWithHint
+from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.handle import Handle
+from berth.framework.interface import (
+    Depends,
+    EnqueueExtensions,
+    FilterPlugin,
+    NormalizeScorePlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreFlightResult,
+    ReasonCodes,
+    ReservePlugin,
+    Scores,
+)
+from berth.framework.score import default_normalize
+from berth.framework.status import SKIP, SUCCESS, PluginError, Status, failed, unresolvable, unschedulable
+from berth.objects.label_selector import InvalidSelectorError
+from berth.objects.pod import Pod
+from berth.objects.resource_claims import ResourceClaim
+from berth.plugins.device_classes import DeviceClassNames
+from berth.plugins.dynamic_resources.allocation import allocation
+from berth.plugins.dynamic_resources.allocator import Features, Supply
+from berth.plugins.dynamic_resources.asking import ClaimAsk, ClassMissingError, claim_ask
+from berth.plugins.dynamic_resources.binding import ClaimBinder, Held
+from berth.plugins.dynamic_resources.binding_conditions import DeviceBindingError, given_up
+from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claims_of
+from berth.plugins.dynamic_resources.extended_resources import (
+    ExtendedResources,
+    backed_by_devices,
+    extended_resources,
+)
+from berth.plugins.dynamic_resources.filtering import NOT_ON_NODE, Allocated, Outcome, Question
+from berth.plugins.dynamic_resources.hints import Hints
+from berth.plugins.dynamic_resources.inventory import Inventory
+from berth.plugins.dynamic_resources.usage import DeviceUsage
+from berth.plugins.in_tree import InTreePlugin, all_pass
+from berth.snapshot.node_matching import check_term
+from berth.snapshot.snapshot import Snapshot
+
+NOTHING_NEW = "no new claims to deallocate"
+STILL_NOT = "still not schedulable"
+DEALLOCATED = "deallocation of ResourceClaim completed"
+DELETED = "deletion of ResourceClaim completed"
+
+
+@dataclass(slots=True)
+class PodDevices:
+    """What is remembered of a pod with claims during its attempt."""
+
+    claims: list[ResourceClaim] = field(default_factory=list)
+    extended: ExtendedResources | None = None
+    question: Question | None = None
+    held: Held | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether the pod has to do with devices at all."""
+        return not self.claims and self.extended is None
+
+
+NO_DEVICES = PodDevices()
+
+
+class DynamicResources(
+    InTreePlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    FilterPlugin,
+    PostFilterPlugin,
+    NormalizeScorePlugin,
+    ReservePlugin,
+    PreBindPlugin,
+    EnqueueExtensions,
+):
+    """Allocate devices to the claims of pods; pods without claims pass untouched."""
+
+    depends = Depends.NODE  # of the pods that can be signed, none has to do with devices
+
+    def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        enabled = handle.feature_enabled
+        reported = enabled("DRADeviceBindingConditions") and enabled("DRAResourceClaimDeviceStatus")
+        self._features = Features(
+            taints=enabled("DRADeviceTaints"),
+            shared_counters=enabled("DRAPartitionableDevices"),
+            consumable_capacity=enabled("DRAConsumableCapacity"),
+            binding_conditions=reported,
+        )
+        self._extended = enabled("DRAExtendedResource")
+        self._alternatives = enabled("DRAPrioritizedList")
+        self._filter_seconds = args.filter_timeout.seconds if args.filter_timeout else 0.0
+        self._binding_seconds = args.binding_timeout.seconds if args.binding_timeout else 0.0
+        listers = handle.listers
+        self._claims = listers.claim_tracker
+        self._names = DeviceClassNames(listers.device_classes)
+        self._usage = DeviceUsage(self._claims)
+        self._inventory = Inventory(())
+        self._inventory_of = 0
+        self._hints = Hints(self._claims)
+        self._binder = ClaimBinder(handle, stamped=reported, timeout_seconds=self._binding_seconds)
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """Nodes that come or change, claims, classes, slices, and claims made for the pod."""
+        return self._hints.registrations()
+
+    def sign_pod(self, pod: Pod) -> Hashable | None:
+        """Pods that have to do with devices are no two alike; all others are."""
+        if pod.spec.resource_claims or self._backed(pod):
+            return None
+        return ()
+
+    def _backed(self, pod: Pod) -> bool:
+        return self._extended and self._names.any and backed_by_devices(pod, self._names)
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Wait until all claims are there."""
+        try:
+            claims_of(pod, self._claims)
+        except UnresolvedClaimError as error:
+            return unresolvable(str(error))
+        return SUCCESS
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
+        """Look at the claims, and at all devices if some claim has none yet."""
+        del nodes
+        state.write(PodDevices, NO_DEVICES)
+        if not pod.spec.resource_claims and not self._backed(pod):
+            return PreFilterResult(SKIP)
+        try:
+            devices = self._devices(pod)
+        except UnresolvedClaimError as error:
+            return PreFilterResult(unresolvable(str(error)))
+        if devices.empty:
+            return PreFilterResult(SKIP)
+        state.write(PodDevices, devices)
+        try:
+            devices.question = self._question(pod, devices)
+        except ClassMissingError as error:
+            return PreFilterResult(unresolvable(str(error)))
+        except (PluginError, InvalidSelectorError) as error:
+            return PreFilterResult(failed(error))
+        return PreFilterResult()
+
+    def _devices(self, pod: Pod) -> PodDevices:
+        claims = {claim.uid: claim for claim in claims_of(pod, self._claims)}
+        extended = None
+        if self._backed(pod):
+            extended = extended_resources(pod, self._names, self.handle.listers.resource_claims)
+        return PodDevices(list(claims.values()), extended)
+
+    def _question(self, pod: Pod, devices: PodDevices) -> Question:
+        """What is to be asked of nodes.
+
+        Raises: ClassMissingError, PluginError, InvalidSelectorError.
+        """
+        allocated: list[Allocated] = []
+        asks: list[ClaimAsk] = []
+        for index, claim in enumerate(devices.claims):
+            if claim.allocation is not None:
+                allocated.append(self._allocated(index, claim))
+            elif self._claims.in_flight(claim.uid) is not None:
+                text = f"resource claim {claim.key} is in the process of being allocated"
+                raise ClassMissingError(text)
+            else:
+                asks.append(claim_ask(claim, self.handle.listers.device_classes.get))
+        supply = self._supply() if asks or devices.extended is not None else None
+        return Question(
+            pod, allocated, asks, devices.extended, supply, self.handle.clock, self._filter_seconds
+        )
+
+    def _allocated(self, index: int, claim: ResourceClaim) -> Allocated:
+        assert claim.allocation is not None, "asked of allocated claims only"
+        selector = claim.allocation.node_selector
+        for term in selector.node_selector_terms if selector else ():
+            check_term(term)
+        over = self._features.binding_conditions and given_up(
+            claim, self.handle.clock.now(), self._binding_seconds
+        )
+        return Allocated(index, selector, over)
+
+    def _supply(self) -> Supply:
+        slices = self.handle.listers.resource_slices
+        if self._inventory_of != slices.generation:
+            self._inventory, self._inventory_of = Inventory(slices), slices.generation
+        self._usage.refresh()
+        return Supply(self._inventory, self._usage, self._features)
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
+        """A code for each reason of this cycle; see `Question`."""
+        del pod
+        question = state.read(PodDevices).question
+        return all_pass(len(nodes)) if question is None else question.codes(nodes)
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        """The reason that the question gave that number."""
+        question = state.read(PodDevices).question
+        assert question is not None, "only a question gives codes"
+        return question.statuses[code - 1].from_plugin(self.name)
+
+    async def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PostFilterResult:
+        """Give up devices that keep the pod from other nodes."""
+        devices: PodDevices | None = state.get(PodDevices)
+        if devices is None:
+            return PostFilterResult(failed("not found"))
+        if devices.empty:
+            return PostFilterResult(unschedulable(NOTHING_NEW))
+        try:
+            return PostFilterResult(unschedulable(await self._make_room(devices, pod, diagnosis)))
+        except ClaimWriteError as error:
+            return PostFilterResult(failed(error))
+
+    async def _make_room(self, devices: PodDevices, pod: Pod, diagnosis: Diagnosis) -> str:
+        for claim in self._unavailable(devices, diagnosis):
+            consumers = claim.status.reserved_for
+            if not consumers or (len(consumers) == 1 and claim.reserved_for_pod(pod.uid)):
+                self._claims.assume(await self._binder.writer.deallocate(claim))
+                return DEALLOCATED
+        if devices.extended is not None and devices.extended.made_before:
+            await self._binder.writer.delete(devices.extended.claim)
+            return DELETED
+        return STILL_NOT
+
+    def _unavailable(self, devices: PodDevices, diagnosis: Diagnosis) -> list[ResourceClaim]:
+        """The allocated claims that this plugin turned some node down for."""
+        if devices.question is None:
+            return []
+        names = {
+            diagnosis.node_names[row]
+            for row, status in diagnosis.statuses().items()
+            if status.plugin == self.name and NOT_ON_NODE in status.own_reasons
+        }
+        away = devices.question.unavailable
+        return [devices.claims[index] for index in sorted(away) if away[index] & names]
+
+    def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
+        """More for alternatives that are named first."""
+        del pod
+        question = state.read(PodDevices).question
+        if question is None or not self._alternatives:
+            return nothing(len(nodes))
+        return question.scores(nodes)
+
+    def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
+        """The best becomes 100."""
+        del state, pod
+        return default_normalize(scores)
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Hold the devices that were found for the node."""
+        del pod
+        devices = state.read(PodDevices)
+        if devices.empty or devices.question is None:
+            return SUCCESS
+        outcome = devices.question.found(self.handle.snapshot, node_name)
+        if outcome is None:
+            return failed("claim allocation not found for node")
+        devices.held = self._hold(devices, outcome, node_name)
+        return SUCCESS
+
+    def _hold(self, devices: PodDevices, outcome: Outcome, node_name: str) -> Held:
+        chosen = {
+            claim.uid: claim.allocated_as(
+                allocation(claim, picks, node_name, self._features, self.handle.random)
+            )
+            for claim, picks in zip(outcome.claims, outcome.solution, strict=True)
+        }
+        for claim in chosen.values():
+            self._claims.begin(claim)
+        claims = [chosen.get(claim.uid, claim) for claim in devices.claims]
+        if outcome.mappings:
+            claims.append(chosen[outcome.claims[-1].uid])
+        return Held(claims, set(chosen), outcome.mappings)
+
+    async def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Let go of devices, and of claims that were written already."""
+        del node_name
+        devices: PodDevices | None = state.get(PodDevices)
+        if devices is not None and devices.held is not None:
+            await self._binder.take_back(devices.held, pod)
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlightResult:
+        """There is work exactly for pods with claims."""
+        del pod, node_name
+        if state.read(PodDevices).empty:
+            return PreFlightResult(SKIP)
+        return PreFlightResult(allow_parallel=True)
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Write the claims, and wait for drivers that have to prepare devices first."""
+        held = state.read(PodDevices).held
+        if held is None:
+            return SUCCESS
+        try:
+            await self._binder.write(held, pod)
+            if self._features.binding_conditions:
+                await self._binder.wait(held, pod, node_name)
+        except (ClaimWriteError, DeviceBindingError, PluginError) as error:
+            return failed(error)
+        return SUCCESS
+
+
+@lru_cache(maxsize=64)
+def nothing(n: int) -> Scores:
+    """No preference for any of so many nodes: one read-only array for each size."""
+    scores = np.zeros(n, dtype=np.int64)
+    scores.flags.writeable = False
+    return scores

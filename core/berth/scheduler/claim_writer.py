@@ -1,0 +1,175 @@
+"""The core's writes to resource claims: read, change, write that very version, again where it is outdated.
+
+Source: spec/plugins.md 5.19 (PostFilter, Unreserve, PreBind).
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from berth.client.api import MERGE_PATCH, Api
+from berth.client.errors import ConflictError, NotFoundError
+from berth.client.pods import always
+from berth.client.resources import PODS, RESOURCE_CLAIMS
+from berth.client.wire import encode
+from berth.framework.claim_writing import ClaimWriteError
+from berth.objects.decode import decoder
+from berth.objects.pod import Pod
+from berth.objects.resource_claims import Allocation, ResourceClaim
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+TRIES = 5
+
+Document = dict[str, Any]
+T = TypeVar("T")
+
+
+class ApiClaimWriter:
+    """Implements berth.framework.claim_writing.ClaimWriter. `may_write` is asked right before each write."""
+
+    def __init__(self, api: Api, *, may_write: Callable[[], bool] = always) -> None:
+        self._api = api
+        self._may_write = may_write
+        self._decode = decoder(ResourceClaim)
+
+    async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
+        """Create the claim under a name that the API server completes."""
+        meta = claim.metadata
+        owners = [msgspec.to_builtins(owner) for owner in meta.owner_references]
+        document = {
+            "apiVersion": RESOURCE_CLAIMS.api_version,
+            "kind": "ResourceClaim",
+            "metadata": {
+                "generateName": generate_name,
+                "namespace": claim.namespace,
+                "annotations": dict(meta.annotations),
+                "ownerReferences": owners,
+            },
+            "spec": msgspec.to_builtins(claim.spec),
+        }
+        path = RESOURCE_CLAIMS.collection(claim.namespace)
+        return self._decode(await self._api.call("POST", path, encode(document), guard=self._may_write))
+
+    async def reserve(self, claim: ResourceClaim, pod: Pod, allocation: Allocation | None) -> ResourceClaim:
+        """Make the pod a consumer of the claim, with its allocation if it has none yet."""
+
+        async def attempt() -> ResourceClaim:
+            document = await self._read(claim)
+            _check(document, claim, allocates=allocation is not None)
+            if allocation is not None:
+                document = await self._protect(claim, document)
+            return await self._write_status(claim, document, _reserved(document, pod, allocation))
+
+        return await self._persistently(claim, attempt)
+
+    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+        """Make the pod no consumer of the claim any more."""
+
+        async def attempt() -> ResourceClaim:
+            document = await self._read(claim)
+            kept = [c for c in _status(document).get("reservedFor") or () if c.get("uid") != pod.uid]
+            return await self._write_status(claim, document, {"reservedFor": kept or None})
+
+        return await self._persistently(claim, attempt)
+
+    async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
+        """Take allocation, consumers and device statuses out of this version of the claim."""
+        nothing = {"allocation": None, "reservedFor": None, "devices": None}
+        version = {"uid": claim.uid, "resourceVersion": claim.metadata.resource_version}
+        try:
+            return await self._write_status(claim, {"metadata": version}, nothing)
+        except (ConflictError, NotFoundError) as error:
+            raise ClaimWriteError(error.message) from error
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Lift the protection from deletion and delete the claim."""
+
+        async def attempt() -> None:
+            document = await self._read(claim)
+            kept = [f for f in document["metadata"].get("finalizers") or () if f != FINALIZER]
+            await self._patch(claim, {"metadata": {**_version(document), "finalizers": kept or None}})
+            body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": claim.uid}}
+            path = RESOURCE_CLAIMS.path(claim.namespace, claim.name)
+            await self._api.call("DELETE", path, encode(body), guard=self._may_write)
+
+        try:
+            await self._persistently(claim, attempt)
+        except ClaimWriteError as error:
+            if not isinstance(error.__cause__, NotFoundError):
+                raise
+
+    async def publish(self, pod: Pod, claim_name: str, mappings: Sequence[Mapping[str, Any]]) -> None:
+        """Tell in the pod's status which claim serves its extended resources, and how."""
+        told = {"resourceClaimName": claim_name, "requestMappings": list(mappings)}
+        patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
+        path = PODS.path(pod.namespace, pod.name, "status")
+        await self._api.call("PATCH", path, encode(patch), content_type=MERGE_PATCH, guard=self._may_write)
+
+    async def _persistently(self, claim: ResourceClaim, attempt: Callable[[], Awaitable[T]]) -> T:
+        """What the attempt gives, tried again on conflicts."""
+        for tries_left in reversed(range(TRIES)):
+            try:
+                return await attempt()
+            except NotFoundError as error:
+                raise ClaimWriteError(f"claim {claim.key} is gone") from error
+            except ConflictError as error:
+                if not tries_left:
+                    raise ClaimWriteError(error.message) from error
+        raise AssertionError("the last try returns or raises")
+
+    async def _read(self, claim: ResourceClaim) -> Document:
+        document: Document = msgspec.json.decode(
+            await self._api.get(RESOURCE_CLAIMS, claim.namespace, claim.name)
+        )
+        if document["metadata"].get("uid") != claim.uid:
+            raise ClaimWriteError(f"claim {claim.key} got deleted in the meantime")
+        return document
+
+    async def _protect(self, claim: ResourceClaim, document: Document) -> Document:
+        finalizers = document["metadata"].get("finalizers") or []
+        if FINALIZER in finalizers:
+            return document
+        patch = {"metadata": {**_version(document), "finalizers": [*finalizers, FINALIZER]}}
+        protected: Document = msgspec.json.decode(await self._patch(claim, patch))
+        return protected
+
+    async def _write_status(
+        self, claim: ResourceClaim, document: Document, status: Mapping[str, Any]
+    ) -> ResourceClaim:
+        patch = {"metadata": _version(document), "status": status}
+        return self._decode(await self._patch(claim, patch, "status"))
+
+    async def _patch(self, claim: ResourceClaim, patch: Mapping[str, Any], subresource: str = "") -> bytes:
+        path = RESOURCE_CLAIMS.path(claim.namespace, claim.name, subresource)
+        return await self._api.call(
+            "PATCH", path, encode(patch), content_type=MERGE_PATCH, guard=self._may_write
+        )
+
+
+def _version(document: Document) -> Document:
+    """What makes a patch land on this version only."""
+    meta = document["metadata"]
+    return {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+
+
+def _status(document: Document) -> Document:
+    return document.get("status") or {}
+
+
+def _check(document: Document, claim: ResourceClaim, *, allocates: bool) -> None:
+    if document["metadata"].get("deletionTimestamp"):
+        raise ClaimWriteError(f"claim {claim.key} got deleted in the meantime")
+    allocated = bool(_status(document).get("allocation"))
+    if allocates and allocated:
+        raise ClaimWriteError(f"claim {claim.key} got allocated elsewhere in the meantime")
+    if not allocates and not allocated:
+        raise ClaimWriteError(f"claim {claim.key} got deallocated elsewhere in the meantime")
+
+
+def _reserved(document: Document, pod: Pod, allocation: Allocation | None) -> Document:
+    consumers = [c for c in _status(document).get("reservedFor") or () if c.get("uid") != pod.uid]
+    consumers.append({"resource": "pods", "name": pod.name, "uid": pod.uid})
+    if allocation is None:
+        return {"reservedFor": consumers}
+    return {"allocation": msgspec.to_builtins(allocation), "reservedFor": consumers}
