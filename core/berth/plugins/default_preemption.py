@@ -28,11 +28,16 @@ from berth.framework.interface import (
 from berth.framework.preempting import Preemption, PreemptionRequest
 from berth.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from berth.objects.pod import Pod
+from berth.objects.pod_groups import PodGroup
 from berth.plugins.in_tree import InTreePlugin
 
 POD_GONE = ClusterEvent(EventResource.POD, ActionType.DELETE)
 
 STILL_EVICTING = "waiting for the preemption for this pod to be finished"
+STILL_EVICTING_FOR_GROUP = "waiting for the preemption for this pod group to be finished"
+
+NO_SUCH_GROUP = "pod group for pod not found"
+GROUP_GOES_TO_ONE_PLACE = "not eligible due to placement-based pod group scheduling limitation"
 GROUPS_PREEMPT_TOGETHER = "not eligible due to workload aware preemption enabled"
 
 
@@ -45,6 +50,7 @@ class DefaultPreemption(InTreePlugin, PreEnqueuePlugin, PostFilterPlugin, Enqueu
         self._absolute = args.min_candidate_nodes_absolute
         self._asynchronous = handle.feature_enabled("SchedulerAsyncPreemption")
         self._groups_preempt_together = handle.feature_enabled("WorkloadAwarePreemption")
+        self._groups_go_to_one_place = handle.feature_enabled("TopologyAwareWorkloadScheduling")
 
     @property
     def preemption(self) -> Preemption:
@@ -55,17 +61,39 @@ class DefaultPreemption(InTreePlugin, PreEnqueuePlugin, PostFilterPlugin, Enqueu
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Hold a pod back while victims are being evicted for it."""
-        if self._asynchronous and self.preemption.running(pod.uid):
-            return unresolvable(STILL_EVICTING)
-        return SUCCESS
+        if not self._asynchronous:
+            return SUCCESS
+        if self._groups_preempt_together and pod.spec.scheduling_group is not None:
+            group = self._group(pod)
+            waits = group is not None and self.preemption.running(group.uid)
+            return unresolvable(STILL_EVICTING_FOR_GROUP) if waits else SUCCESS
+        return unresolvable(STILL_EVICTING) if self.preemption.running(pod.uid) else SUCCESS
 
     async def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PostFilterResult:
         """Nominate a node and have its victims evicted, or say why not."""
         self.preemption.attempted()
-        if self._groups_preempt_together and pod.spec.scheduling_group is not None:
-            return signed(PostFilterResult(unschedulable(GROUPS_PREEMPT_TOGETHER)))
+        reason = self._why_not_alone(pod)
+        if reason:
+            return signed(PostFilterResult(unschedulable(reason)))
         request = PreemptionRequest(self.name, pod, state, diagnosis, self._percentage, self._absolute)
         return signed(await self.preemption.preempt(request))
+
+    def _why_not_alone(self, pod: Pod) -> str:
+        """What keeps a pod of a group from preempting on its own account; empty if nothing does."""
+        if pod.spec.scheduling_group is None:
+            return ""
+        if self._groups_go_to_one_place:
+            group = self._group(pod)
+            if group is None:
+                return NO_SUCH_GROUP
+            if group.spec.scheduling_constraints is not None:
+                return GROUP_GOES_TO_ONE_PLACE
+        return GROUPS_PREEMPT_TOGETHER if self._groups_preempt_together else ""
+
+    def _group(self, pod: Pod) -> PodGroup | None:
+        reference = pod.spec.scheduling_group
+        name = reference.pod_group_name if reference is not None else None
+        return self.handle.listers.pod_groups.get(name, pod.namespace) if name else None
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that go, so that the gate is looked at again; whether the pod is worth it others say."""

@@ -7,7 +7,9 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode, PostFilterResult
 from berth.framework.status import SUCCESS, Code, failed, unresolvable, unschedulable
+from berth.objects.api_object import ObjectMeta
 from berth.objects.pod import SchedulingGroup
+from berth.objects.pod_groups import PodGroup, PodGroupSpec, SchedulingConstraints
 from berth.plugins.default_preemption import DefaultPreemption
 from berth.testing.builders import make_pod
 from berth.testing.handles import make_plugin
@@ -89,9 +91,40 @@ async def test_6_1_2_pods_of_groups_do_not_preempt_alone_where_groups_preempt_to
     assert [] == preemption.requests
 
 
-@pytest.mark.parametrize(
-    "pod", [POD, make_pod(scheduling_group=SchedulingGroup("g"))], ids=["pod", "of group"]
-)
+def with_group(made, constraints):
+    spec = PodGroupSpec(scheduling_constraints=constraints)
+    metadata = ObjectMeta(name="g", namespace="default", uid="uid-g")
+    made.handle.listers.pod_groups.put(PodGroup(metadata=metadata, spec=spec))
+    return made
+
+
+async def reason(made):
+    result = await made.post_filter(CycleState(), OF_GROUP, Diagnosis())
+    return result.status.message
+
+
+TOPOLOGY_AWARE = {"TopologyAwareWorkloadScheduling": True}
+
+
+async def test_6_1_1_the_group_has_to_be_there():
+    assert "preemption: pod group for pod not found" == await reason(plugin(Preemption(), **TOPOLOGY_AWARE))
+
+
+async def test_6_1_1_a_group_that_goes_to_one_place_does_not_preempt():
+    made = with_group(plugin(Preemption(), **TOPOLOGY_AWARE), SchedulingConstraints())
+
+    expected = "preemption: not eligible due to placement-based pod group scheduling limitation"
+    assert expected == await reason(made)
+
+
+async def test_6_1_1_a_group_that_goes_anywhere_does():
+    preemption = Preemption(PostFilterResult(SUCCESS))
+
+    assert "" == await reason(with_group(plugin(preemption, **TOPOLOGY_AWARE), None))
+    assert 1 == len(preemption.requests)
+
+
+@pytest.mark.parametrize("pod", [POD, OF_GROUP], ids=["pod", "of group"])
 async def test_6_1_4_every_attempt_counts(pod):
     _, preemption = await post_filter(
         PostFilterResult(unschedulable("no"), CLEAR_NOMINATION), pod, WorkloadAwarePreemption=True
@@ -104,6 +137,15 @@ def test_6_6_gate_a_pod_waits_while_victims_are_evicted_for_it():
     gate = plugin(Preemption(running=[POD.uid]))
 
     assert (WAITING, SUCCESS) == (gate.pre_enqueue(POD), gate.pre_enqueue(make_pod("other")))
+
+
+def test_6_6_gate_pods_of_groups_wait_for_their_group_where_groups_preempt_together():
+    running = Preemption(running=["uid-g", OF_GROUP.uid])
+    gate = plugin(running, WorkloadAwarePreemption=True)
+
+    assert SUCCESS == gate.pre_enqueue(OF_GROUP), "a group that is missing holds nobody back"
+    waiting = unresolvable("waiting for the preemption for this pod group to be finished")
+    assert waiting == with_group(gate, None).pre_enqueue(OF_GROUP)
 
 
 def test_6_6_gate_there_is_none_where_victims_are_evicted_at_once():
