@@ -23,7 +23,7 @@ from berth.objects.pod import Pod
 from berth.preemption.candidates import Candidate, best_candidates
 from berth.preemption.dry_run import DryRun
 from berth.preemption.eligibility import why_not_eligible
-from berth.preemption.eviction import Evictions, PodLookup
+from berth.preemption.eviction import Evictions
 from berth.preemption.preemption_metrics import NoPreemptionMetrics, PreemptionMetrics
 from berth.preemption.screening import Screening
 from berth.preemption.search import Candidates, find_candidates
@@ -39,17 +39,15 @@ class Evaluator:
     def __init__(
         self,
         handle: Handle,
-        lookup: PodLookup,
         *,
         screening: Screening | None = None,
         metrics: PreemptionMetrics | None = None,
     ) -> None:
         self._handle = handle
-        self._lookup = lookup
         self._metrics = metrics or NoPreemptionMetrics()
         self._screening = screening or Screening()
         self._budgets = Budgets(handle.listers.pod_disruption_budgets)
-        self._evictions = Evictions(handle, lookup, self._metrics)
+        self._evictions = Evictions(handle, self._metrics)
 
     def attempted(self) -> None:
         """Count an attempt, whatever comes of it."""
@@ -61,7 +59,7 @@ class Evaluator:
 
     async def preempt(self, request: PreemptionRequest) -> PostFilterResult:
         """Nominate a node and have its victims evicted, or say why not."""
-        pod = self._lookup(request.pod)
+        pod = self._handle.known(request.pod)
         if pod is None:
             return PostFilterResult(failed(f'pod "{request.pod.name}" not found'))
         request = replace(request, pod=pod)

@@ -14,7 +14,7 @@ Source: spec/core.md 6.6.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from berth.framework.handle import Handle, PodGoneError
@@ -26,16 +26,12 @@ from berth.preemption.preemption_metrics import PreemptionMetrics
 
 log = logging.getLogger(__name__)
 
-PodLookup = Callable[[Pod], Pod | None]
-"""The pod as the watch last told it, on a node or not; None where it is gone or another has its name."""
-
 
 class Evictions:
     """The evictions of one profile: who preempts now, and which victim is each one's last."""
 
-    def __init__(self, handle: Handle, lookup: PodLookup, metrics: PreemptionMetrics) -> None:
+    def __init__(self, handle: Handle, metrics: PreemptionMetrics) -> None:
         self._handle = handle
-        self._lookup = lookup
         self._metrics = metrics
         self._preempting: set[str] = set()
         self._last_victim: dict[str, Pod] = {}
@@ -88,7 +84,7 @@ class Evictions:
 
     def _left(self, victim: Pod) -> bool:
         """Whether the watch has told that the victim is leaving, or gone."""
-        current = self._lookup(victim)
+        current = self._handle.known(victim)
         return current is None or current.terminating
 
 

@@ -222,9 +222,7 @@ def _handle(profile: str, loaded: Loaded, shared: Shared, around: Surroundings) 
         claim_writer=around.claim_writer,
         known=shared.known,
     )
-    handle.preemption = Evaluator(
-        handle, shared.known, screening=shared.screening, metrics=around.preemption_metrics
-    )
+    handle.preemption = Evaluator(handle, screening=shared.screening, metrics=around.preemption_metrics)
     return handle
 
 

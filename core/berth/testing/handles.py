@@ -234,7 +234,7 @@ def make_handle(
         claim_writer=claim_writer,
         known=known,
     )
-    handle.preemption = Evaluator(handle, known)
+    handle.preemption = Evaluator(handle)
     return handle
 
 

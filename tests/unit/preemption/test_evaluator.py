@@ -9,7 +9,6 @@ from berth.framework.status import Code
 from berth.objects.label_selector import LabelSelector
 from berth.objects.pod import Affinity, PodAffinity, PodAffinityTerm
 from berth.objects.taint import Taint
-from berth.preemption.evaluator import Evaluator
 from tests.unit.preemption.kit import PREEMPTED, budget, node, placed, preemptor, stage
 from tests.unit.preemption.test_dry_run import BREAKS_ON_N1, Breaks, with_plugin
 
@@ -42,14 +41,14 @@ async def test_6_2_8_success_nominates_the_node():
 
 async def test_6_2_1_a_pod_that_is_gone_is_an_error():
     s = stage([node()], [placed("v", "4")])
-    s.handle.preemption = Evaluator(s.handle, lambda _: None)
+    s.handle.known = lambda _: None
 
     assert ("Error", 'pod "high" not found', "kept") == outcome(await s.preempt(preemptor()))
 
 
 async def test_6_2_1_the_newest_version_of_the_pod_counts():
     s = stage([node()], [placed("v", "4")])
-    s.handle.preemption = Evaluator(s.handle, lambda _: preemptor(preemption_policy="Never"))
+    s.handle.known = lambda _: preemptor(preemption_policy="Never")
 
     assert "not eligible due to preemptionPolicy=Never." == (await s.preempt(preemptor())).status.message
 

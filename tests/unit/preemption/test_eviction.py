@@ -76,7 +76,8 @@ class Scene:
         self.handle.background = AsyncioBackground(tasks)
         self.handle.activate = lambda pods: self.activated.extend(pod.name for pod in pods)
         self.known = {pod.uid: pod for pod in (A, B, C)}
-        self.evictions = Evictions(self.handle, lambda pod: self.known.get(pod.uid), self.numbers)
+        self.handle.known = lambda pod: self.known.get(pod.uid)
+        self.evictions = Evictions(self.handle, self.numbers)
 
     def start(self, *victims):
         self.evictions.start(PLUGIN, HIGH, Candidate("n0", victims))
