@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 BY_PLUGIN = ("preFilter", "filter", "preEnqueue")
 BY_NODES_LEFT = ("scores", "total", "best", "nodeStatus", "feasible", "schedule", "preFilterOverall")
-ONE_PLUGIN_ONLY = ("volumes", "preempt", "events", "result", "rejectedBy", "requeued")
+ONE_PLUGIN_ONLY = ("preempt", "events", "result", "rejectedBy", "requeued")
 ABSENT = "(absent)"
 
 

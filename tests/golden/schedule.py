@@ -6,12 +6,13 @@ import numpy as np
 from berth.cycle.find_nodes import Feasible
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis, FitError
-from berth.framework.filtering import run_filters, run_pre_filters
+from berth.framework.filtering import run_pre_filters
 from berth.framework.interface import FilterPlugin, PreFilterPlugin
 from berth.framework.runtime import Framework
 from berth.framework.scoring import NodeScores, run_pre_scores, run_scores
 from berth.framework.status import PluginError, Status
 from berth.objects.pod import Pod
+from berth.plugins.volume_binding import VolumeBinding
 from tests.golden.cluster import Cluster, build, pod_of
 
 NAMES = {
@@ -67,10 +68,11 @@ async def alone(plugin: FilterPlugin, framework: Framework, cluster: Cluster, po
             return "Skip"
         if not outcome.status.ok:
             return "NotRun"
-    diagnosis = Diagnosis(attempt.nodes.names)
-    await run_filters([plugin], attempt, np.ones(len(attempt.nodes), dtype=bool), diagnosis)
-    names = attempt.nodes.names
-    return {names[row]: spelled(status) for row, status in diagnosis.statuses().items()}
+    codes = plugin.filter(attempt.state, pod, attempt.nodes)
+    return {
+        attempt.nodes.names[row]: spelled(plugin.filter_status(attempt.state, int(codes[row])))
+        for row in np.flatnonzero(codes)
+    }
 
 
 async def together(framework: Framework, cluster: Cluster, pod: Pod):
@@ -103,7 +105,24 @@ async def every_node(framework: Framework, cluster: Cluster, pod: Pod):
         diagnosis = found.error.diagnosis if isinstance(found.error, FitError) else Diagnosis(names)
         return {"nodeStatus": _statuses(diagnosis), "feasible": []}
     feasible = sorted(names[row] for row in np.flatnonzero(found.mask))
-    return {"nodeStatus": _statuses(found.diagnosis), "feasible": feasible}
+    answers = {"nodeStatus": _statuses(found.diagnosis), "feasible": feasible}
+    plugin = framework.plugins.by_name.get("VolumeBinding")
+    if plugin is not None:
+        answers["volumes"] = volumes(plugin, attempt, feasible)
+    return answers
+
+
+def volumes(plugin: VolumeBinding, attempt: Attempt, feasible: list[str]):
+    """What the pod's claims would get on each node where it fits."""
+    found = {name: plugin.volumes_on(attempt.state, attempt.nodes, name) for name in feasible}
+    return {
+        name: {
+            "static": {claim.name: volume.name for claim, volume in here.static},
+            "provision": sorted(claim.name for claim in here.provisions),
+        }
+        for name, here in found.items()
+        if here is not None
+    }
 
 
 def _statuses(diagnosis: Diagnosis):

@@ -11,7 +11,7 @@ from berth.objects.api_object import ApiObject, ObjectMeta, TypedObject
 from berth.objects.label_selector import LabelSelector
 from berth.objects.node import Amount
 from berth.objects.node_selector import NodeSelector
-from berth.objects.quantity import nanos
+from berth.objects.quantity import nanos, whole
 
 STORAGE = "storage"
 
@@ -232,6 +232,11 @@ class CSIStorageCapacity(TypedObject, frozen=True):
         """The largest volume that can be made, in nano bytes; None where nothing is known."""
         limit = self.capacity if self.maximum_volume_size is None else self.maximum_volume_size
         return None if limit is None else nanos(limit)
+
+    @property
+    def capacity_bytes(self) -> int:
+        """What is left, in bytes; 0 where nothing is known."""
+        return 0 if self.capacity is None else whole(nanos(self.capacity))
 
 
 class AttachedVolume(ApiObject, frozen=True):

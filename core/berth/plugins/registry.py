@@ -20,6 +20,7 @@ from berth.plugins.pod_topology_spread import PodTopologySpread
 from berth.plugins.priority_sort import PrioritySort
 from berth.plugins.scheduling_gates import SchedulingGates
 from berth.plugins.taint_toleration import TaintToleration
+from berth.plugins.volume_binding import VolumeBinding
 from berth.plugins.volume_restrictions import VolumeRestrictions
 from berth.plugins.volume_zone import VolumeZone
 
@@ -36,6 +37,7 @@ IN_TREE: Mapping[str, type[InTreePlugin]] = {
         NodeResourcesFit,
         VolumeRestrictions,
         NodeVolumeLimits,
+        VolumeBinding,
         VolumeZone,
         PodTopologySpread,
         InterPodAffinity,

@@ -1,0 +1,131 @@
+"""What becomes of a pod's claims on each node: the Filter step, for all nodes at once.
+
+Source: spec/plugins.md 5.12, Filter.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.framework.listers import Listers
+from berth.objects.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
+from berth.plugins.volume_binding.matching import NONE, Match, VolumesByClass, match
+from berth.plugins.volume_binding.node_places import NodePlaces
+from berth.plugins.volume_binding.pod_claims import PodClaims
+from berth.plugins.volume_binding.provisioning import Provision, Provisioner
+from berth.snapshot.columns import Mask
+from berth.snapshot.snapshot import Snapshot
+
+OUT_OF_REACH, NO_VOLUME, NO_STORAGE, NO_SUCH_VOLUME = 1, 2, 4, 8
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVolumes:
+    """What the pod would get on one node: free volumes for some claims, new ones for others."""
+
+    static: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]
+    provisions: tuple[PersistentVolumeClaim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the pod would get on every node.
+
+    Shapes: problems uint8 (n,), the sum of what is wrong, 0 where all claims can be served.
+    """
+
+    problems: NDArray[np.uint8]
+    matches: Sequence[Match] = ()
+    provisions: Sequence[Provision] = ()
+
+    def on(self, row: int) -> NodeVolumes:
+        """What the pod would get on the node of that row."""
+        pairs = ((m.claim, m.on(row)) for m in self.matches)
+        return NodeVolumes(
+            tuple((claim, volume) for claim, volume in pairs if volume is not None),
+            tuple(p.claim for p in self.provisions if p.wanted[row]),
+        )
+
+
+class VolumeFinder:
+    """Finds volumes for one pod after another."""
+
+    def __init__(self, listers: Listers) -> None:
+        self._volumes = listers.assumed_volumes
+        self._by_class = VolumesByClass(listers.persistent_volumes, listers.assumed_volumes)
+        self._places = NodePlaces(listers.csi_nodes)
+        self._provisioner = Provisioner(listers, self._places)
+
+    def find(self, claims: PodClaims, nodes: Snapshot) -> Found:
+        """The answer over the whole snapshot.
+
+        Raises: PluginError, InvalidSelectorError where a claim cannot be judged.
+        """
+        self._places.follow(nodes)
+        problems = self._bound(claims.bound, len(nodes))
+        wanted, selected, others = self._selected(claims.delayed, nodes)
+        problems[~wanted] |= NO_VOLUME
+        matches = self._match(others, wanted)
+        to_make = [(claim, wanted) for claim in selected]
+        to_make += [(m.claim, wanted & (m.chosen == NONE)) for m in matches]
+        return Found(problems, matches, self._provision(to_make, wanted, problems))
+
+    def _bound(self, claims: Sequence[PersistentVolumeClaim], n: int) -> NDArray[np.uint8]:
+        problems = np.zeros(n, dtype=np.uint8)
+        for claim in claims:
+            volume = self._volumes.get(claim.spec.volume_name)
+            if volume is None:
+                problems[problems == 0] = NO_SUCH_VOLUME
+                break
+            beyond = np.ones(n, dtype=bool)
+            beyond[self._places.reach_migrated(volume)] = False
+            problems[beyond & (problems == 0)] = OUT_OF_REACH
+        return problems
+
+    def _selected(
+        self, claims: Sequence[PersistentVolumeClaim], nodes: Snapshot
+    ) -> tuple[Mask, list[PersistentVolumeClaim], list[PersistentVolumeClaim]]:
+        """Where no claim has another node selected, the claims with a node selected, and those without."""
+        wanted = np.ones(len(nodes), dtype=bool)
+        selected, others = [], []
+        for claim in claims:
+            name = claim.metadata.annotations.get(SELECTED_NODE)
+            if name is None:
+                others.append(claim)
+                continue
+            selected.append(claim)
+            row, here = nodes.row_of.get(name), np.zeros(len(nodes), dtype=bool)
+            if row is not None:
+                here[row] = True
+            wanted &= here
+        return wanted, selected, others
+
+    def _match(self, claims: list[PersistentVolumeClaim], wanted: Mask) -> list[Match]:
+        volumes = {name: self._by_class.of(name) for name in {claim.storage_class for claim in claims}}
+        matches: list[Match] = []
+        for claim in sorted(claims, key=lambda claim: claim.requested_nanos):
+            matches.append(match(claim, volumes[claim.storage_class], wanted, matches, self._places))
+        return matches
+
+    def _provision(
+        self,
+        to_make: Sequence[tuple[PersistentVolumeClaim, Mask]],
+        wanted: Mask,
+        problems: NDArray[np.uint8],
+    ) -> list[Provision]:
+        """Judge new volumes in order, the first failure ending it on a node; adds to `problems`."""
+        made: list[Provision] = []
+        going = wanted.copy()
+        for claim, where in to_make:
+            here = where & going
+            if not here.any():
+                continue
+            makes = self._provisioner.makes(claim, here.size)
+            room, left = self._provisioner.room(claim, here.size)
+            problems[here & ~makes] |= NO_VOLUME
+            problems[here & makes & ~room] |= NO_STORAGE
+            going &= ~here | (makes & room)
+            made.append(Provision(claim, where, left))
+        return made
