@@ -7,7 +7,6 @@ Source: apimachinery pkg/api/resource (Kubernetes v1.36); spec/plugins.md 0.2.
 """
 
 import re
-from fractions import Fraction
 from functools import lru_cache
 
 MAX_INT64 = 2**63 - 1
@@ -38,18 +37,19 @@ def nanos(text: str | float) -> int:
     if match is None:
         raise InvalidQuantityError(text)
     sign, digits, exponent, suffix = match.groups()
-    amount = Fraction(digits) * _scale(exponent, suffix) * NANOS
-    if sign == "-":
-        amount = -amount
-    return ceil_div(amount.numerator, amount.denominator)
+    before, _, after = digits.partition(".")
+    over, under = _scale(exponent, suffix)
+    amount = int(before + after) * over * NANOS
+    return ceil_div(-amount if sign == "-" else amount, under * 10 ** len(after))
 
 
-def _scale(exponent: str | None, suffix: str | None) -> Fraction:
+def _scale(exponent: str | None, suffix: str | None) -> tuple[int, int]:
+    """What the digits are multiplied and divided by."""
     if suffix in _BINARY:
-        return Fraction(_BINARY[suffix])
+        return _BINARY[suffix], 1
     # Amounts end at 64 bits, so a power beyond this says no more, and costs no more than this one.
     power = max(-99, min(99, int(exponent[1:]))) if exponent else _DECIMAL[suffix or ""]
-    return Fraction(10**power) if power >= 0 else Fraction(1, 10**-power)
+    return (10**power, 1) if power >= 0 else (1, 10**-power)
 
 
 def ceil_div(numerator: int, denominator: int) -> int:

@@ -5,16 +5,17 @@ question's column is filled from the classes at its first asking and then change
 that comes or goes, so that spreading and affinity cost O(nodes) in a cycle, however many pods there are.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
-from berth.objects.label_selector import Selector
+from berth.objects.label_selector import EVERYTHING, Selector
 from berth.snapshot.affinity_terms import HeldTerm
 from berth.snapshot.columns import Ints, grown
 from berth.snapshot.pod_info import PodClass, PodInfo
+from berth.snapshot.selector_index import ByLabels, BySelector, pairs_of
 
 MAX_QUESTIONS = 4096
 
@@ -47,6 +48,12 @@ class Question:
             k.matches(pod_class) for k in self.likes
         )
 
+    @property
+    def narrowest(self) -> Selector:
+        """A selector that matches whatever counts, one that names labels if there is one."""
+        selectors = [like.selector for like in self.likes]
+        return next((s for s in selectors if pairs_of(s) is not None), EVERYTHING)
+
 
 class PlacedPods:
     """Counts by node row for pod classes, held terms and the questions asked so far.
@@ -61,6 +68,9 @@ class PlacedPods:
         self._questions: dict[Question, Ints] = {}
         self._answering: dict[PodClass, list[Ints]] = {}
         self._term_columns: dict[HeldTerm, Ints] = {}
+        self._classes_by_labels: ByLabels[PodClass] = ByLabels()
+        self._terms_by_selector: BySelector[HeldTerm] = BySelector()
+        self._questions_by_selector: BySelector[Question] = BySelector()
         self.terms_generation = 0
         """Grows when a term is held for the first time, or not any more."""
 
@@ -69,9 +79,14 @@ class PlacedPods:
         pod_class = info.pod_class
         for column in self._columns_counting(pod_class):
             column[row] += sign
-        if not _bump(self._classes, pod_class, row, sign):
+        known = pod_class in self._classes
+        left = _bump(self._classes, pod_class, row, sign)
+        if not left:
             del self._classes[pod_class]
             self._answering.pop(pod_class, None)
+            self._classes_by_labels.discard(pod_class, dict(pod_class.labels))
+        elif not known:
+            self._classes_by_labels.add(pod_class, dict(pod_class.labels))
         for held in info.terms:
             self._add_term(held, row, sign)
 
@@ -84,6 +99,9 @@ class PlacedPods:
         if not left:
             del self._terms[held]
             self._term_columns.pop(held, None)
+            self._terms_by_selector.discard(held, held.term.selector)
+        elif not known:
+            self._terms_by_selector.add(held, held.term.selector)
         if not (known and left):
             self.terms_generation += 1
 
@@ -97,6 +115,10 @@ class PlacedPods:
     def held(self) -> Iterable[HeldTerm]:
         """The distinct affinity terms that placed pods hold."""
         return self._terms.keys()
+
+    def held_about(self, labels: Mapping[str, str]) -> Iterator[HeldTerm]:
+        """The distinct affinity terms that placed pods hold and whose label selector may match the labels."""
+        return self._terms_by_selector.candidates(labels)
 
     def holders(self, held: HeldTerm, n: int) -> Ints:
         """How many pods on each of the first n nodes hold the term."""
@@ -120,19 +142,28 @@ class PlacedPods:
 
     def _ask(self, question: Question) -> Ints:
         if len(self._questions) >= MAX_QUESTIONS:
-            self._questions.pop(next(iter(self._questions)))
+            self._forget(next(iter(self._questions)))
         column = np.zeros(self._capacity, dtype=np.int64)
-        for pod_class, rows in self._classes.items():
+        for pod_class in self._classes_by_labels.candidates(question.narrowest):
             if question.counts(pod_class):
+                rows = self._classes[pod_class]
                 column[list(rows.keys())] += np.fromiter(rows.values(), np.int64, len(rows))
+                if pod_class in self._answering:
+                    self._answering[pod_class].append(column)
         self._questions[question] = column
-        self._answering.clear()
+        self._questions_by_selector.add(question, question.narrowest)
         return column
+
+    def _forget(self, question: Question) -> None:
+        del self._questions[question]
+        self._questions_by_selector.discard(question, question.narrowest)
+        self._answering.clear()
 
     def _columns_counting(self, pod_class: PodClass) -> list[Ints]:
         known = self._answering.get(pod_class)
         if known is None:
-            known = [column for q, column in self._questions.items() if q.counts(pod_class)]
+            asked = self._questions_by_selector.candidates(dict(pod_class.labels))
+            known = [self._questions[question] for question in asked if question.counts(pod_class)]
             self._answering[pod_class] = known
         return known
 

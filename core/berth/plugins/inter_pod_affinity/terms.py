@@ -143,7 +143,9 @@ class TermsAbout:
         known = self._known.get(question)
         if known is None:
             known = self._known[question] = tuple(
-                held for held in nodes.placed.held() if held.term.matches(pod, namespace_labels)
+                held
+                for held in nodes.placed.held_about(pod.labels)
+                if held.term.matches(pod, namespace_labels)
             )
         return known
 
