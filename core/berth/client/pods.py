@@ -63,6 +63,7 @@ class Ambiguous:
 BindOutcome = Bound | Conflict | NotFound | Rejected | Ambiguous
 
 CONFIRMED = Bound()
+NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
 def _status_patch_may_pass(error: ClientError) -> bool:
@@ -96,15 +97,22 @@ class Pods:
         self._may_write = may_write
         self._timeout_seconds = timeout_seconds
 
-    async def bind(self, namespace: str, name: str, uid: str, node: str) -> BindOutcome:
+    async def bind(
+        self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str] = NO_ANNOTATIONS
+    ) -> BindOutcome:
         """Bind a pod to a node; the UID keeps a recreated pod of that name from being bound.
+
+        The API server writes the annotations to the pod in the same step.
 
         Never raises for anything that happened between here and the server.
         """
+        metadata: dict[str, Any] = {"namespace": namespace, "name": name, "uid": uid}
+        if annotations:
+            metadata["annotations"] = annotations
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
-            "metadata": {"namespace": namespace, "name": name, "uid": uid},
+            "metadata": metadata,
             "target": {"kind": "Node", "name": node},
         }
         try:

@@ -25,6 +25,7 @@ class CycleState:
 
     __slots__ = (
         "_values",
+        "binding_annotations",
         "parallel_pre_bind",
         "pods_to_activate",
         "skip_filter",
@@ -41,6 +42,8 @@ class CycleState:
         self.parallel_pre_bind: frozenset[str] = frozenset()
         self.skip_post_filter = False
         self.pods_to_activate: dict[str, Any] = {}
+        self.binding_annotations: dict[str, str] = {}
+        """What the binding writes to the pod along with its node."""
 
     def write(self, key: Any, value: Any) -> None:
         """Remember a value."""

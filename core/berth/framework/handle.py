@@ -22,14 +22,17 @@ class PodGoneError(Exception):
     """The pod to write to is not there any more; its name may belong to another."""
 
 
+NO_ANNOTATIONS: Mapping[str, str] = {}
+
+
 class ApiWriter(Protocol):
     """Writes to the API server, as the adapters provide them.
 
     Raises (all but `bind`): PodGoneError where the pod is not there any more.
     """
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
-        """Create the binding, and return once it is certain that it landed.
+    async def bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str] = NO_ANNOTATIONS) -> None:
+        """Create the binding, with annotations for the pod; return once it is certain that it landed.
 
         An answer that leaves this open (a cut connection, a time-out, a server error) is cleared up by
         reading the pod, however long that takes. Raises: any exception means that the binding did not land.

@@ -33,6 +33,7 @@ from berth.out_of_tree._generated import (
     state_pb2,
     state_pb2_grpc,
 )
+from berth.out_of_tree.conversation import Conversation
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
 from berth.out_of_tree.socket_access import check_socket
 from berth.out_of_tree.state_feed import StateFeed
@@ -90,7 +91,8 @@ class Connection:
         self.acknowledged = 0
         self.starts = 0
         """How often a connection came up: what a plugin held before may be gone."""
-        self.scheduling: scheduling_pb2_grpc.SchedulingServiceAsyncStub | None = None
+        self.scheduling: Any = None
+        """The generated stub, or a Conversation that stands for it; None while nobody can be asked."""
         self.queueing: queueing_pb2_grpc.QueueingServiceAsyncStub | None = None
         self._feed = feed
         self._arguments = arguments
@@ -191,8 +193,12 @@ class Connection:
             self.phase = Phase.SYNCING
             async with asyncio.TaskGroup() as tasks:
                 beside = [tasks.create_task(self._listen(channel)), tasks.create_task(self._give_up())]
+                scheduling: Any = scheduling_pb2_grpc.SchedulingServiceStub(channel)
+                if self.capabilities.converse:
+                    scheduling = Conversation(scheduling)
+                    beside.append(tasks.create_task(scheduling.run()))
                 try:
-                    await self._keep_in_step(channel)
+                    await self._keep_in_step(channel, scheduling)
                 finally:
                     for task in beside:
                         task.cancel()
@@ -235,7 +241,7 @@ class Connection:
         response = _readable(self.spec.name, await identity.Configure(request))
         return [f"profile {profile}: {error}" for error in response.errors if error not in problems]
 
-    async def _keep_in_step(self, channel: grpc.aio.Channel) -> None:
+    async def _keep_in_step(self, channel: grpc.aio.Channel, scheduling: Any) -> None:
         """Send the state and every step after it, until the stream breaks."""
         state: state_pb2_grpc.StateServiceAsyncStub = state_pb2_grpc.StateServiceStub(channel)
         stream = state.Sync()
@@ -246,7 +252,7 @@ class Connection:
         sent = await self._begin(stream, held)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._send_steps(stream, sent))
-            await self._read_answers(stream, channel)
+            await self._read_answers(stream, channel, scheduling)
 
     async def _begin(self, stream: Any, held: state_pb2.Held) -> int:
         """Resume where the plugin stands, or have everything sent; the generation that it then holds."""
@@ -284,26 +290,26 @@ class Connection:
             await self._changed.wait()
             await asyncio.sleep(CALLS_FIRST_SECONDS)
 
-    async def _read_answers(self, stream: Any, channel: grpc.aio.Channel) -> None:
+    async def _read_answers(self, stream: Any, channel: grpc.aio.Channel, scheduling: Any) -> None:
         while True:
             patience = None if self._in_step.is_set() else TRANSFER_SECONDS
             async with self._within(patience, "the state was not acknowledged"):
                 answer = await _read(stream, self.spec.name)
             match answer.WhichOneof("body"):
                 case "ack":
-                    self._acknowledged(answer.ack.generation, channel)
+                    self._acknowledged(answer.ack.generation, channel, scheduling)
                 case "nack":
                     self._refused(answer.nack)
                 case body:
                     raise ProtocolError(self.spec.name, f"{body or 'nothing'} where an Ack is due")
 
-    def _acknowledged(self, generation: int, channel: grpc.aio.Channel) -> None:
+    def _acknowledged(self, generation: int, channel: grpc.aio.Channel, scheduling: Any) -> None:
         if generation < 1:
             raise ProtocolError(self.spec.name, f"acknowledged generation {generation}")
         self.holds(generation)
         self._in_step.set()
         if self.phase is not Phase.READY:
-            self._now_ready(channel)
+            self._now_ready(channel, scheduling)
 
     def _refused(self, nack: state_pb2.Nack) -> None:
         """Transfer everything after a refused step; a refused transfer ends the connection.
@@ -323,8 +329,8 @@ class Connection:
         self._transfer_wanted = True
         self._changed.set()
 
-    def _now_ready(self, channel: grpc.aio.Channel) -> None:
-        self.scheduling = scheduling_pb2_grpc.SchedulingServiceStub(channel)
+    def _now_ready(self, channel: grpc.aio.Channel, scheduling: Any) -> None:
+        self.scheduling = scheduling
         self.queueing = queueing_pb2_grpc.QueueingServiceStub(channel)
         self.phase, self.last_error = Phase.READY, ""
         self.starts += 1

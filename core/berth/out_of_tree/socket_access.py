@@ -37,6 +37,15 @@ def check_socket(plugin: str, path: str) -> None:
             raise NotConnectedError(plugin, f"{path} {whose} user {uid}, which is neither ours nor root")
 
 
+def missing_folder(path: str) -> str:
+    """The folder that the socket is to appear in, if it is not there; empty if it is.
+
+    The socket itself may come later, as its plugin may; nobody makes a folder that the host waits for.
+    """
+    folder = Path(path).parent
+    return "" if folder.is_dir() else str(folder)
+
+
 def _served_by(path: str) -> int | None:
     """The user whose process listens, None where the system does not tell."""
     peer_credentials = getattr(socket, "SO_PEERCRED", None)

@@ -15,9 +15,8 @@ class DefaultBinder(InTreePlugin, BindPlugin):
 
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Create the binding; the status carries whatever kept it from landing."""
-        del state
         try:
-            await self.handle.writer.bind(pod, node_name)
+            await self.handle.writer.bind(pod, node_name, state.binding_annotations)
         except Exception as error:  # noqa: BLE001 - the adapter's errors are its own; the cycle reads them
             return failed(error)
         return SUCCESS

@@ -13,7 +13,7 @@ import msgspec
 from berth.client.errors import ClientError, ConflictError, NotFoundError
 from berth.client.pods import Ambiguous, Bound, Conflict, Pods
 from berth.client.timing import Backoff
-from berth.framework.handle import PodGoneError
+from berth.framework.handle import NO_ANNOTATIONS, PodGoneError
 from berth.objects.decode import decoder
 from berth.objects.pod import Pod, PodCondition
 
@@ -34,14 +34,14 @@ class PodWriter:
         self._sleep = sleep
         self._decode = decoder(Pod)
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
+    async def bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str] = NO_ANNOTATIONS) -> None:
         """Create the binding and return once it is certain that it landed.
 
         Raises: BindFailedError where it is certain that it did not.
         """
         backoff = Backoff(0.05, cap=5.0)
         while True:
-            outcome = await self._pods.bind(pod.namespace, pod.name, pod.uid, node_name)
+            outcome = await self._pods.bind(pod.namespace, pod.name, pod.uid, node_name, annotations)
             if isinstance(outcome, Bound):
                 return
             if not isinstance(outcome, Ambiguous | Conflict):

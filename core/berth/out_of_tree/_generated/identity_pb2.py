@@ -25,35 +25,35 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x62\x65rth/plugin/v1/identity.proto\x12\x0f\x62\x65rth.plugin.v1\x1a\x1egoogle/protobuf/duration.proto\"W\n\x10HandshakeRequest\x12\x11\n\thost_name\x18\x01 \x01(\t\x12\x14\n\x0chost_version\x18\x02 \x01(\t\x12\x1a\n\x12supported_versions\x18\x03 \x03(\r\"\x83\x01\n\x11HandshakeResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x1a\n\x12supported_versions\x18\x03 \x03(\r\x12\x33\n\x0c\x63\x61pabilities\x18\x04 \x01(\x0b\x32\x1d.berth.plugin.v1.Capabilities\"\x9f\x03\n\x0c\x43\x61pabilities\x12\x39\n\x10\x65xtension_points\x18\x01 \x03(\x0e\x32\x1f.berth.plugin.v1.ExtensionPoint\x12.\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x1e.berth.plugin.v1.EventInterest\x12\x33\n\npod_fields\x18\x03 \x01(\x0b\x32\x1a.berth.plugin.v1.PodFieldsH\x00\x88\x01\x01\x12-\n\x05state\x18\x04 \x01(\x0b\x32\x1e.berth.plugin.v1.StateInterest\x12\x12\n\nnode_local\x18\x05 \x01(\x08\x12\x1c\n\x14score_needs_feasible\x18\x06 \x01(\x08\x12\x1d\n\x10\x61rguments_schema\x18\x07 \x01(\x0cH\x01\x88\x01\x01\x12\x37\n\x0fwanted_deadline\x18\x08 \x01(\x0b\x32\x19.google.protobuf.DurationH\x02\x88\x01\x01\x42\r\n\x0b_pod_fieldsB\x13\n\x11_arguments_schemaB\x12\n\x10_wanted_deadline\"\x1a\n\tPodFields\x12\r\n\x05paths\x18\x01 \x03(\t\"\x8d\x01\n\rStateInterest\x12\r\n\x05nodes\x18\x01 \x01(\x08\x12\x0c\n\x04pods\x18\x02 \x01(\x08\x12\x13\n\x0bnominations\x18\x03 \x01(\x08\x12\x15\n\rpod_resources\x18\x04 \x03(\t\x12\x33\n\tresources\x18\x05 \x03(\x0b\x32 .berth.plugin.v1.WatchedResource\"s\n\x0fWatchedResource\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x10\n\x08resource\x18\x03 \x01(\t\x12\x1b\n\x0elabel_selector\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x11\n\x0f_label_selector\"\xc0\x01\n\rEventInterest\x12\x10\n\x08resource\x18\x01 \x01(\t\x12,\n\x07\x61\x63tions\x18\x02 \x03(\x0e\x32\x1b.berth.plugin.v1.ActionType\x12\x16\n\x0e\x63hanged_fields\x18\x03 \x03(\t\x12\x1b\n\x0elabel_selector\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x15\n\rpod_resources\x18\x05 \x03(\t\x12\x10\n\x08\x61sk_hint\x18\x06 \x01(\x08\x42\x11\n\x0f_label_selector\"}\n\x10\x43onfigureRequest\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x18\n\x10handshake_errors\x18\x02 \x03(\t\x12\x0f\n\x07profile\x18\x03 \x01(\t\x12\x16\n\targuments\x18\x04 \x01(\x0cH\x00\x88\x01\x01\x42\x0c\n\n_arguments\"#\n\x11\x43onfigureResponse\x12\x0e\n\x06\x65rrors\x18\x01 \x03(\t*\x81\x03\n\x0e\x45xtensionPoint\x12\x1f\n\x1b\x45XTENSION_POINT_UNSPECIFIED\x10\x00\x12\x1f\n\x1b\x45XTENSION_POINT_PRE_ENQUEUE\x10\x01\x12\x1a\n\x16\x45XTENSION_POINT_FILTER\x10\x02\x12\x1f\n\x1b\x45XTENSION_POINT_POST_FILTER\x10\x03\x12\x19\n\x15\x45XTENSION_POINT_SCORE\x10\x04\x12\x1b\n\x17\x45XTENSION_POINT_RESERVE\x10\x05\x12\x1a\n\x16\x45XTENSION_POINT_PERMIT\x10\x06\x12\x1c\n\x18\x45XTENSION_POINT_PRE_BIND\x10\x07\x12\x1d\n\x19\x45XTENSION_POINT_POST_BIND\x10\x08\x12\x1e\n\x1a\x45XTENSION_POINT_CYCLE_DONE\x10\t\x12\"\n\x1e\x45XTENSION_POINT_QUEUEING_HINTS\x10\n\x12\x1b\n\x17\x45XTENSION_POINT_REQUEUE\x10\x0b*\x89\x04\n\nActionType\x12\x1b\n\x17\x41\x43TION_TYPE_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x41\x43TION_TYPE_ADD\x10\x01\x12\x16\n\x12\x41\x43TION_TYPE_DELETE\x10\x02\x12\x16\n\x12\x41\x43TION_TYPE_UPDATE\x10\x03\x12\'\n#ACTION_TYPE_UPDATE_NODE_ALLOCATABLE\x10\x04\x12!\n\x1d\x41\x43TION_TYPE_UPDATE_NODE_LABEL\x10\x05\x12!\n\x1d\x41\x43TION_TYPE_UPDATE_NODE_TAINT\x10\x06\x12%\n!ACTION_TYPE_UPDATE_NODE_CONDITION\x10\x07\x12&\n\"ACTION_TYPE_UPDATE_NODE_ANNOTATION\x10\x08\x12 \n\x1c\x41\x43TION_TYPE_UPDATE_POD_LABEL\x10\t\x12%\n!ACTION_TYPE_UPDATE_POD_SCALE_DOWN\x10\n\x12%\n!ACTION_TYPE_UPDATE_POD_TOLERATION\x10\x0b\x12\x36\n2ACTION_TYPE_UPDATE_POD_SCHEDULING_GATES_ELIMINATED\x10\x0c\x12\x33\n/ACTION_TYPE_UPDATE_POD_GENERATED_RESOURCE_CLAIM\x10\r2\xb9\x01\n\x0fIdentityService\x12R\n\tHandshake\x12!.berth.plugin.v1.HandshakeRequest\x1a\".berth.plugin.v1.HandshakeResponse\x12R\n\tConfigure\x12!.berth.plugin.v1.ConfigureRequest\x1a\".berth.plugin.v1.ConfigureResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x62\x65rth/plugin/v1/identity.proto\x12\x0f\x62\x65rth.plugin.v1\x1a\x1egoogle/protobuf/duration.proto\"W\n\x10HandshakeRequest\x12\x11\n\thost_name\x18\x01 \x01(\t\x12\x14\n\x0chost_version\x18\x02 \x01(\t\x12\x1a\n\x12supported_versions\x18\x03 \x03(\r\"\x83\x01\n\x11HandshakeResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x1a\n\x12supported_versions\x18\x03 \x03(\r\x12\x33\n\x0c\x63\x61pabilities\x18\x04 \x01(\x0b\x32\x1d.berth.plugin.v1.Capabilities\"\xb1\x03\n\x0c\x43\x61pabilities\x12\x39\n\x10\x65xtension_points\x18\x01 \x03(\x0e\x32\x1f.berth.plugin.v1.ExtensionPoint\x12.\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x1e.berth.plugin.v1.EventInterest\x12\x33\n\npod_fields\x18\x03 \x01(\x0b\x32\x1a.berth.plugin.v1.PodFieldsH\x00\x88\x01\x01\x12-\n\x05state\x18\x04 \x01(\x0b\x32\x1e.berth.plugin.v1.StateInterest\x12\x12\n\nnode_local\x18\x05 \x01(\x08\x12\x1c\n\x14score_needs_feasible\x18\x06 \x01(\x08\x12\x1d\n\x10\x61rguments_schema\x18\x07 \x01(\x0cH\x01\x88\x01\x01\x12\x37\n\x0fwanted_deadline\x18\x08 \x01(\x0b\x32\x19.google.protobuf.DurationH\x02\x88\x01\x01\x12\x10\n\x08\x63onverse\x18\t \x01(\x08\x42\r\n\x0b_pod_fieldsB\x13\n\x11_arguments_schemaB\x12\n\x10_wanted_deadline\"\x1a\n\tPodFields\x12\r\n\x05paths\x18\x01 \x03(\t\"\x8d\x01\n\rStateInterest\x12\r\n\x05nodes\x18\x01 \x01(\x08\x12\x0c\n\x04pods\x18\x02 \x01(\x08\x12\x13\n\x0bnominations\x18\x03 \x01(\x08\x12\x15\n\rpod_resources\x18\x04 \x03(\t\x12\x33\n\tresources\x18\x05 \x03(\x0b\x32 .berth.plugin.v1.WatchedResource\"s\n\x0fWatchedResource\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x10\n\x08resource\x18\x03 \x01(\t\x12\x1b\n\x0elabel_selector\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x11\n\x0f_label_selector\"\xc0\x01\n\rEventInterest\x12\x10\n\x08resource\x18\x01 \x01(\t\x12,\n\x07\x61\x63tions\x18\x02 \x03(\x0e\x32\x1b.berth.plugin.v1.ActionType\x12\x16\n\x0e\x63hanged_fields\x18\x03 \x03(\t\x12\x1b\n\x0elabel_selector\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x15\n\rpod_resources\x18\x05 \x03(\t\x12\x10\n\x08\x61sk_hint\x18\x06 \x01(\x08\x42\x11\n\x0f_label_selector\"}\n\x10\x43onfigureRequest\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x18\n\x10handshake_errors\x18\x02 \x03(\t\x12\x0f\n\x07profile\x18\x03 \x01(\t\x12\x16\n\targuments\x18\x04 \x01(\x0cH\x00\x88\x01\x01\x42\x0c\n\n_arguments\"#\n\x11\x43onfigureResponse\x12\x0e\n\x06\x65rrors\x18\x01 \x03(\t*\x81\x03\n\x0e\x45xtensionPoint\x12\x1f\n\x1b\x45XTENSION_POINT_UNSPECIFIED\x10\x00\x12\x1f\n\x1b\x45XTENSION_POINT_PRE_ENQUEUE\x10\x01\x12\x1a\n\x16\x45XTENSION_POINT_FILTER\x10\x02\x12\x1f\n\x1b\x45XTENSION_POINT_POST_FILTER\x10\x03\x12\x19\n\x15\x45XTENSION_POINT_SCORE\x10\x04\x12\x1b\n\x17\x45XTENSION_POINT_RESERVE\x10\x05\x12\x1a\n\x16\x45XTENSION_POINT_PERMIT\x10\x06\x12\x1c\n\x18\x45XTENSION_POINT_PRE_BIND\x10\x07\x12\x1d\n\x19\x45XTENSION_POINT_POST_BIND\x10\x08\x12\x1e\n\x1a\x45XTENSION_POINT_CYCLE_DONE\x10\t\x12\"\n\x1e\x45XTENSION_POINT_QUEUEING_HINTS\x10\n\x12\x1b\n\x17\x45XTENSION_POINT_REQUEUE\x10\x0b*\x89\x04\n\nActionType\x12\x1b\n\x17\x41\x43TION_TYPE_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x41\x43TION_TYPE_ADD\x10\x01\x12\x16\n\x12\x41\x43TION_TYPE_DELETE\x10\x02\x12\x16\n\x12\x41\x43TION_TYPE_UPDATE\x10\x03\x12\'\n#ACTION_TYPE_UPDATE_NODE_ALLOCATABLE\x10\x04\x12!\n\x1d\x41\x43TION_TYPE_UPDATE_NODE_LABEL\x10\x05\x12!\n\x1d\x41\x43TION_TYPE_UPDATE_NODE_TAINT\x10\x06\x12%\n!ACTION_TYPE_UPDATE_NODE_CONDITION\x10\x07\x12&\n\"ACTION_TYPE_UPDATE_NODE_ANNOTATION\x10\x08\x12 \n\x1c\x41\x43TION_TYPE_UPDATE_POD_LABEL\x10\t\x12%\n!ACTION_TYPE_UPDATE_POD_SCALE_DOWN\x10\n\x12%\n!ACTION_TYPE_UPDATE_POD_TOLERATION\x10\x0b\x12\x36\n2ACTION_TYPE_UPDATE_POD_SCHEDULING_GATES_ELIMINATED\x10\x0c\x12\x33\n/ACTION_TYPE_UPDATE_POD_GENERATED_RESOURCE_CLAIM\x10\r2\xb9\x01\n\x0fIdentityService\x12R\n\tHandshake\x12!.berth.plugin.v1.HandshakeRequest\x1a\".berth.plugin.v1.HandshakeResponse\x12R\n\tConfigure\x12!.berth.plugin.v1.ConfigureRequest\x1a\".berth.plugin.v1.ConfigureResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'berth.plugin.v1.identity_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_EXTENSIONPOINT']._serialized_start=1373
-  _globals['_EXTENSIONPOINT']._serialized_end=1758
-  _globals['_ACTIONTYPE']._serialized_start=1761
-  _globals['_ACTIONTYPE']._serialized_end=2282
+  _globals['_EXTENSIONPOINT']._serialized_start=1391
+  _globals['_EXTENSIONPOINT']._serialized_end=1776
+  _globals['_ACTIONTYPE']._serialized_start=1779
+  _globals['_ACTIONTYPE']._serialized_end=2300
   _globals['_HANDSHAKEREQUEST']._serialized_start=83
   _globals['_HANDSHAKEREQUEST']._serialized_end=170
   _globals['_HANDSHAKERESPONSE']._serialized_start=173
   _globals['_HANDSHAKERESPONSE']._serialized_end=304
   _globals['_CAPABILITIES']._serialized_start=307
-  _globals['_CAPABILITIES']._serialized_end=722
-  _globals['_PODFIELDS']._serialized_start=724
-  _globals['_PODFIELDS']._serialized_end=750
-  _globals['_STATEINTEREST']._serialized_start=753
-  _globals['_STATEINTEREST']._serialized_end=894
-  _globals['_WATCHEDRESOURCE']._serialized_start=896
-  _globals['_WATCHEDRESOURCE']._serialized_end=1011
-  _globals['_EVENTINTEREST']._serialized_start=1014
-  _globals['_EVENTINTEREST']._serialized_end=1206
-  _globals['_CONFIGUREREQUEST']._serialized_start=1208
-  _globals['_CONFIGUREREQUEST']._serialized_end=1333
-  _globals['_CONFIGURERESPONSE']._serialized_start=1335
-  _globals['_CONFIGURERESPONSE']._serialized_end=1370
-  _globals['_IDENTITYSERVICE']._serialized_start=2285
-  _globals['_IDENTITYSERVICE']._serialized_end=2470
+  _globals['_CAPABILITIES']._serialized_end=740
+  _globals['_PODFIELDS']._serialized_start=742
+  _globals['_PODFIELDS']._serialized_end=768
+  _globals['_STATEINTEREST']._serialized_start=771
+  _globals['_STATEINTEREST']._serialized_end=912
+  _globals['_WATCHEDRESOURCE']._serialized_start=914
+  _globals['_WATCHEDRESOURCE']._serialized_end=1029
+  _globals['_EVENTINTEREST']._serialized_start=1032
+  _globals['_EVENTINTEREST']._serialized_end=1224
+  _globals['_CONFIGUREREQUEST']._serialized_start=1226
+  _globals['_CONFIGUREREQUEST']._serialized_end=1351
+  _globals['_CONFIGURERESPONSE']._serialized_start=1353
+  _globals['_CONFIGURERESPONSE']._serialized_end=1388
+  _globals['_IDENTITYSERVICE']._serialized_start=2303
+  _globals['_IDENTITYSERVICE']._serialized_end=2488
 # @@protoc_insertion_point(module_scope)

@@ -91,6 +91,11 @@ class SchedulingServiceStub:
                 request_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.CycleDoneRequest.SerializeToString,
                 response_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.CycleDoneResponse.FromString,
                 _registered_method=True)
+        self.Converse = channel.stream_stream(
+                '/berth.plugin.v1.SchedulingService/Converse',
+                request_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.ConverseRequest.SerializeToString,
+                response_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.ConverseResponse.FromString,
+                _registered_method=True)
 
 
 class SchedulingServiceServicer:
@@ -179,6 +184,15 @@ class SchedulingServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Converse(self, request_iterator, context):
+        """Converse carries all the calls above over one stream, which costs a
+        fraction of calls of their own. Optional: see Capabilities.converse. The
+        host opens it once; it stays open. Answers may come in any order.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SchedulingServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -236,6 +250,11 @@ def add_SchedulingServiceServicer_to_server(servicer, server):
                     servicer.CycleDone,
                     request_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.CycleDoneRequest.FromString,
                     response_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.CycleDoneResponse.SerializeToString,
+            ),
+            'Converse': grpc.stream_stream_rpc_method_handler(
+                    servicer.Converse,
+                    request_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.ConverseRequest.FromString,
+                    response_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.ConverseResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -537,6 +556,33 @@ class SchedulingService:
             '/berth.plugin.v1.SchedulingService/CycleDone',
             berth_dot_plugin_dot_v1_dot_scheduling__pb2.CycleDoneRequest.SerializeToString,
             berth_dot_plugin_dot_v1_dot_scheduling__pb2.CycleDoneResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Converse(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/berth.plugin.v1.SchedulingService/Converse',
+            berth_dot_plugin_dot_v1_dot_scheduling__pb2.ConverseRequest.SerializeToString,
+            berth_dot_plugin_dot_v1_dot_scheduling__pb2.ConverseResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -65,6 +65,11 @@ class SchedulingServiceStub:
     """CycleDone tells what became of an attempt. Nothing is asked about it
     afterwards, so what was kept for it can go.
     """
+    Converse: _grpc.StreamStreamMultiCallable[_scheduling_pb2.ConverseRequest, _scheduling_pb2.ConverseResponse]
+    """Converse carries all the calls above over one stream, which costs a
+    fraction of calls of their own. Optional: see Capabilities.converse. The
+    host opens it once; it stays open. Answers may come in any order.
+    """
 
 @_typing.type_check_only
 class SchedulingServiceAsyncStub(SchedulingServiceStub):
@@ -102,6 +107,11 @@ class SchedulingServiceAsyncStub(SchedulingServiceStub):
     CycleDone: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.CycleDoneRequest, _scheduling_pb2.CycleDoneResponse]  # type: ignore[assignment]
     """CycleDone tells what became of an attempt. Nothing is asked about it
     afterwards, so what was kept for it can go.
+    """
+    Converse: _aio.StreamStreamMultiCallable[_scheduling_pb2.ConverseRequest, _scheduling_pb2.ConverseResponse]  # type: ignore[assignment]
+    """Converse carries all the calls above over one stream, which costs a
+    fraction of calls of their own. Optional: see Capabilities.converse. The
+    host opens it once; it stays open. Answers may come in any order.
     """
 
 class SchedulingServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -203,6 +213,17 @@ class SchedulingServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_scheduling_pb2.CycleDoneResponse, _abc.Awaitable[_scheduling_pb2.CycleDoneResponse]]:
         """CycleDone tells what became of an attempt. Nothing is asked about it
         afterwards, so what was kept for it can go.
+        """
+
+    @_abc_1.abstractmethod
+    def Converse(
+        self,
+        request_iterator: _MaybeAsyncIterator[_scheduling_pb2.ConverseRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_scheduling_pb2.ConverseResponse], _abc.AsyncIterator[_scheduling_pb2.ConverseResponse]]:
+        """Converse carries all the calls above over one stream, which costs a
+        fraction of calls of their own. Optional: see Capabilities.converse. The
+        host opens it once; it stays open. Answers may come in any order.
         """
 
 def add_SchedulingServiceServicer_to_server(servicer: SchedulingServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -41,6 +41,7 @@ def capabilities(plugin: Plugin) -> pb.Capabilities:
         if plugin.arguments_schema is None
         else msgspec.json.encode(plugin.arguments_schema),
         wanted_deadline=_duration(plugin.wanted_deadline_seconds),
+        converse=True,
     )
 
 

@@ -141,6 +141,11 @@ class Server:
 
     def _handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
         tables = {service: self._unary_handlers(methods) for service, methods in UNARY.items()}
+        tables["SchedulingService"]["Converse"] = grpc.stream_stream_rpc_method_handler(
+            self._converse,
+            request_deserializer=scheduling_pb2.ConverseRequest.FromString,
+            response_serializer=scheduling_pb2.ConverseResponse.SerializeToString,
+        )
         tables["StateService"] = {
             "Sync": grpc.stream_stream_rpc_method_handler(
                 self._sync,
@@ -171,27 +176,68 @@ class Server:
         }
 
     def _unary(self, name: str, function: Unary) -> Callable[[Any, Context], Awaitable[Message]]:
-        attributes = {"berth.plugin": self.plugin.name, "rpc.method": name}
-
         async def handle(request: Any, context: Context) -> Message:
-            with self._tracing.span(
-                f"{self.plugin.name}/{name}", context.invocation_metadata() or ()
-            ) as span:
-                if hasattr(request, "call"):
-                    answering.set(Call(request.call.profile, key_of(request.call.pod)))
-                try:
-                    response = await function(self.session, request)
-                except CallError as error:
-                    await _refuse(context, error)
-                except ContractError as error:
-                    await context.abort(grpc.StatusCode.INTERNAL, str(error))
-                except ValueError as error:
-                    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-                if span.is_recording():
-                    span.set_attributes({**attributes, "berth.generation": self.session.mirror.generation})
-                return response
+            try:
+                return await self._called(name, function, request, context.invocation_metadata() or ())
+            except CallError as error:
+                await _refuse(context, error)
+            except ContractError as error:
+                await context.abort(grpc.StatusCode.INTERNAL, str(error))
+            except ValueError as error:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
         return handle
+
+    async def _converse(
+        self, requests: AsyncIterator[scheduling_pb2.ConverseRequest], context: Context
+    ) -> None:
+        """Answer calls side by side, each as soon as it has its answer."""
+        writing = asyncio.Lock()
+        async with asyncio.TaskGroup() as tasks:
+            async for request in requests:
+                tasks.create_task(self._reply(request, context, writing))
+
+    async def _reply(
+        self, request: scheduling_pb2.ConverseRequest, context: Context, writing: asyncio.Lock
+    ) -> None:
+        answer = await self._answer(request)
+        async with writing:
+            await context.write(answer)
+
+    async def _answer(self, request: scheduling_pb2.ConverseRequest) -> scheduling_pb2.ConverseResponse:
+        field = request.WhichOneof("call") or ""
+        name = "".join(part.capitalize() for part in field.split("_"))
+        function, _ = UNARY["SchedulingService"].get(name, (None, None))
+        if function is None:
+            return _failed(request.id, grpc.StatusCode.UNIMPLEMENTED, "", f"no such call: {field or 'none'}")
+        metadata = (("traceparent", request.traceparent),) if request.traceparent else ()
+        try:
+            response = await self._called(name, function, getattr(request, field), metadata)
+        except CallError as error:
+            return _failed(request.id, grpc.StatusCode.FAILED_PRECONDITION, error.cause.value, str(error))
+        except ContractError as error:
+            return _failed(request.id, grpc.StatusCode.INTERNAL, "", str(error))
+        except ValueError as error:
+            return _failed(request.id, grpc.StatusCode.INVALID_ARGUMENT, "", str(error))
+        answer = scheduling_pb2.ConverseResponse(id=request.id)
+        getattr(answer, field).CopyFrom(response)
+        return answer
+
+    async def _called(self, name: str, function: Unary, request: Any, metadata: Any) -> Message:
+        """Call the plugin within a span of its own."""
+        with self._tracing.span(f"{self.plugin.name}/{name}", metadata) as span:
+            if hasattr(request, "call"):
+                answering.set(Call(request.call.profile, key_of(request.call.pod)))
+            response = await function(self.session, request)
+            if span.is_recording():
+                span.set_attributes(
+                    {
+                        "berth.plugin": self.plugin.name,
+                        "rpc.method": name,
+                        "berth.generation": self.session.mirror.generation,
+                    }
+                )
+            return response
 
     async def _sync(
         self, requests: AsyncIterator[state_pb2.SyncRequest], context: Context
@@ -270,6 +316,11 @@ def prepare_socket(path: Path) -> None:
         path.unlink()
     except OSError as error:
         raise AddressError(f"unix:{path}: {error.strerror}") from error
+
+
+def _failed(number: int, code: grpc.StatusCode, reason: str, message: str) -> scheduling_pb2.ConverseResponse:
+    error = scheduling_pb2.CallError(code=code.value[0], reason=reason, message=message)
+    return scheduling_pb2.ConverseResponse(id=number, error=error)
 
 
 async def _refuse(context: Context, error: CallError) -> NoReturn:

@@ -236,6 +236,7 @@ class Capabilities(_message.Message):
     SCORE_NEEDS_FEASIBLE_FIELD_NUMBER: _builtins.int
     ARGUMENTS_SCHEMA_FIELD_NUMBER: _builtins.int
     WANTED_DEADLINE_FIELD_NUMBER: _builtins.int
+    CONVERSE_FIELD_NUMBER: _builtins.int
     node_local: _builtins.bool
     """Filter's and Score's answer for a node depends on the pod, that node, and
     the pods on it, and on nothing else. Then the host may keep the answers for
@@ -247,6 +248,10 @@ class Capabilities(_message.Message):
     """
     arguments_schema: _builtins.bytes
     """JSON Schema (draft 2020-12) of the arguments, for early and readable errors."""
+    converse: _builtins.bool
+    """SchedulingService.Converse is served; the host then uses it for all
+    scheduling calls.
+    """
     @_builtins.property
     def extension_points(self) -> _containers.RepeatedScalarFieldContainer[Global___ExtensionPoint.ValueType]:
         """The calls the plugin serves."""
@@ -284,10 +289,11 @@ class Capabilities(_message.Message):
         score_needs_feasible: _builtins.bool = ...,
         arguments_schema: _builtins.bytes | None = ...,
         wanted_deadline: _duration_pb2.Duration | None = ...,
+        converse: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "pod_fields", b"pod_fields", "state", b"state", "wanted_deadline", b"wanted_deadline"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "events", b"events", "extension_points", b"extension_points", "node_local", b"node_local", "pod_fields", b"pod_fields", "score_needs_feasible", b"score_needs_feasible", "state", b"state", "wanted_deadline", b"wanted_deadline"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "converse", b"converse", "events", b"events", "extension_points", b"extension_points", "node_local", b"node_local", "pod_fields", b"pod_fields", "score_needs_feasible", b"score_needs_feasible", "state", b"state", "wanted_deadline", b"wanted_deadline"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__arguments_schema: _TypeAlias = _typing.Literal["arguments_schema"]  # noqa: Y015
     _WhichOneofArgType__arguments_schema: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema"]  # noqa: Y015

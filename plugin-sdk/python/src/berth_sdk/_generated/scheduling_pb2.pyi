@@ -88,6 +88,239 @@ CYCLE_OUTCOME_ABORTED: CycleOutcome.ValueType  # 4
 Global___CycleOutcome: _TypeAlias = CycleOutcome  # noqa: Y015
 
 @_typing.final
+class ConverseRequest(_message.Message):
+    """ConverseRequest is one call."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    TRACEPARENT_FIELD_NUMBER: _builtins.int
+    TIMEOUT_FIELD_NUMBER: _builtins.int
+    PRE_ENQUEUE_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    FILTER_SCORE_FIELD_NUMBER: _builtins.int
+    POST_FILTER_FIELD_NUMBER: _builtins.int
+    RESERVE_FIELD_NUMBER: _builtins.int
+    UNRESERVE_FIELD_NUMBER: _builtins.int
+    PERMIT_FIELD_NUMBER: _builtins.int
+    PRE_BIND_FIELD_NUMBER: _builtins.int
+    POST_BIND_FIELD_NUMBER: _builtins.int
+    CYCLE_DONE_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Given out by the host, unique on the stream; the answer repeats it."""
+    traceparent: _builtins.str
+    """W3C trace context, as a call of its own has it in its metadata."""
+    @_builtins.property
+    def timeout(self) -> _duration_pb2.Duration:
+        """How long the host waits for the answer."""
+
+    @_builtins.property
+    def pre_enqueue(self) -> Global___PreEnqueueRequest:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def filter(self) -> Global___FilterRequest:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def score(self) -> Global___ScoreRequest:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def filter_score(self) -> Global___FilterScoreRequest:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def post_filter(self) -> Global___PostFilterRequest:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def reserve(self) -> Global___ReserveRequest:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def unreserve(self) -> Global___UnreserveRequest:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def permit(self) -> Global___PermitRequest:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def pre_bind(self) -> Global___PreBindRequest:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def post_bind(self) -> Global___PostBindRequest:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def cycle_done(self) -> Global___CycleDoneRequest:
+        """As in the call of that name."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        traceparent: _builtins.str | None = ...,
+        timeout: _duration_pb2.Duration | None = ...,
+        pre_enqueue: Global___PreEnqueueRequest | None = ...,
+        filter: Global___FilterRequest | None = ...,
+        score: Global___ScoreRequest | None = ...,
+        filter_score: Global___FilterScoreRequest | None = ...,
+        post_filter: Global___PostFilterRequest | None = ...,
+        reserve: Global___ReserveRequest | None = ...,
+        unreserve: Global___UnreserveRequest | None = ...,
+        permit: Global___PermitRequest | None = ...,
+        pre_bind: Global___PreBindRequest | None = ...,
+        post_bind: Global___PostBindRequest | None = ...,
+        cycle_done: Global___CycleDoneRequest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent", "call", b"call", "cycle_done", b"cycle_done", "filter", b"filter", "filter_score", b"filter_score", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "timeout", b"timeout", "traceparent", b"traceparent", "unreserve", b"unreserve"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent", "call", b"call", "cycle_done", b"cycle_done", "filter", b"filter", "filter_score", b"filter_score", "id", b"id", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "timeout", b"timeout", "traceparent", b"traceparent", "unreserve", b"unreserve"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__traceparent: _TypeAlias = _typing.Literal["traceparent"]  # noqa: Y015
+    _WhichOneofArgType__traceparent: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent"]  # noqa: Y015
+    _WhichOneofReturnType_call: _TypeAlias = _typing.Literal["pre_enqueue", "filter", "score", "filter_score", "post_filter", "reserve", "unreserve", "permit", "pre_bind", "post_bind", "cycle_done"]  # noqa: Y015
+    _WhichOneofArgType_call: _TypeAlias = _typing.Literal["call", b"call"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__traceparent) -> _WhichOneofReturnType__traceparent | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_call) -> _WhichOneofReturnType_call | None: ...
+
+Global___ConverseRequest: _TypeAlias = ConverseRequest  # noqa: Y015
+
+@_typing.final
+class ConverseResponse(_message.Message):
+    """ConverseResponse is the answer to one call."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    PRE_ENQUEUE_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    FILTER_SCORE_FIELD_NUMBER: _builtins.int
+    POST_FILTER_FIELD_NUMBER: _builtins.int
+    RESERVE_FIELD_NUMBER: _builtins.int
+    UNRESERVE_FIELD_NUMBER: _builtins.int
+    PERMIT_FIELD_NUMBER: _builtins.int
+    PRE_BIND_FIELD_NUMBER: _builtins.int
+    POST_BIND_FIELD_NUMBER: _builtins.int
+    CYCLE_DONE_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """The request's."""
+    @_builtins.property
+    def error(self) -> Global___CallError:
+        """The call failed."""
+
+    @_builtins.property
+    def pre_enqueue(self) -> Global___PreEnqueueResponse:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def filter(self) -> Global___FilterResponse:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def score(self) -> Global___ScoreResponse:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def filter_score(self) -> Global___FilterScoreResponse:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def post_filter(self) -> Global___PostFilterResponse:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def reserve(self) -> Global___ReserveResponse:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def unreserve(self) -> Global___UnreserveResponse:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def permit(self) -> Global___PermitResponse:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def pre_bind(self) -> Global___PreBindResponse:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def post_bind(self) -> Global___PostBindResponse:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def cycle_done(self) -> Global___CycleDoneResponse:
+        """As in the call of that name."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        error: Global___CallError | None = ...,
+        pre_enqueue: Global___PreEnqueueResponse | None = ...,
+        filter: Global___FilterResponse | None = ...,
+        score: Global___ScoreResponse | None = ...,
+        filter_score: Global___FilterScoreResponse | None = ...,
+        post_filter: Global___PostFilterResponse | None = ...,
+        reserve: Global___ReserveResponse | None = ...,
+        unreserve: Global___UnreserveResponse | None = ...,
+        permit: Global___PermitResponse | None = ...,
+        pre_bind: Global___PreBindResponse | None = ...,
+        post_bind: Global___PostBindResponse | None = ...,
+        cycle_done: Global___CycleDoneResponse | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "cycle_done", b"cycle_done", "error", b"error", "filter", b"filter", "filter_score", b"filter_score", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "unreserve", b"unreserve"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "cycle_done", b"cycle_done", "error", b"error", "filter", b"filter", "filter_score", b"filter_score", "id", b"id", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "unreserve", b"unreserve"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_answer: _TypeAlias = _typing.Literal["error", "pre_enqueue", "filter", "score", "filter_score", "post_filter", "reserve", "unreserve", "permit", "pre_bind", "post_bind", "cycle_done"]  # noqa: Y015
+    _WhichOneofArgType_answer: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_answer) -> _WhichOneofReturnType_answer | None: ...
+
+Global___ConverseResponse: _TypeAlias = ConverseResponse  # noqa: Y015
+
+@_typing.final
+class CallError(_message.Message):
+    """CallError says why a call was not answered, as a call of its own says it with
+    its gRPC status.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    code: _builtins.int
+    """A gRPC status code, such as 9 for FAILED_PRECONDITION."""
+    reason: _builtins.str
+    """As in the trailing metadata `berth-reason`; empty for other failures."""
+    message: _builtins.str
+    """The same in words."""
+    def __init__(
+        self,
+        *,
+        code: _builtins.int = ...,
+        reason: _builtins.str = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "message", b"message", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CallError: _TypeAlias = CallError  # noqa: Y015
+
+@_typing.final
 class PreEnqueueRequest(_message.Message):
     """PreEnqueueRequest asks about one pod."""
 
