@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import click
 import grpc
 import grpc.aio
 
@@ -91,11 +92,11 @@ def main():
         finally:
             server.terminate()
             server.join()
-    print(f"{'microseconds':<14}{'client CPU':>12}{'wall p50':>12}{'wall p99':>12}")
+    click.echo(f"{'microseconds':<14}{'client CPU':>12}{'wall p50':>12}{'wall p99':>12}")
     for name, values in results.items():
-        print(f"{name:<14}" + "".join(f"{1e6 * value:>12.0f}" for value in values))
+        click.echo(f"{name:<14}" + "".join(f"{1e6 * value:>12.0f}" for value in values))
     calls, stream = results["a call each"], results["one stream"]
-    print(
+    click.echo(
         f"ratio         {calls[0] / stream[0]:>12.1f}{calls[1] / stream[1]:>12.1f}{calls[2] / stream[2]:>12.1f}"
     )
 
