@@ -96,9 +96,8 @@ def main():
     for name, values in results.items():
         click.echo(f"{name:<14}" + "".join(f"{1e6 * value:>12.0f}" for value in values))
     calls, stream = results["a call each"], results["one stream"]
-    click.echo(
-        f"ratio         {calls[0] / stream[0]:>12.1f}{calls[1] / stream[1]:>12.1f}{calls[2] / stream[2]:>12.1f}"
-    )
+    ratios = "".join(f"{one / other:>12.1f}" for one, other in zip(calls, stream, strict=True))
+    click.echo(f"{'ratio':<14}{ratios}")
 
 
 if __name__ == "__main__":
