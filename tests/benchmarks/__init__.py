@@ -1,4 +1,4 @@
-"""How fast it is: `python -m tests.benchmarks [NAME ...]` prints distributions and ratios, and judges nothing.
+"""How fast it is: `python -m tests.benchmarks [NAME ...]` prints distributions and judges nothing.
 
 Each module measures one thing and gives tables; workloads.yaml says on what.
 """

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks [NAME ...]`: run benchmarks, all that finish within minutes unless some are named."""
+"""`python -m tests.benchmarks [NAME ...]`: run benchmarks, all that end within minutes or those named."""
 
 import argparse
 import importlib

@@ -8,7 +8,6 @@ import json
 import tempfile
 import time
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 
 from berth.client.api import Api

@@ -3,9 +3,9 @@
 import gc
 
 from berth.config import load
+from berth.event_handlers import lister
 from berth.framework.clock import SystemClock
 from berth.framework.listers import Store
-from berth.event_handlers import lister
 from berth.plugins.priority_sort import PrioritySort
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
@@ -13,7 +13,7 @@ from tests.benchmarks.tables import Table, timed
 from tests.benchmarks.workloads import pod_template, read_pod
 
 
-def run(options):
+def run(_):
     """A table for a short and a long queue."""
     table = Table("queue, µs", ["operation", "waiting", "p50", "p90", "p99"])
     for waiting in (1_000, 20_000):

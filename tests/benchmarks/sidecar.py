@@ -35,7 +35,7 @@ def run(options):
 
 async def measure(rounds):
     table = Table(
-        f"plugins in other processes, {NODES:,} nodes, filter and score, ms (goal: {GOAL_MILLISECONDS} added)",
+        f"plugins outside, {NODES:,} nodes, filter and score, ms (goal: {GOAL_MILLISECONDS} added)",
         ["plugins", "p50", "p90", "p99", "added p50", "added p99"],
     )
     base = await timed(Core.of(NODES), rounds)
@@ -151,5 +151,5 @@ async def started(*argument_lists):
 
 async def appeared(paths):
     async with asyncio.timeout(READY_SECONDS):
-        while not all(path.exists() for path in paths):  # noqa: ASYNC110, ASYNC240 - another process makes them
+        while not all(path.exists() for path in paths):  # noqa: ASYNC110 - another process makes them
             await asyncio.sleep(0.05)

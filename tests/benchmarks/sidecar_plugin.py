@@ -13,6 +13,7 @@ import click
 import msgspec
 import numpy as np
 from aiohttp import web
+
 from berth_sdk import Plugin, Reason, serve
 
 LEFT_OUT = 10
@@ -28,10 +29,10 @@ class ByNumber(Plugin):
         self.name = name
         super().__init__()
 
-    def filter_nodes(self, pod, nodes):
+    def filter_nodes(self, _pod, nodes):
         return (np.arange(len(nodes)) % LEFT_OUT == 0).astype(np.uint8)
 
-    def score_nodes(self, pod, nodes):
+    def score_nodes(self, _pod, nodes):
         return np.arange(len(nodes)) % 101
 
 

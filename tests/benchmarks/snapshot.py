@@ -4,7 +4,7 @@ import gc
 from pathlib import Path
 
 from tests.benchmarks.tables import Table, timed
-from tests.benchmarks.workloads import Core, node_bytes, placed_pods, read_node, read_pod, Template, described
+from tests.benchmarks.workloads import Core, Template, described, node_bytes, placed_pods, read_node, read_pod
 
 PAGE_BYTES = 4096
 GOAL_EVENT_MICROSECONDS = 30
@@ -19,7 +19,7 @@ def run(options):
 
 def following(nodes, rounds):
     table = Table(
-        f"following events, {nodes:,} nodes, µs (goal: {GOAL_EVENT_MICROSECONDS} for a pod decoded and applied)",
+        f"events, {nodes:,} nodes, µs (goal: {GOAL_EVENT_MICROSECONDS} for a pod decoded and applied)",
         ["event", "p50", "p90", "p99"],
     )
     core = Core.of(nodes)

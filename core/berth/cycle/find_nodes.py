@@ -22,7 +22,7 @@ from berth.framework.handle import Nominator
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, PluginError, Status, failed, unresolvable
 from berth.objects.pod import Pod
-from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.columns import Mask, Rows, rows_where
 from berth.snapshot.pod_info import PodInfo
 
 MIN_FEASIBLE_NODES = 100
@@ -87,7 +87,7 @@ class NodeSearch:
         if nominated is not None and await self._fits_alone(framework, attempt, nominated, diagnosis):
             return Feasible(_only(nominated, attempt), 1, 1, diagnosis)
         candidates = self._candidates(attempt, pre_filter, diagnosis)
-        rows = np.flatnonzero(candidates)
+        rows = rows_where(candidates)
         await self._with_nominated(framework, attempt, candidates, diagnosis)
         mask = await run_filters(framework.plugins.filter, attempt, candidates, diagnosis)
         feasible = self._sampled(framework, mask, rows, diagnosis)

@@ -69,7 +69,7 @@ class CycleRecord:
     def begin(self, name: str, parent: int | None = None) -> int:
         """Start a stretch of work; its index ends it, and is its children's parent."""
         belongs_to = self.phase if parent is None else parent
-        self.intervals.append(Interval(name, nanoseconds(), parent=belongs_to))
+        self.intervals.append(Interval(name, nanoseconds(), 0, belongs_to))
         return len(self.intervals) - 1
 
     def end(self, index: int, status: Status | None = None, **attributes: Any) -> None:

@@ -56,10 +56,9 @@ async def run_pre_filters(plugins: Sequence[PreFilterPlugin], attempt: Attempt) 
 async def _pre_filter(plugin: PreFilterPlugin, attempt: Attempt) -> PreFilterResult:
     try:
         answer = plugin.pre_filter(attempt.state, attempt.pod, attempt.nodes)
-        result = await answer if isawaitable(answer) else answer
+        return answer if isinstance(answer, PreFilterResult) else await answer
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this cycle, not the scheduler
         return PreFilterResult(failed(error))
-    return result
 
 
 class _PreFilterPhase:
@@ -153,7 +152,8 @@ def _ask(plugin: FilterPlugin, attempt: Attempt) -> MaybeAwaitable[ReasonCodes]:
 
 
 async def _codes(plugin: FilterPlugin, answer: MaybeAwaitable[ReasonCodes]) -> ReasonCodes:
-    if not isawaitable(answer):
+    # Vectors come first: asking whether something can be awaited takes longer than many a filter.
+    if isinstance(answer, np.ndarray) or not isawaitable(answer):
         return answer
     try:
         return await answer

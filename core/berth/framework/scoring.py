@@ -21,9 +21,9 @@ from berth.framework.interface import (
     ScorePlugin,
     Scores,
 )
-from berth.framework.status import PluginError
+from berth.framework.status import PluginError, Status
 from berth.objects.pod import Pod
-from berth.snapshot.columns import Ints, Mask, Rows
+from berth.snapshot.columns import Ints, Mask, Rows, rows_where
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ async def run_pre_scores(plugins: Sequence[PreScorePlugin], attempt: Attempt, fe
         mark = record.begin(plugin.name, point)
         try:
             answer = plugin.pre_score(attempt.state, attempt.pod, attempt.nodes, feasible)
-            status = await answer if isawaitable(answer) else answer
+            status = answer if isinstance(answer, Status) else await answer
         except Exception as error:
             raise PluginError(f'running PreScore plugin "{plugin.name}": {error}') from error
         record.end(mark, status)
@@ -80,7 +80,7 @@ async def run_scores(
     Raises: PluginError with upstream's text where a plugin fails or answers out of range.
     """
     state, record = attempt.state, attempt.record
-    rows = np.flatnonzero(feasible)
+    rows = rows_where(feasible)
     scores = NodeScores(rows, np.zeros(rows.size, dtype=np.int64))
     point = record.begin("Score")
     active = [(p, w) for p, w in plugins if p.name not in state.skip_score]
@@ -112,7 +112,7 @@ def _ask(plugin: ScorePlugin, attempt: Attempt) -> MaybeAwaitable[Scores]:
 
 
 async def _scores(plugin: ScorePlugin, answer: MaybeAwaitable[Scores]) -> Scores:
-    if not isawaitable(answer):
+    if isinstance(answer, np.ndarray) or not isawaitable(answer):
         return answer
     try:
         return await answer

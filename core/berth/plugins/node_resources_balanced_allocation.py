@@ -59,12 +59,11 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
         before = shares.balance()
         shares.add_pod()
         change = np.subtract(shares.balance(), before, out=before)
-        # Balance is 50 to 100, so this is never negative before it is cut to a whole number.
-        change += MAX_NODE_SCORE // 2
+        # Balance is 50 to 100, so what is halved and cut to a whole number is never below 0, and the other 50
+        # may be added before that.
+        change += MAX_NODE_SCORE // 2 + MAX_NODE_SCORE
         change *= 0.5
-        scores: Scores = change.astype(np.int64)
-        scores += MAX_NODE_SCORE // 2
-        return scores
+        return change.astype(np.int64)
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """The request of the configured resources."""
@@ -104,20 +103,20 @@ class Shares:
         fractions = [capped(u / o) for u, o in zip(self._used, self._offered, strict=True)]
         if len(fractions) < PAIR:
             return np.full(self._n, float(MAX_NODE_SCORE))
-        deviation = self._of_pair(*fractions) if len(fractions) == PAIR else self._of_many(fractions)
-        np.subtract(1.0, deviation, out=deviation)
-        deviation *= MAX_NODE_SCORE
-        return np.trunc(deviation, out=deviation)
+        twice = self._of_pair(*fractions) if len(fractions) == PAIR else 2.0 * self._of_many(fractions)
+        # Halves and doubles are exact in float64, so this rounds as (1 - deviation) * 100 does.
+        np.subtract(2.0, twice, out=twice)
+        twice *= MAX_NODE_SCORE // 2
+        return np.trunc(twice, out=twice)
 
     def _of_pair(self, first: Floats, second: Floats) -> Floats:
-        """Half the distance; 0 on nodes that have only one of the two."""
-        deviation = np.subtract(first, second, out=first)
-        np.abs(deviation, out=deviation)
-        deviation *= 0.5
+        """Twice the deviation of two, which is their distance; 0 on nodes that have only one of them."""
+        distance = np.subtract(first, second, out=first)
+        np.abs(distance, out=distance)
         for mask in self._present:
             if mask is not None:
-                deviation *= mask
-        return deviation
+                distance *= mask
+        return distance
 
     def _of_many(self, fractions: list[Floats]) -> Floats:
         """The standard deviation over the resources that each node has.

@@ -4,6 +4,7 @@ Every group of columns answers the same three calls of the snapshot: `grow` to a
 NodeInfo, `move_row` when the last row fills the hole that a removed node left.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,3 +20,18 @@ def grown(array: NDArray[Any], capacity: int, fill: int = 0) -> NDArray[Any]:
     wider = np.full((*array.shape[:-1], capacity), fill, dtype=array.dtype)
     wider[..., : array.shape[-1]] = array
     return wider
+
+
+def rows_where(mask: Mask) -> Rows:
+    """The rows where the mask holds, not to be written to: where it holds everywhere, nobody has to look.
+
+    Shapes: mask bool (n,); result intp (k,).
+    """
+    return _every(mask.size) if np.count_nonzero(mask) == mask.size else np.flatnonzero(mask)
+
+
+@lru_cache(maxsize=8)
+def _every(n: int) -> Rows:
+    rows = np.arange(n, dtype=np.intp)
+    rows.flags.writeable = False
+    return rows

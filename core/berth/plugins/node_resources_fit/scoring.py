@@ -59,8 +59,8 @@ def totals(
         index = nodes.resource_index(name)
         if index is not None:
             offered = offer(nodes, name, index)
-            used = usage(nodes, name, index).astype(offered.amount.dtype)
-            used += requests.get(name, 0)
+            held, dtype = usage(nodes, name, index), offered.amount.dtype
+            used = np.add(held, requests.get(name, 0), dtype=dtype)
             yield weight, offered, used
 
 
