@@ -155,12 +155,18 @@ class Search:
     def _combination(self, step: "_Step", left: int, start: int) -> bool:
         if left == 0:
             return self._request(step.claim, step.request + 1)
+        in_vain: set[object] = set()
         for at in range(start, len(step.devices) - left + 1):
-            if not self._pick(step.claim, step.ask, step.devices[at]):
+            device = step.devices[at]
+            # What leads nowhere with one device leads nowhere with another that is just like it.
+            if in_vain and device.likeness in in_vain:
+                continue
+            if not self._pick(step.claim, step.ask, device):
                 continue
             if self._combination(step, left - 1, at + 1):
                 return True
             self._take_back()
+            in_vain.add(device.likeness)
         return False
 
     def _pick(self, claim: int, ask: Ask, device: Device) -> bool:

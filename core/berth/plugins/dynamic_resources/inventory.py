@@ -11,6 +11,7 @@ Source: dynamic-resource-allocation structured allocator, pools (Kubernetes v1.3
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from berth.objects.devices import DeviceSpec, ResourceSlice
@@ -51,7 +52,7 @@ class SelectorError(Exception):
 class Device:
     """One device: what it is, who reaches it, and what its use takes out of shared counters."""
 
-    __slots__ = ("_matches", "_variable", "capacity", "consumes", "id", "spec", "target")
+    __slots__ = ("_likeness", "_matches", "_variable", "capacity", "consumes", "id", "spec", "target")
 
     def __init__(self, device_id: DeviceId, spec: DeviceSpec, target: Target) -> None:
         self.id = device_id
@@ -65,6 +66,18 @@ class Device:
         self.capacity = {name: nanos(amount.value) for name, amount in spec.capacity.items()}
         self._variable: dict[str, Any] | None = None
         self._matches: dict[str, bool] = {}
+        self._likeness: object = None
+
+    @property
+    def likeness(self) -> object:
+        """Equal for devices that differ in nothing but their names; those that are shared are alone."""
+        if self._likeness is None:
+            if self.spec.allow_multiple_allocations:
+                self._likeness = self.id
+            else:
+                bare = msgspec.structs.replace(self.spec, name="")
+                self._likeness = (self.id.driver, self.id.pool, self.target, msgspec.json.encode(bare))
+        return self._likeness
 
     def matches(self, expression: str) -> bool:
         """Whether the expression holds for the device.

@@ -251,7 +251,8 @@ class DynamicResources(
     def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
         """More for alternatives that are named first."""
         del pod
-        question = state.read(PodDevices).question
+        devices: PodDevices = state.get(PodDevices, NO_DEVICES)
+        question = devices.question
         if question is None or not self._alternatives:
             return nothing(len(nodes))
         return question.scores(nodes)

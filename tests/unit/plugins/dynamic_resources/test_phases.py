@@ -1,0 +1,426 @@
+"""DynamicResources from PreEnqueue to PreBind, beside the search itself (spec/plugins.md 5.19)."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from berth.config.duration import Duration
+from berth.config.plugin_args import DynamicResourcesArgs
+from berth.framework.cluster_event import QueueingHint
+from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.status import Code
+from berth.objects.pod import Container, PodResourceClaim, Resources
+from berth.testing.builders import make_node, make_pod
+from tests.unit.plugins.dynamic_resources.kit import (
+    Cluster,
+    allocated,
+    claiming,
+    device,
+    make_claim,
+    make_class,
+    make_slice,
+    on_node,
+    request,
+)
+
+PLAIN = make_pod("plain")
+
+
+def with_status(pod, *statuses):
+    status = msgspec.structs.replace(pod.status, resource_claim_statuses=statuses)
+    return msgspec.structs.replace(pod, status=status)
+
+
+def from_template():
+    entry = PodResourceClaim("e0", resource_claim_template_name="t0")
+    return make_pod("p0", uid="p0", resource_claims=(entry,))
+
+
+async def test_a_pod_without_claims_passes_untouched():
+    """Every point has nothing to do, except for PostFilter's part of the message (1.4)."""
+    cluster = Cluster()
+
+    assert cluster.plugin.pre_enqueue(PLAIN).ok
+    assert cluster.pre_filter(PLAIN).skip
+    assert [0, 0] == cluster.plugin.score(cluster.state, PLAIN, cluster.nodes).tolist()
+    assert cluster.plugin.reserve(cluster.state, PLAIN, "n0").ok
+    assert cluster.plugin.pre_bind_pre_flight(cluster.state, PLAIN, "n0").status.skip
+    assert () == cluster.plugin.sign_pod(PLAIN)
+    status = (await cluster.plugin.post_filter(cluster.state, PLAIN, Diagnosis())).status
+    assert (Code.UNSCHEDULABLE, "no new claims to deallocate") == (status.code, status.message)
+
+
+async def test_post_filter_without_pre_filter():
+    """An earlier plugin that ended PreFilter leaves this one without state (1.4, quirk 14)."""
+    status = (await Cluster().plugin.post_filter(CycleState(), PLAIN, Diagnosis())).status
+
+    assert (Code.ERROR, "not found") == (status.code, status.message)
+
+
+@pytest.mark.parametrize(
+    ("pod", "claims", "text"),
+    [
+        pytest.param(claiming("c0"), [], 'could not find ResourceClaim "default/c0"', id="no claim"),
+        pytest.param(from_template(), [], 'pod "default/p0": ResourceClaim not created yet', id="no status"),
+        pytest.param(with_status(from_template(), {"name": "e0"}), [], "", id="needs no claim"),
+        pytest.param(
+            with_status(from_template(), {"name": "e0", "resourceClaimName": "c0"}),
+            [make_claim(owner="p0")],
+            "",
+            id="made from the template",
+        ),
+        pytest.param(
+            with_status(from_template(), {"name": "e0", "resourceClaimName": "c0"}),
+            [make_claim(owner="somebody")],
+            "ResourceClaim default/c0 was not created for Pod default/p0 (Pod is not owner)",
+            id="somebody else's",
+        ),
+        pytest.param(
+            make_pod("p0", resource_claims=(PodResourceClaim("e0"),)),
+            [],
+            'pod "default/p0", spec.resourceClaim "e0": none of the supported fields are set',
+            id="neither field",
+        ),
+    ],
+)
+def test_pre_enqueue_resolves_claims(pod, claims, text):
+    """A pod waits outside the queue until all of its claims are there."""
+    status = Cluster(claims=claims).plugin.pre_enqueue(pod)
+
+    assert text == status.message
+    assert status.code is (Code.UNSCHEDULABLE_AND_UNRESOLVABLE if text else Code.SUCCESS)
+
+
+def test_pre_enqueue_and_deleted_claims():
+    """A claim that is being deleted is as good as none."""
+    claim = make_claim()
+    gone = msgspec.structs.replace(claim.metadata, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC))
+    cluster = Cluster(claims=[msgspec.structs.replace(claim, metadata=gone)])
+
+    assert 'resourceclaim "c0" is being deleted' == cluster.plugin.pre_enqueue(claiming("c0")).message
+
+
+@pytest.mark.parametrize(
+    ("requests", "code", "text"),
+    [
+        pytest.param(
+            [request(deviceClassName="none")],
+            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+            "request r0: device class none does not exist",
+            id="no such class",
+        ),
+        pytest.param(
+            [{"name": "r0", "firstAvailable": [{"name": "s0", "deviceClassName": "none"}]}],
+            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+            "request r0/s0: device class none does not exist",
+            id="no such class in an alternative",
+        ),
+        pytest.param(
+            [{"name": "r0"}],
+            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+            "resource claim default/c0, request r0: unknown request type",
+            id="neither form",
+        ),
+        pytest.param(
+            [request(deviceClassName="")], Code.ERROR, "request r0: unsupported request type", id="no class"
+        ),
+    ],
+)
+def test_pre_filter_checks_requests(requests, code, text):
+    """Requests name classes that exist."""
+    status = Cluster(claims=[make_claim(requests=requests)]).pre_filter(claiming("c0"))
+
+    assert (code, text) == (status.code, status.message)
+
+
+def test_a_claim_in_flight_is_waited_for():
+    """Two pods do not allocate one claim at the same time."""
+    cluster = Cluster(slices=[make_slice("s0", [device("a")])], claims=[make_claim()])
+    cluster.reserved(claiming("c0"), "n0")
+
+    assert (
+        "resource claim default/c0 is in the process of being allocated"
+        == cluster.pre_filter(claiming("c0")).message
+    )
+
+
+def test_allocated_claims_hold_the_pod_to_their_nodes():
+    """A claim that has its devices can be used where its node selector says."""
+    claim = allocated("c0", ("s0", "a"), selector=on_node("n1"))
+    reasons = Cluster(claims=[claim]).reasons(claiming("c0"))
+
+    assert {"n0": "resourceclaim not available on the node", "n1": ""} == reasons
+
+
+@pytest.mark.parametrize(
+    ("reserved", "text", "calls"),
+    [
+        pytest.param((), "deallocation of ResourceClaim completed", [("deallocate", "c0")], id="nobody's"),
+        pytest.param(
+            ("p0",), "deallocation of ResourceClaim completed", [("deallocate", "c0")], id="only its own"
+        ),
+        pytest.param(("p0", "other"), "still not schedulable", [], id="another pod's, too"),
+    ],
+)
+async def test_post_filter_deallocates(reserved, text, calls):
+    """Devices that keep the pod away from nodes are given up, unless somebody else uses them."""
+    claim = allocated("c0", ("s0", "a"), reserved=reserved, selector=on_node("elsewhere"))
+    cluster = Cluster(claims=[claim])
+    cluster.reasons(claiming("c0"))
+
+    assert text == (await cluster.post_filter(claiming("c0"))).message
+    assert calls == cluster.writer.calls
+
+
+async def test_pre_bind_writes_what_reserve_held():
+    """From in flight to written: the devices are never free in between."""
+    cluster = Cluster(slices=[make_slice("s0", [device("a")])], claims=[make_claim()])
+    pod = claiming("c0")
+    cluster.reserved(pod, "n0")
+    flight = cluster.plugin.pre_bind_pre_flight(cluster.state, pod, "n0")
+    assert (True, True) == (flight.status.ok, flight.allow_parallel)
+
+    assert (await cluster.plugin.pre_bind(cluster.state, pod, "n0")).ok
+    assert [("reserve", "c0", True)] == cluster.writer.calls
+    assert [] == list(cluster.listers.claim_tracker.all_in_flight())
+    assert cluster.listers.claim_tracker.get("c0", "default").reserved_for_pod("p0")
+    cluster.listers.resource_claims.put(make_claim("c1"))
+    assert [] == cluster.fits(claiming("c1"))
+
+
+async def test_unreserve_lets_go():
+    """A pod that is not bound after all holds nothing, in memory or in the API."""
+    cluster = Cluster(slices=[make_slice("s0", [device("a")])], claims=[make_claim(), make_claim("c1")])
+    pod = claiming("c0")
+    cluster.reserved(pod, "n0")
+    await cluster.plugin.unreserve(cluster.state, pod, "n0")
+    assert ["n0", "n1"] == cluster.fits(claiming("c1"))
+    assert [] == cluster.writer.calls
+
+    cluster.reserved(pod, "n0")
+    await cluster.plugin.pre_bind(cluster.state, pod, "n0")
+    await cluster.plugin.unreserve(cluster.state, pod, "n0")
+    assert ("unreserve", "c0") == cluster.writer.calls[-1]
+
+
+def binding_claim(*conditions, since=0):
+    result = {
+        "request": "r0",
+        "driver": "gpu.example",
+        "pool": "s0",
+        "device": "a",
+        "bindingConditions": ["Ready"],
+        "bindingFailureConditions": ["Failed"],
+    }
+    stamp = datetime.fromtimestamp(since, UTC).isoformat()
+    reported = [{"type": t, "status": "True", "reason": "R", "message": "m"} for t in conditions]
+    status = {
+        "allocation": {"devices": {"results": [result]}, "allocationTimestamp": stamp},
+        "reservedFor": [{"resource": "pods", "name": "p0", "uid": "p0"}],
+        "devices": [{"driver": "gpu.example", "pool": "s0", "device": "a", "conditions": reported}],
+    }
+    return make_claim(status=status)
+
+
+ARGS = DynamicResourcesArgs(binding_timeout=Duration.of_seconds(600))
+
+
+@pytest.mark.parametrize(
+    ("claim", "seconds", "fits"),
+    [
+        pytest.param(binding_claim(), 600, True, id="still in time"),
+        pytest.param(binding_claim(), 601, False, id="too late"),
+        pytest.param(binding_claim("Ready"), 601, True, id="ready long ago"),
+        pytest.param(binding_claim("Failed"), 0, False, id="failed"),
+    ],
+)
+def test_filter_and_binding_conditions(claim, seconds, fits):
+    """Devices that failed or took too long are given up for others."""
+    cluster = Cluster(claims=[claim], args=ARGS)
+    cluster.handle.clock.seconds = seconds
+
+    assert fits == ("n0" in cluster.fits(claiming("c0")))
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        pytest.param(binding_claim("Ready"), "", id="ready"),
+        pytest.param(
+            binding_claim("Failed"),
+            'device binding failed: claim=default/c0, reason=R, message="m"',
+            id="failed",
+        ),
+        pytest.param(binding_claim(), "device binding timeout", id="never"),
+    ],
+)
+async def test_pre_bind_waits_for_devices(claim, text):
+    """The pod is bound once drivers have prepared its devices; the event tells what it waits for."""
+    cluster = Cluster(claims=[claim], args=ARGS)
+    cluster.handle.background = Passing(cluster.handle.clock)
+    cluster.reserved(claiming("c0"), "n0")
+    status = await cluster.plugin.pre_bind(cluster.state, claiming("c0"), "n0")
+
+    assert text == status.message
+    ((_, kind, reason, _, note),) = cluster.handle.recorder.events
+    assert ("Normal", "BindingConditionsPending") == (kind, reason)
+    assert "waiting for binding conditions for device on node n0" == note
+
+
+class Passing:
+    """Timers that fire at once, and move the clock as far as they were set."""
+
+    def __init__(self, clock):
+        self.clock = clock
+
+    def outcome(self):
+        return Told()
+
+    def call_later(self, seconds, call):
+        self.clock.seconds += seconds
+        call()
+
+
+class Told:
+    def set(self, value):
+        self.value = value
+
+    def __await__(self):
+        return self.value
+        yield
+
+
+def extended_pod(*counts, init=()):
+    def container(name, count):
+        requests = {"cpu": "1", "example.com/gpu": str(count)} if count else {"cpu": "1"}
+        return Container(name, "app", Resources(requests=requests))
+
+    return make_pod(
+        "p0",
+        uid="p0",
+        containers=[container(f"c{i}", n) for i, n in enumerate(counts)],
+        init_containers=tuple(container(f"i{i}", n) for i, n in enumerate(init)),
+    )
+
+
+GPUS = [make_class(extendedResourceName="example.com/gpu")]
+
+
+async def test_extended_resources_become_a_claim():
+    """A resource that a class backs is served by devices where no device plugin offers it."""
+    nodes = ["n0", make_node("n1", allocatable={"cpu": "4", "example.com/gpu": "4"}), "n2"]
+    cluster = Cluster(
+        nodes=nodes, classes=GPUS, slices=[make_slice("s0", [device("a"), device("b")], node="n0")]
+    )
+    pod = extended_pod(2)
+    assert cluster.plugin.sign_pod(pod) is None
+    assert {"n0": "", "n1": "", "n2": "cannot allocate all claims"} == cluster.reasons(pod)
+
+    name = "container-0-request-1"
+    assert [(name, "s0", "a"), (name, "s0", "b")] == cluster.reserved(pod, "n0")
+    assert (await cluster.plugin.pre_bind(cluster.state, pod, "n0")).ok
+    assert [
+        ("create", "p0-extended-resources-"),
+        ("reserve", "p0-extended-resources-x", True),
+        ("publish", "p0-extended-resources-x", [("c0", "example.com/gpu", name)]),
+    ] == cluster.writer.calls
+    await cluster.plugin.unreserve(cluster.state, pod, "n0")
+    assert ("delete", "p0-extended-resources-x") == cluster.writer.calls[-1]
+
+
+async def test_extended_resources_of_a_device_plugin_need_no_claim():
+    """Nothing is allocated where the node offers the resource itself."""
+    nodes = [make_node("n0", allocatable={"cpu": "4", "example.com/gpu": "4"})]
+    cluster = Cluster(nodes=nodes, classes=GPUS)
+    pod = extended_pod(2)
+
+    assert [] == cluster.reserved(pod, "n0")
+    assert (await cluster.plugin.pre_bind(cluster.state, pod, "n0")).ok
+    assert [] == cluster.writer.calls
+
+
+@pytest.mark.parametrize(
+    ("counts", "init", "requests"),
+    [
+        pytest.param(
+            (1, 2), (), [("container-0-request-1", 1), ("container-1-request-1", 2)], id="each its own"
+        ),
+        pytest.param((2,), (2,), [("container-1-request-1", 2)], id="init before main"),
+        pytest.param(
+            (1,), (3, 2), [("container-0-request-1", 2), ("container-2-request-1", 1)], id="the largest extra"
+        ),
+    ],
+)
+def test_requests_of_containers(counts, init, requests):
+    """Init containers use what later containers get, and only the largest of them gets more."""
+    devices = [device(f"d{i}") for i in range(4)]
+    cluster = Cluster(classes=GPUS, slices=[make_slice("s0", devices, node="n0")])
+    cluster.reserved(extended_pod(*counts, init=init), "n0")
+    (claim,) = cluster.listers.claim_tracker.all_in_flight()
+
+    assert requests == [(r.name, r.exactly.count) for r in claim.spec.devices.requests]
+
+
+def test_the_newest_class_backs_a_resource():
+    """Of classes that name one resource the newest counts, the first by name among equals (PreFilter 2)."""
+    names = ("b", "a", "c")
+    classes = [make_class(name, extendedResourceName="example.com/gpu") for name in names]
+    old = msgspec.structs.replace(classes[2].metadata, creation_timestamp=datetime(2020, 1, 1, tzinfo=UTC))
+    classes[2] = msgspec.structs.replace(classes[2], metadata=old)
+    behind = Cluster(classes=classes).plugin._names.behind
+
+    assert "c" == behind("example.com/gpu").name
+    assert "a" == Cluster(classes=classes[:2]).plugin._names.behind("example.com/gpu").name
+    assert "b" == behind("deviceclass.resource.kubernetes.io/b").name
+    assert behind("example.com/other") is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hint"),
+    [
+        pytest.param(None, make_claim(), "QUEUE", id="own claim added"),
+        pytest.param(make_claim(), allocated("c0", ("s0", "a")), "QUEUE", id="own status changed"),
+        pytest.param(make_claim(), make_claim(config=[{}]), "SKIP", id="own metadata or spec changed"),
+        pytest.param(allocated("c9", ("s0", "a")), make_claim("c9"), "QUEUE", id="another deallocated"),
+        pytest.param(make_claim("c9"), allocated("c9", ("s0", "a")), "SKIP", id="another changed"),
+    ],
+)
+def test_claim_hints(old, new, hint):
+    """Conformance vectors of 9.5."""
+    hints = Cluster(claims=[make_claim()]).plugin._hints
+
+    assert QueueingHint[hint] is hints.after_claim_change(claiming("c0"), old, new)
+    assert QueueingHint.SKIP is hints.after_claim_change(claiming("c0", "missing"), old, new)
+
+
+def test_hints_for_generated_claims():
+    """A pod waits until all of its own claims were made."""
+    hints = Cluster(claims=[make_claim(owner="p0")]).plugin._hints
+    pod = from_template()
+    ready = with_status(pod, {"name": "e0", "resourceClaimName": "c0"})
+
+    assert QueueingHint.QUEUE is hints.after_claims_generated(pod, pod, ready)
+    assert QueueingHint.SKIP is hints.after_claims_generated(pod, pod, pod)
+    assert QueueingHint.SKIP is hints.after_claims_generated(PLAIN, pod, ready)
+
+
+def test_a_search_ends_in_time():
+    """A node that takes longer than filterTimeout fails the cycle (Filter 3)."""
+    args = DynamicResourcesArgs(filter_timeout=Duration.of_seconds(1))
+    cluster = Cluster(slices=[make_slice("s0", [device("a")])], claims=[make_claim()], args=args)
+    cluster.handle.clock = Hasty()
+
+    assert "node n0: timed out trying to allocate devices" == cluster.reasons(claiming("c0"))["n0"]
+
+
+class Hasty:
+    """Two seconds pass between any two looks at this clock."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def monotonic(self):
+        self.seconds += 2.0
+        return self.seconds
