@@ -82,7 +82,11 @@ class AttachedVolumes:
         Shapes: result int64 (n,).
         """
         column = self._used.get(driver)
-        return np.zeros(n, dtype=np.int64) if column is None else column[:n]
+        if column is None:
+            return np.zeros(n, dtype=np.int64)
+        if len(column) < n:
+            column = self._used[driver] = grown(column, n)
+        return column[:n]
 
     def rows_with(self, volume: Held) -> Mapping[int, int]:
         """The rows with placed pods that use the volume."""
