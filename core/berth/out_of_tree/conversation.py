@@ -46,14 +46,21 @@ class Conversation:
         return call
 
     async def run(self) -> None:
-        """Hand answers to whoever waits for them, until the stream breaks."""
-        broken = _error(grpc.StatusCode.UNAVAILABLE, "the stream of calls ended")
+        """Hand answers to whoever waits for them, until the stream breaks.
+
+        Raises: grpc.aio.AioRpcError.
+        """
+        broken = _ended()
         try:
             while (answer := await self._stream.read()) is not grpc.aio.EOF:
                 self._deliver(answer)
         except grpc.aio.AioRpcError as error:
             broken = error
             raise
+        except asyncio.CancelledError:
+            # A write that is given up cancels the stream, and that its reader, who is to tell.
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
         finally:
             for waiting in self._waiting.values():
                 if not waiting.done():
@@ -71,6 +78,8 @@ class Conversation:
                 async with self._writing:
                     await self._stream.write(message)
                 response = await answer
+        except asyncio.InvalidStateError:
+            raise _ended() from None
         except TimeoutError:
             raise _error(grpc.StatusCode.DEADLINE_EXCEEDED, "no answer in time") from None
         finally:
@@ -80,10 +89,16 @@ class Conversation:
         return getattr(response, field) if response.HasField(field) else None
 
     def _deliver(self, answer: Any) -> None:
-        """An answer that nobody waits for any longer came too late."""
-        waiting = self._waiting.get(answer.id) if answer is not None else None
+        """Hand it over; an answer that nobody waits for any longer came too late."""
+        if answer is None:
+            raise _error(grpc.StatusCode.INTERNAL, "sent a message that can't be read")
+        waiting = self._waiting.get(answer.id)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
+
+
+def _ended() -> grpc.aio.AioRpcError:
+    return _error(grpc.StatusCode.UNAVAILABLE, "the stream of calls ended")
 
 
 def _refusal(error: scheduling_pb2.CallError) -> grpc.aio.AioRpcError:

@@ -8,8 +8,8 @@ Source: docs/protocol.md; spec/core.md 4.4-4.10.
 """
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
@@ -76,6 +76,8 @@ class Answers:
     reserve_sent: bool = False
     skip_pre_bind: bool = False
     metadata_patch: MetadataPatch | None = None
+    shown: list[Callable[[], None]] = field(default_factory=list)
+    """What takes back the patches that plugins see already."""
     reserved_on: int = 0
     """Which start of the connection answered Reserve."""
 
@@ -266,13 +268,16 @@ class SidecarPlugin(
             return self._unless_ignored(ExtensionPoint.RESERVE, error)
         answers.skip_pre_bind = response.skip_pre_bind
         answers.reserved_on = self._caller.connection.starts
-        if answers.metadata_patch is not None:
+        if status.ok and answers.metadata_patch is not None:
             self._bound_with(state, pod, answers.metadata_patch)
         return status
 
     async def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Let the plugin give it back; a plugin that cannot be asked learns it from the state."""
-        if not self._answers(state).reserve_sent:
+        answers = self._answers(state)
+        while answers.shown:
+            answers.shown.pop()()
+        if not answers.reserve_sent:
             return
         call = self._caller.head(state, pod, with_state=False)
         request = scheduling_pb2.UnreserveRequest(call=call, node_name=node_name)
@@ -313,7 +318,7 @@ class SidecarPlugin(
         if not _fits_a_binding(patch):
             return False
         state.binding_annotations.update({k: v for k, v in patch["annotations"].items() if v is not None})
-        self._caller.patched(pod, patch)
+        self._answers(state).shown.append(self._caller.patched(pod, patch))
         return True
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:

@@ -1,0 +1,262 @@
+"""A plugin whose every answer a test writes down, and the host's parts around it."""
+
+import asyncio
+import tempfile
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import grpc
+import msgspec
+
+from berth.cache.cache import Cache
+from berth.config.catalogue import ExtensionPoint
+from berth.config.duration import Duration
+from berth.config.sidecars import DEFAULT_POLICY, SidecarSpec
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.cycle_state import CycleState
+from berth.objects.decode import decoder
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.out_of_tree._generated import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
+from berth.out_of_tree.host import PluginHost
+from berth.snapshot.snapshot import Snapshot
+from berth.testing.handles import RecordingWriter, make_handle
+from berth_sdk import testing as documents
+
+NAME = "scripted"
+PROFILE = "default-scheduler"
+SUCCESS = common_pb2.Status(code=common_pb2.CODE_SUCCESS)
+PATIENCE_SECONDS = 10
+POINTS = (
+    identity_pb2.EXTENSION_POINT_FILTER,
+    identity_pb2.EXTENSION_POINT_SCORE,
+    identity_pb2.EXTENSION_POINT_RESERVE,
+    identity_pb2.EXTENSION_POINT_PERMIT,
+    identity_pb2.EXTENSION_POINT_PRE_BIND,
+    identity_pb2.EXTENSION_POINT_CYCLE_DONE,
+)
+UNARY = {
+    "IdentityService": (identity_pb2, ("Handshake", "Configure")),
+    "SchedulingService": (
+        scheduling_pb2,
+        ("Filter", "Score", "FilterScore", "Reserve", "Unreserve", "Permit", "PreBind", "CycleDone"),
+    ),
+}
+
+
+class Scripted:
+    """Answers each call with what `replies` says: a message, an awaitable function, or nothing special."""
+
+    def __init__(self, *points, **capabilities):
+        interest = capabilities.pop("state", identity_pb2.StateInterest(nodes=True, pods=True))
+        self.capabilities = identity_pb2.Capabilities(
+            extension_points=points or POINTS, state=interest, **capabilities
+        )
+        self.replies = {
+            "Handshake": identity_pb2.HandshakeResponse(
+                name=NAME, supported_versions=[1], capabilities=self.capabilities
+            )
+        }
+        self.asked = []
+        self.synced = []
+        self.refusals = []
+        """Nacks, each for the next delta."""
+        self.held = state_pb2.Held()
+
+    def requests(self, name):
+        """The requests of that call."""
+        return [request for asked, request in self.asked if asked == name]
+
+    async def unary(self, name, request, context):
+        """Answer a call."""
+        self.asked.append((name, request))
+        reply = self.replies.get(name)
+        if callable(reply):
+            reply = await reply(request, context)
+        return RESPONSES[name]() if reply is None else reply
+
+    async def sync(self, requests, _context):
+        """Take the state as it comes, refusing what the test wants refused."""
+        yield state_pb2.SyncResponse(held=self.held)
+        async for request in requests:
+            body = request.WhichOneof("body")
+            self.synced.append(request)
+            if body == "delta" and self.refusals:
+                yield state_pb2.SyncResponse(nack=self.refusals.pop(0))
+            elif body in {"delta", "commit"}:
+                generation = getattr(request, body).generation
+                self.held = state_pb2.Held(epoch=self.held.epoch, generation=generation)
+                yield state_pb2.SyncResponse(ack=state_pb2.Ack(generation=generation))
+            elif body == "begin":
+                self.held = state_pb2.Held(epoch=request.begin.epoch, generation=self.held.generation)
+                if request.begin.HasField("resume_generation"):
+                    yield state_pb2.SyncResponse(ack=state_pb2.Ack(generation=self.held.generation))
+
+    @asynccontextmanager
+    async def served(self, path, mode=0o600):
+        """Serve it on a unix socket."""
+        server = grpc.aio.server()
+        for service, (module, names) in UNARY.items():
+            table = {name: _unary(self, name, getattr(module, f"{name}Request")) for name in names}
+            server.add_generic_rpc_handlers(
+                (grpc.method_handlers_generic_handler(f"berth.plugin.v1.{service}", table),)
+            )
+        sync = grpc.stream_stream_rpc_method_handler(
+            self.sync,
+            request_deserializer=state_pb2.SyncRequest.FromString,
+            response_serializer=state_pb2.SyncResponse.SerializeToString,
+        )
+        handlers = grpc.method_handlers_generic_handler("berth.plugin.v1.StateService", {"Sync": sync})
+        server.add_generic_rpc_handlers((handlers,))
+        server.add_insecure_port(f"unix:{path}")
+        await server.start()
+        path.chmod(mode)
+        try:
+            yield server
+        finally:
+            await server.stop(None)
+            path.unlink(missing_ok=True)
+
+
+RESPONSES = {name: getattr(module, f"{name}Response") for module, names in UNARY.values() for name in names}
+
+
+def _unary(plugin, name, request):
+    async def answer(message, context):
+        return await plugin.unary(name, message, context)
+
+    def serialize(reply):
+        return reply if isinstance(reply, bytes) else reply.SerializeToString()
+
+    return grpc.unary_unary_rpc_method_handler(
+        answer, request_deserializer=request.FromString, response_serializer=serialize
+    )
+
+
+class Queue:
+    """Pods that wait, each with the plugins that rejected it."""
+
+    def __init__(self, rejectors=()):
+        self.rejectors = dict(rejectors)
+        self.activated = []
+
+    def pending_pods(self):
+        return list(self.rejectors), ""
+
+    def record(self, _namespace, name):
+        found = [rejectors for pod, rejectors in self.rejectors.items() if pod.name == name]
+        return SimpleNamespace(rejectors=found[0]) if found else None
+
+    def activate(self, pods):
+        self.activated += [pod.name for pod in pods]
+
+
+class World:
+    """Cache, snapshot and host of one profile with one plugin."""
+
+    def __init__(self, path, *, name=NAME, policy=None, timeout_seconds=5.0):
+        policies = {**DEFAULT_POLICY, **(policy or {})}
+        spec = SidecarSpec(
+            name, f"unix:{path}", Duration(int(timeout_seconds * 1e9)), failure_policy=policies
+        )
+        profile = SimpleNamespace(
+            scheduler_name=PROFILE, points={ExtensionPoint.FILTER: [(name, 1)]}, args={name: {"a": 1}}
+        )
+        self.host = PluginHost([spec], [profile], sampled=lambda _: True)
+        self.cache, self.snapshot, self.writer = Cache(), Snapshot(), RecordingWriter()
+        self.host.open(self.cache, self.snapshot)
+        self.queue = Queue()
+        self.host.attend(self.queue, {})
+        handle = make_handle(self.snapshot, writer=self.writer)
+        self.plugin = self.host.factories()[name](None, handle)
+        self.connection = self.host.connections[name]
+        self._decode_node = self.host.nodes.decoding(decoder(Node))
+        self._decode_pod = self.host.pods.decoding(decoder(Pod))
+
+    def add_nodes(self, *names):
+        """Bring nodes, as a watch does."""
+        for name in names:
+            self.cache.add_node(self._decode_node(msgspec.json.encode(documents.make_node(name))))
+        self.step()
+
+    def pod(self, name="p", **fields):
+        """A pod that the watch has brought."""
+        return self._decode_pod(msgspec.json.encode(documents.make_pod(name, **fields)))
+
+    def step(self):
+        """Take over into the snapshot what changed."""
+        self.cache.update_snapshot(self.snapshot)
+
+    async def up(self):
+        """Wait until the plugin can be asked."""
+        await until(lambda: self.connection.ready)
+
+    async def filter(self, pod=None, state=None):
+        """The plugin's codes."""
+        return await self.plugin.filter(state or cycle(), pod or self.pod(), self.snapshot)
+
+
+def cycle(attempt=1):
+    """A cycle's state with its record."""
+    pod = decoder(Pod)(msgspec.json.encode(documents.make_pod("p")))
+    state = CycleState()
+    state.write(CycleRecord, CycleRecord(pod, PROFILE, attempt, b"t" * 16, b"s" * 8, 0, 0, 0))
+    return state
+
+
+@asynccontextmanager
+async def hosted(plugin, *nodes, mode=0o600, **options):
+    """The plugin served, and a host that is told to reach it."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        path = Path(folder, "p.sock")
+        async with plugin.served(path, mode), running(World(path, **options), *nodes) as world:
+            yield world
+
+
+@asynccontextmanager
+async def running(world, *nodes):
+    """The host's work for as long as the test lasts."""
+    world.add_nodes(*(nodes or ("n0", "n1", "n2")))
+    tasks = [asyncio.create_task(work) for _, work in world.host.work()]
+    try:
+        yield world
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def until(condition):
+    """Wait for what other tasks bring about."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            if condition():
+                return
+            await asyncio.sleep(0.005)
+
+
+def passing(request, **changes):
+    """A FilterScore response that lets every node pass and scores all alike."""
+    answer = scheduling_pb2.FilterResponse(
+        generation=request.call.generation, status=SUCCESS, verdicts=scheduling_pb2.Verdicts(all=0)
+    )
+    score = scheduling_pb2.ScoreResponse(
+        generation=request.call.generation,
+        status=SUCCESS,
+        scores=scheduling_pb2.Scores(all=7, normalization=scheduling_pb2.NORMALIZATION_NONE),
+    )
+    for field, value in changes.items():
+        target = answer if hasattr(answer, field) and field != "scores" else score
+        if value is None:
+            target.ClearField(field)
+        elif hasattr(value, "CopyFrom"):
+            getattr(target, field).CopyFrom(value)
+        else:
+            setattr(target, field, value)
+    return scheduling_pb2.FilterScoreResponse(filter=answer, score=score)
+
+
+def requeue_all():
+    """What a plugin sends to have all its pods tried again."""
+    return queueing_pb2.RequeueResponse(requeue_all=queueing_pb2.AllRejected())
