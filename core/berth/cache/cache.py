@@ -73,7 +73,7 @@ class Cache:
         _check_key(pod)
         if pod.uid in self._pods:
             raise PodStateError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
-        self._place(pod)
+        self._place(PodInfo(pod))
         self._assumed.add(pod.uid)
 
     def forget_pod(self, pod: Pod) -> None:
@@ -103,8 +103,9 @@ class Cache:
         if known is not None:
             if pod.uid not in self._assumed:
                 raise PodStateError(f"pod {pod.uid}({pod.key}) was already in added state")
-            self._take_out(known)
-        self._place(pod)
+            self._replace(known, pod)
+        else:
+            self._place(PodInfo(pod))
 
     def update_pod(self, old: Pod, new: Pod) -> None:
         """Take over a new version of a pod on a node.
@@ -122,8 +123,7 @@ class Cache:
             raise CacheCorruptedError(
                 f"pod {new.uid}({new.key}) was on {known.pod.node_name}, its update names {new.node_name}"
             )
-        self._take_out(known)
-        self._place(new)
+        self._replace(known, new)
 
     def remove_pod(self, pod: Pod) -> None:
         """Take a deleted pod out, assumed or not.
@@ -202,15 +202,29 @@ class Cache:
                 snapshot.take([twin])
         return snapshot
 
-    def _place(self, pod: Pod) -> None:
-        info = PodInfo(pod)
-        node = self._nodes.get(pod.node_name)
+    def _place(self, info: PodInfo) -> None:
+        name = info.pod.node_name
+        node = self._nodes.get(name)
         if node is None:
-            node = self._nodes[pod.node_name] = NodeInfo(pod.node_name)
+            node = self._nodes[name] = NodeInfo(name)
         node.add_pod(info)
-        self._pods[pod.uid] = info
+        self._pods[info.uid] = info
         self._note(1, info)
         self._touch(node)
+
+    def _replace(self, known: PodInfo, pod: Pod) -> None:
+        """Take over another version of a pod; it is observed now, whatever it was."""
+        newer = known.followed_by(pod)
+        same_place = pod.node_name == known.pod.node_name and pod.uid == known.uid
+        if not (same_place and newer.requests is known.requests):
+            self._take_out(known)
+            self._place(newer)
+            return
+        self._assumed.discard(known.uid)
+        self._nodes[pod.node_name].pods[pod.uid] = self._pods[pod.uid] = newer
+        self._note(-1, known)
+        self._note(1, newer)
+        self._touch(self._nodes[pod.node_name])
 
     def _take_out(self, info: PodInfo) -> None:
         node = self._nodes[info.pod.node_name]

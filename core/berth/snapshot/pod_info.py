@@ -1,5 +1,6 @@
 """A placed or assumed pod, with everything that is counted on its node worked out once."""
 
+import copy
 from typing import NamedTuple
 
 from berth.objects.host_ports import HostPort, host_ports
@@ -35,6 +36,21 @@ class PodInfo:
         self.pod_class = PodClass(pod.namespace, tuple(sorted(pod.labels.items())), pod.terminating)
         self.terms: tuple[HeldTerm, ...] = placed_terms(pod)
 
+    def followed_by(self, pod: Pod) -> "PodInfo":
+        """A newer version of the same pod; its footprint is worked out only where it can have changed."""
+        old = self.pod
+        same = (
+            pod.spec == old.spec
+            and pod.metadata.labels == old.metadata.labels
+            and pod.terminating == old.terminating
+            and not (_resizes(pod) or _resizes(old))
+        )
+        if not same:
+            return PodInfo(pod)
+        newer = copy.copy(self)
+        newer.pod = pod
+        return newer
+
     @property
     def uid(self) -> str:
         """The pod's UID, its key in the cache."""
@@ -50,6 +66,15 @@ class PodInfo:
 
     def __repr__(self) -> str:
         return f"PodInfo({self.pod.key})"
+
+
+def _resizes(pod: Pod) -> bool:
+    """Whether the status may say that the pod holds something else than its spec asks for."""
+    status = pod.status
+    return status.resources is not None or any(
+        container.resources is not None
+        for container in (*status.container_statuses, *status.init_container_statuses)
+    )
 
 
 def claim_keys(pod: Pod) -> tuple[str, ...]:

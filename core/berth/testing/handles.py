@@ -11,7 +11,7 @@ from berth.config.feature_gates import FeatureGates
 from berth.config.plugin_args import ARGS_TYPES
 from berth.framework.background import Outcome, Timer
 from berth.framework.claim_writing import ClaimWriter
-from berth.framework.handle import Handle, VolumeWriter
+from berth.framework.handle import NO_ANNOTATIONS, Handle, VolumeWriter
 from berth.framework.interface import Plugin
 from berth.framework.listers import Listers
 from berth.objects.api_object import ObjectMeta
@@ -48,8 +48,9 @@ class RecordingWriter:
     deleted: list[Pod] = field(default_factory=list)
     failure: Exception | None = None
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
+    async def bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str] = NO_ANNOTATIONS) -> None:
         """Remember the binding."""
+        del annotations
         self._fail()
         self.bindings.append((pod, node_name))
 

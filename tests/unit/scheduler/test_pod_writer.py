@@ -26,8 +26,8 @@ class Server:
         self.reads = list(reads)
         self.binds, self.gets, self.patches, self.naps = 0, 0, [], 0
 
-    async def bind(self, namespace, name, uid, node):
-        assert (POD.namespace, POD.name, POD.uid) == (namespace, name, uid)
+    async def bind(self, namespace, name, uid, node, annotations):
+        assert (POD.namespace, POD.name, POD.uid, {}) == (namespace, name, uid, annotations)
         self.binds += 1
         if self.binds in self.lands:
             self.node = node
