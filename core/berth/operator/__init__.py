@@ -1,1 +1,0 @@
-"""Floor 6: the operator that manages schedulers and their plugins."""

@@ -1,1 +1,0 @@
-"""Floor 6: the scheduler on a file of nodes and pods, offline."""
