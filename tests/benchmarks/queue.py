@@ -15,7 +15,7 @@ from tests.benchmarks.workloads import pod_template, read_pod
 
 def run(_):
     """A table for a short and a long queue."""
-    table = Table("queue, µs", ["operation", "waiting", "p50", "p90", "p99"])
+    table = Table("queue, CPU µs", ["operation", "waiting", "p50", "p90", "p99"])
     for waiting in (1_000, 20_000):
         measure(table, waiting)
     table.show()

@@ -19,7 +19,7 @@ def run(options):
 
 def following(nodes, rounds):
     table = Table(
-        f"events, {nodes:,} nodes, µs (goal: {GOAL_EVENT_MICROSECONDS} for a pod decoded and applied)",
+        f"events, {nodes:,} nodes, CPU µs (goal: {GOAL_EVENT_MICROSECONDS} for a pod decoded and applied)",
         ["event", "p50", "p90", "p99"],
     )
     core = Core.of(nodes)
