@@ -3,8 +3,8 @@
 Source: spec/core.md 4.3-4.8.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from berth.framework.filtering import (
     run_pre_filters,
 )
 from berth.framework.handle import Nominator
+from berth.framework.nominated import NominatedPods, with_pods
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, PluginError, Status, failed, unresolvable
-from berth.objects.pod import Pod
 from berth.snapshot.columns import Mask, Rows, rows_where
 from berth.snapshot.pod_info import PodInfo
 
@@ -45,7 +45,7 @@ class Rotation:
     start: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NodeSearch:
     """Finds feasible nodes for one profile after another.
 
@@ -55,6 +55,10 @@ class NodeSearch:
     nominator: Nominator
     rotation: Rotation
     percentage_of_nodes_to_score: int = 0
+    nominated: NominatedPods = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nominated = NominatedPods(self.nominator)
 
     async def find(self, framework: Framework, attempt: Attempt) -> Feasible | Status:
         """The feasible nodes, or the status that ends the cycle (a FitError where no node fits)."""
@@ -114,7 +118,7 @@ class NodeSearch:
 
     async def _status_of(self, framework: Framework, attempt: Attempt, row: int) -> Status:
         plugins = framework.plugins.filter
-        others = self._others_nominated(attempt.pod, attempt.nodes.names[row])
+        others = self.nominated.beside(attempt.pod, attempt.nodes).get(row)
         if others:
             status = await filter_with_nominated(plugins, framework.extensions, attempt, row, others)
             if not status.ok:
@@ -140,13 +144,14 @@ class NodeSearch:
         self, framework: Framework, attempt: Attempt, candidates: Mask, diagnosis: Diagnosis
     ) -> None:
         """Take out the nodes that the pod does not fit on once the pods nominated to them are there."""
-        for name in self.nominator.nodes_with_nominations():
-            row = attempt.nodes.row_of.get(name)
-            if row is None or not candidates[row]:
-                continue
-            others = self._others_nominated(attempt.pod, name)
-            if not others:
-                continue
+        promised = self.nominated.beside(attempt.pod, attempt.nodes)
+        promised = {row: others for row, others in promised.items() if candidates[row]}
+        if not promised:
+            return
+        if all(plugin.name in attempt.state.skip_filter for plugin in framework.extensions):
+            await _all_with_nominated(framework, attempt, promised, candidates, diagnosis)
+            return
+        for row, others in promised.items():
             status = await filter_with_nominated(
                 framework.plugins.filter, framework.extensions, attempt, row, others
             )
@@ -154,10 +159,6 @@ class NodeSearch:
                 diagnosis.single[row] = status
                 diagnosis.blame(status)
                 candidates[row] = False
-
-    def _others_nominated(self, pod: Pod, node_name: str) -> list[PodInfo]:
-        nominated = self.nominator.nominated_pods_for_node(node_name)
-        return [PodInfo(p) for p in nominated if p.priority >= pod.priority and p.uid != pod.uid]
 
     def _sampled(self, framework: Framework, mask: Mask, rows: Rows, diagnosis: Diagnosis) -> Feasible:
         """Keep the feasible nodes that a search in rotation order finds before it has enough.
@@ -176,6 +177,24 @@ class NodeSearch:
             count = wanted
         self.rotation.start = (self.rotation.start + scanned) % mask.size
         return Feasible(mask, count, scanned, diagnosis)
+
+
+async def _all_with_nominated(
+    framework: Framework,
+    attempt: Attempt,
+    promised: Mapping[int, Sequence[PodInfo]],
+    candidates: Mask,
+    diagnosis: Diagnosis,
+) -> None:
+    """The same for all nodes at once, where no plugin at work looks at more than one of them."""
+    rows = np.fromiter(promised, dtype=np.intp, count=len(promised))
+    crowded = attempt.on(with_pods(attempt.nodes, promised), attempt.state.clone())
+    why_not = Diagnosis(crowded.nodes.names)
+    everywhere = np.ones(rows.size, dtype=bool)
+    fits = await run_filters(framework.plugins.filter, crowded, everywhere, why_not)
+    for rejections in why_not.rejections:
+        diagnosis.record(replace(rejections, rows=rows[rejections.rows]))
+    candidates[rows[~fits]] = False
 
 
 def nodes_to_find(n: int, percentage: int) -> int:

@@ -4,17 +4,9 @@ Source: spec/core.md 9.5.
 """
 
 import copy
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 T = TypeVar("T")
-
-
-@runtime_checkable
-class Cloneable(Protocol):
-    """A value that knows how to copy itself for a simulation."""
-
-    def clone(self) -> Any:
-        """A copy that can be changed without changing this one."""
 
 
 class CycleState:
@@ -66,8 +58,8 @@ class CycleState:
         self._values.pop(key, None)
 
     def clone(self) -> "CycleState":
-        """A state for a simulation: values copied by their own `clone`, pods to activate shared."""
+        """A state for a simulation: values that have a `clone` copied by it, all others shared."""
         twin = copy.copy(self)
-        values = {k: v.clone() if isinstance(v, Cloneable) else v for k, v in self._values.items()}
+        values = {k: v.clone() if hasattr(v, "clone") else v for k, v in self._values.items()}
         twin._values = values  # noqa: SLF001 - a copy of this very class
         return twin

@@ -17,9 +17,9 @@ from berth.framework.cycle_record import CycleRecord
 from berth.framework.diagnosis import FitError
 from berth.framework.handle import Handle
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode, PostFilterResult
+from berth.framework.nominated import NominatedPods
 from berth.framework.preempting import PreemptionRequest
 from berth.framework.status import SUCCESS, failed, unschedulable
-from berth.objects.pod import Pod
 from berth.preemption.candidates import Candidate, best_candidates
 from berth.preemption.dry_run import DryRun
 from berth.preemption.eligibility import why_not_eligible
@@ -28,7 +28,6 @@ from berth.preemption.preemption_metrics import NoPreemptionMetrics, PreemptionM
 from berth.preemption.screening import Screening
 from berth.preemption.search import Candidates, find_candidates
 from berth.preemption.victims import Budgets
-from berth.snapshot.pod_info import PodInfo
 
 ASYNC_PREEMPTION = "SchedulerAsyncPreemption"
 
@@ -47,6 +46,7 @@ class Evaluator:
         self._metrics = metrics or NoPreemptionMetrics()
         self._screening = screening or Screening()
         self._budgets = Budgets(handle.listers.pod_disruption_budgets)
+        self._nominated = NominatedPods(handle.nominator)
         self._evictions = Evictions(handle, self._metrics)
 
     def attempted(self) -> None:
@@ -90,21 +90,8 @@ class Evaluator:
         record = CycleRecord(pod, handle.profile_name, 0, b"", b"", 0, 0, 0)
         attempt = Attempt(pod, handle.snapshot, request.state, record)
         beneath = self._screening.beneath(pod.priority, handle.snapshot)
-        nominated, now = self._nominated(pod), handle.clock.now()
+        nominated, now = self._nominated.beside(pod, handle.snapshot), handle.clock.now()
         return DryRun(handle.framework, attempt, beneath, self._budgets, nominated, now)
-
-    def _nominated(self, pod: Pod) -> dict[int, list[PodInfo]]:
-        """The pods of no lower priority that were promised a node, by its row."""
-        nominator, rows = self._handle.nominator, self._handle.snapshot.row_of
-        return {
-            rows[name]: [
-                PodInfo(other)
-                for other in nominator.nominated_pods_for_node(name)
-                if other.priority >= pod.priority and other.uid != pod.uid
-            ]
-            for name in nominator.nodes_with_nominations()
-            if name in rows
-        }
 
     async def _nominate(self, request: PreemptionRequest, chosen: Candidate) -> PostFilterResult:
         """Start the evictions, or make them at once; the node is the pod's if none of them failed."""

@@ -95,10 +95,14 @@ class Stage:
     def preemption(self) -> Evaluator:
         return self.handle.preemption
 
+    async def search(self, pod: Pod):
+        """What comes of a search for nodes, and the attempt."""
+        attempt = Attempt(pod, self.snapshot, CycleState(), CycleRecord(pod, "", 1, b"", b"", 0, 0, 0))
+        return await NodeSearch(self.handle.nominator, Rotation()).find(self.framework, attempt), attempt
+
     async def rejected(self, pod: Pod) -> tuple[Attempt, Diagnosis]:
         """An attempt at the pod, and why it fits nowhere."""
-        attempt = Attempt(pod, self.snapshot, CycleState(), CycleRecord(pod, "", 1, b"", b"", 0, 0, 0))
-        status = await NodeSearch(self.handle.nominator, Rotation()).find(self.framework, attempt)
+        status, attempt = await self.search(pod)
         assert isinstance(status, Status), "the pod fits"
         assert isinstance(status.error, FitError), status.message
         return attempt, status.error.diagnosis
