@@ -106,21 +106,33 @@ class ProcessSettings:
 async def run(settings: ProcessSettings, stop: asyncio.Event) -> None:
     """Schedule until `stop` is set, then end in order.
 
-    Raises: ConfigurationError, BuildError, EventRegistrationError before anything runs.
+    Raises: ConfigurationError, BuildError, EventRegistrationError, StartError before anything runs.
     """
     configuration = settings.loaded.configuration
     endpoint = await asyncio.to_thread(
         load_endpoint, kubeconfig=configuration.client_connection.kubeconfig, master=settings.master
     )
-    async with AsyncExitStack() as stack:
-        process = await _start(settings, endpoint, stack)
-        server = await settings.serving.start(process.endpoints(), process.review)
-        if server is not None:
-            stack.push_async_callback(server.close)
-        try:
-            await process.until(stop)
-        finally:
-            await process.finish()
+    try:
+        async with AsyncExitStack() as stack:
+            await _run(settings, endpoint, stack, stop)
+    except BaseExceptionGroup as group:
+        # What the body of a task group raises comes out wrapped; alone, it is the error that was raised.
+        if len(group.exceptions) > 1:
+            raise
+        raise group.exceptions[0] from None
+
+
+async def _run(
+    settings: ProcessSettings, endpoint: Endpoint, stack: AsyncExitStack, stop: asyncio.Event
+) -> None:
+    process = await _start(settings, endpoint, stack)
+    server = await settings.serving.start(process.endpoints(), process.review)
+    if server is not None:
+        stack.push_async_callback(server.close)
+    try:
+        await process.until(stop)
+    finally:
+        await process.finish()
 
 
 async def _start(settings: ProcessSettings, endpoint: Endpoint, stack: AsyncExitStack) -> "Process":
