@@ -5,13 +5,14 @@ Source: spec/core.md 9.6.
 
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from berth.framework.background import Background
 from berth.framework.claim_writing import ClaimWriter
 from berth.framework.clock import Clock
 from berth.framework.listers import Listers
+from berth.framework.pod_group_states import PodGroupStates
 from berth.framework.preempting import Preemption
 from berth.objects.pod import Pod, PodCondition
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
@@ -157,5 +158,7 @@ class Handle:
     """Making room for pods, for plugins that ask for it: it stands on a floor above them."""
     claim_writer: ClaimWriter | None = None
     """Writes to resource claims, where the scheduler allocates devices."""
+    pod_groups: PodGroupStates = field(default_factory=PodGroupStates)
+    """Which pods each group has, as things are now; one for all profiles."""
     framework: Any = None
     """The profile's own runtime, for plugins that simulate cycles (preemption)."""

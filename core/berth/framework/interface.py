@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from berth.framework.cluster_event import ClusterEventWithHint
 from berth.framework.cycle_state import CycleState
+from berth.framework.pod_group_states import GroupKey
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import SUCCESS, Code, Status
 from berth.objects.pod import Pod
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
@@ -288,3 +289,53 @@ class PostBindPlugin(Plugin):
     @abstractmethod
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[None]:
         """Take note."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A part of the cluster that a pod group may go to as a whole.
+
+    Shapes: rows intp (k,), row numbers of the snapshot, ascending.
+    """
+
+    name: str
+    rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementsResult:
+    """A status, and the placements to try."""
+
+    status: Status = SUCCESS
+    placements: Sequence[Placement] = ()
+
+
+class PlacementGeneratePlugin(Plugin):
+    """Says which parts of the cluster a pod group may go to. Source: spec/core.md 7.6."""
+
+    @abstractmethod
+    def generate_placements(
+        self, state: CycleState, group: GroupKey, nodes: Snapshot, parent: Placement
+    ) -> MaybeAwaitable[PlacementsResult]:
+        """The placements within the parent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedPlacement:
+    """A placement in which the group fits, and the node of each pod that would go there."""
+
+    placement: Placement
+    assignments: Sequence[tuple[Pod, str]]
+
+
+class PlacementScorePlugin(Plugin):
+    """Ranks placements."""
+
+    @abstractmethod
+    def score_placements(
+        self, state: CycleState, group: GroupKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]
+    ) -> MaybeAwaitable[Scores]:
+        """A score for each placement, from 0 to 100.
+
+        Shapes: result int64 (k,), in the order of the placements. Raises: any exception fails the cycle.
+        """

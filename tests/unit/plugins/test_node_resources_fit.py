@@ -2,7 +2,10 @@ import pytest
 
 from berth.config.plugin_args import NodeResourcesFitArgs
 from berth.framework.cluster_event import QueueingHint
+from berth.framework.listers import Listers
 from berth.framework.status import Code
+from berth.objects.api_object import ObjectMeta
+from berth.objects.devices import DeviceClass, DeviceClassSpec
 from berth.objects.pod import Container, Resources
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.testing.builders import make_node, make_pod
@@ -137,7 +140,7 @@ def test_init_containers():
 )
 def test_pod_hint(old, new, hint):
     """A pod helps when it leaves a node, or takes less of what the waiting one needs."""
-    on_pod, _ = make_plugin(NodeResourcesFit).events_to_register()
+    on_pod, *_ = make_plugin(NodeResourcesFit).events_to_register()
 
     assert hint == on_pod.hint(asking("mine", cpu="1m"), old, new)
 
@@ -157,7 +160,7 @@ def test_pod_hint(old, new, hint):
 )
 def test_node_hint(old, new, hint):
     """A node helps when the pod would fit on it, and it is new or grew in what the pod needs."""
-    _, on_node = make_plugin(NodeResourcesFit).events_to_register()
+    _, on_node, *_ = make_plugin(NodeResourcesFit).events_to_register()
 
     assert hint == on_node.hint(asking(cpu="5m"), old, new)
 
@@ -165,6 +168,47 @@ def test_node_hint(old, new, hint):
 def test_node_hint_counts_ignored_resources():
     """What the filter ignores keeps the pod asleep all the same, as upstream has it."""
     args = NodeResourcesFitArgs(ignored_resources=(GPU,))
-    _, on_node = make_plugin(NodeResourcesFit, args).events_to_register()
+    _, on_node, *_ = make_plugin(NodeResourcesFit, args).events_to_register()
 
     assert SKIP == on_node.hint(asking(gpu="1"), None, node())
+
+
+def backed(name=GPU):
+    listers = Listers()
+    listers.device_classes.put(
+        DeviceClass(ObjectMeta(name="gpu"), DeviceClassSpec(extended_resource_name=name))
+    )
+    return listers
+
+
+def test_devices_stand_in_for_missing_resources():
+    """A resource that a device class backs is checked only where the node offers some itself (5.8)."""
+    pod = asking(gpu="2")
+    nodes = [make_node("none"), make_node("few", allocatable={"cpu": "4", "pods": "9", GPU: "1"})]
+
+    assert ["none"] == feasible(make_plugin(NodeResourcesFit, listers=backed()), pod, nodes)
+    off = make_plugin(NodeResourcesFit, listers=backed(), gates={"DRAExtendedResource": False})
+    assert [] == feasible(off, pod, nodes)
+
+
+def test_pods_with_devices_behind_are_not_signed():
+    """What devices stand behind makes a pod unlike any other."""
+    assert make_plugin(NodeResourcesFit, listers=backed()).sign_pod(asking(gpu="1")) is None
+    assert make_plugin(NodeResourcesFit, listers=backed()).sign_pod(asking(cpu="1m")) is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hint"),
+    [
+        pytest.param(None, GPU, QUEUE, id="new, behind what is asked for"),
+        pytest.param(None, "example.com/other", SKIP, id="new, behind something else"),
+        pytest.param(GPU, GPU, SKIP, id="nothing changed"),
+        pytest.param("example.com/other", GPU, QUEUE, id="changed to what is asked for"),
+    ],
+)
+def test_class_hint(old, new, hint):
+    """A class helps where it comes to stand behind something that the pod requests (5.8)."""
+    _, _, on_class = make_plugin(NodeResourcesFit).events_to_register()
+    before, after = (None if name is None else next(iter(backed(name).device_classes)) for name in (old, new))
+
+    assert hint == on_class.hint(asking(gpu="1"), before, after)

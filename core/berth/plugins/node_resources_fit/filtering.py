@@ -5,6 +5,7 @@ highest for a request that exceeds what the node offers when it is empty.
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,11 +36,20 @@ class IgnoredResources:
 
 
 class Fit:
-    """One pod's request, asked of nodes."""
+    """One pod's request, asked of nodes.
 
-    __slots__ = ("_bits", "_dtype", "_hopeless", "wanted")
+    Of `delegated` resources, which devices stand behind, only nodes that offer some themselves are asked.
+    """
 
-    def __init__(self, requests: Mapping[str, int], ignored: IgnoredResources = IgnoredResources()) -> None:
+    __slots__ = ("_bits", "_delegated", "_dtype", "_hopeless", "wanted")
+
+    def __init__(
+        self,
+        requests: Mapping[str, int],
+        ignored: IgnoredResources = IgnoredResources(),
+        delegated: AbstractSet[str] = frozenset(),
+    ) -> None:
+        self._delegated = delegated
         self.wanted = checked(requests, ignored)
         self._bits = {name: 2 << i for i, name in enumerate(self.wanted)}
         self._hopeless = 2 << len(self.wanted)
@@ -53,14 +63,17 @@ class Fit:
         codes = self._marked(None, nodes.pod_count >= nodes.allowed_pods, 1)
         for name, amount in self.wanted.items():
             offered, used = _columns(nodes, name)
-            codes = self._marked(codes, offered - used < amount, self._bits[name])
+            missing = offered - used < amount
+            if name in self._delegated:
+                missing &= offered > 0
+            codes = self._marked(codes, missing, self._bits[name])
             if codes is not None:
                 short = (codes & self._bits[name]) != 0
                 codes = self._marked(codes, short & (offered < amount), self._hopeless)
         return all_pass(len(nodes)) if codes is None else codes
 
     def _marked(self, codes: ReasonCodes | None, where: Mask, bit: int) -> ReasonCodes | None:
-        if not where.any():
+        if not np.count_nonzero(where):
             return codes
         marks: ReasonCodes = where * self._dtype(bit)
         return marks if codes is None else codes | marks
@@ -97,10 +110,15 @@ def insufficient(name: str) -> str:
     return f"Insufficient {name}"
 
 
-def fits_when_empty(requests: Mapping[str, int], node: NodeInfo) -> bool:
+def fits_when_empty(
+    requests: Mapping[str, int], node: NodeInfo, delegated: AbstractSet[str] = frozenset()
+) -> bool:
     """Whether the pod would fit if it were the node's only one, nothing being ignored."""
-    wanted = checked(requests, IgnoredResources())
-    return node.allowed_pods >= 1 and all(node.allocatable.get(k, 0) >= v for k, v in wanted.items())
+    offers = node.allocatable
+    return node.allowed_pods >= 1 and all(
+        offers.get(name, 0) >= amount or (name in delegated and offers.get(name, 0) <= 0)
+        for name, amount in checked(requests, IgnoredResources()).items()
+    )
 
 
 def _columns(nodes: Snapshot, name: str) -> tuple[Ints, Ints]:

@@ -1,5 +1,6 @@
 """What may make room for a pod that did not fit."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from berth.framework.cluster_event import (
@@ -9,24 +10,57 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
+from berth.objects.devices import DeviceClass
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.pod_requests import fit_requests, pod_requests
 from berth.objects.quantity import milli
+from berth.plugins.device_classes import IMPLICIT_PREFIX, DeviceClassNames, is_device_resource
 from berth.plugins.node_resources_fit.filtering import fits_when_empty
 from berth.plugins.queueing import expected, is_own, maybe, queue_if, unplaced
 from berth.snapshot.node_info import NodeInfo
 
 POD_EVENTS = ClusterEvent(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
+CLASS_EVENTS = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
 NODE_EVENTS = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
 
 
-def registrations() -> list[ClusterEventWithHint]:
-    """The events with their hints."""
-    return [
-        ClusterEventWithHint(POD_EVENTS, after_pod_change),
-        ClusterEventWithHint(NODE_EVENTS, after_node_change),
-    ]
+class Hints:
+    """The registrations; `names` tells which resources devices stand behind, None where that is off."""
+
+    def __init__(self, names: DeviceClassNames | None) -> None:
+        self._names = names
+
+    def registrations(self) -> list[ClusterEventWithHint]:
+        """The events with their hints."""
+        found = [
+            ClusterEventWithHint(POD_EVENTS, after_pod_change),
+            ClusterEventWithHint(NODE_EVENTS, self.after_node_change),
+        ]
+        if self._names is not None:
+            found.append(ClusterEventWithHint(CLASS_EVENTS, after_class_change))
+        return found
+
+    def after_node_change(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        """QUEUE where the node could hold the pod and is new, or has more of something the pod needs.
+
+        Resources that the filter ignores count here, as upstream has it.
+        """
+        before, after = maybe(Node, old), _offer(expected(Node, new))
+        requests = fit_requests(pod)
+        delegated = delegated_to_devices(requests, self._names)
+        if not fits_when_empty(requests, after, delegated):
+            return QueueingHint.SKIP
+        if before is None:
+            return QueueingHint.QUEUE
+        was = _offer(before)
+        if after.allowed_pods > was.allowed_pods:
+            return QueueingHint.QUEUE
+        offers = after.allocatable
+        if any(offers.get(name, 0) <= 0 for name in delegated):
+            return QueueingHint.QUEUE
+        grew = (offers.get(name, 0) > was.allocatable.get(name, 0) for name, v in requests.items() if v)
+        return queue_if(any(grew))
 
 
 def after_pod_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
@@ -47,24 +81,27 @@ def _shrank_in(pod: Pod, before: Pod, after: Pod) -> bool:
     )
 
 
-def after_node_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """QUEUE where the node could hold the pod and is new, or has more of something the pod needs.
-
-    Resources that the filter ignores count here, as upstream has it.
-    """
-    before, after = maybe(Node, old), _offer(expected(Node, new))
-    requests = fit_requests(pod)
-    if not fits_when_empty(requests, after):
+def after_class_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where the class now stands behind something that the pod requests, be it zero of it."""
+    before, after = maybe(DeviceClass, old), expected(DeviceClass, new)
+    resource = after.spec.extended_resource_name
+    if before is not None and before.spec.extended_resource_name == resource:
         return QueueingHint.SKIP
-    if before is None:
+    requested = pod_requests(pod)
+    if before is None and f"{IMPLICIT_PREFIX}{after.name}" in requested:
         return QueueingHint.QUEUE
-    was = _offer(before)
-    if after.allowed_pods > was.allowed_pods:
-        return QueueingHint.QUEUE
-    grew = (
-        after.allocatable.get(name, 0) > was.allocatable.get(name, 0) for name, v in requests.items() if v
+    return queue_if(resource and resource in requested)
+
+
+def delegated_to_devices(requests: Mapping[str, int], names: DeviceClassNames | None) -> frozenset[str]:
+    """The requested resources that devices stand behind."""
+    if names is None or not names.any:
+        return frozenset()
+    return frozenset(
+        name
+        for name, amount in requests.items()
+        if amount and is_device_resource(name) and names.behind(name)
     )
-    return queue_if(any(grew))
 
 
 def _offer(node: Node) -> NodeInfo:

@@ -1,7 +1,10 @@
 """The plugin itself: its extension points, wired to filtering, scoring and hints."""
 
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from berth.config.plugin_args import NodeResourcesFitArgs
 from berth.framework.cluster_event import ClusterEventWithHint
@@ -11,19 +14,24 @@ from berth.framework.interface import (
     Depends,
     EnqueueExtensions,
     FilterPlugin,
+    PlacementScorePlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
+    ProposedPlacement,
     ReasonCodes,
     ScorePlugin,
     Scores,
 )
+from berth.framework.pod_group_states import GroupKey
 from berth.framework.status import SUCCESS, Code, Status
 from berth.objects.pod import Pod
 from berth.objects.pod_requests import NON_ZERO_DEFAULTS, Units, fit_requests, in_units, pod_requests
+from berth.plugins.device_classes import DeviceClassNames
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.node_resources_fit.filtering import Fit, IgnoredResources
-from berth.plugins.node_resources_fit.hints import registrations
+from berth.plugins.node_resources_fit.hints import Hints, delegated_to_devices
+from berth.plugins.node_resources_fit.placements import placement_score
 from berth.plugins.node_resources_fit.scoring import scorer
 from berth.snapshot.columns import Mask
 from berth.snapshot.snapshot import Snapshot
@@ -37,7 +45,13 @@ class ScoredRequest:
 
 
 class NodeResourcesFit(
-    InTreePlugin, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions
+    InTreePlugin,
+    PreFilterPlugin,
+    FilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    PlacementScorePlugin,
+    EnqueueExtensions,
 ):
     """Turn down nodes with too little of anything; score by the profile's strategy."""
 
@@ -49,11 +63,16 @@ class NodeResourcesFit(
             frozenset(args.ignored_resources), frozenset(args.ignored_resource_groups)
         )
         self._scorer = scorer(args.scoring_strategy)
+        self._weights = tuple((r.name, r.weight) for r in args.scoring_strategy.resources)
+        self._names: DeviceClassNames | None = None
+        if handle.feature_enabled("DRAExtendedResource"):
+            self._names = DeviceClassNames(handle.listers.device_classes)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
         """Work out the request; never skips, for every pod counts as one."""
         del nodes
-        state.write(Fit, Fit(fit_requests(pod), self._ignored))
+        requests = fit_requests(pod)
+        state.write(Fit, Fit(requests, self._ignored, delegated_to_devices(requests, self._names)))
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
@@ -78,13 +97,34 @@ class NodeResourcesFit(
         del pod
         return self._scorer.scores(state.read(ScoredRequest).amounts, nodes)
 
-    def sign_pod(self, pod: Pod) -> Hashable:
-        """Both views of the pod's requests."""
-        return frozenset(fit_requests(pod).items()), frozenset(scored_requests(pod).items())
+    def score_placements(
+        self, state: CycleState, group: GroupKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]
+    ) -> Scores:
+        """How full each placement would be with the group's pods, whatever the strategy for single pods."""
+        del state, group
+        scores = [
+            placement_score(nodes, one.placement.rows, _together(one), self._weights) for one in proposed
+        ]
+        return np.array(scores, dtype=np.int64)
+
+    def sign_pod(self, pod: Pod) -> Hashable | None:
+        """Both views of the pod's requests; none where devices stand behind one of them."""
+        requests = fit_requests(pod)
+        if delegated_to_devices(requests, self._names):
+            return None
+        return frozenset(requests.items()), frozenset(scored_requests(pod).items())
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that leave or shrink, nodes that come or grow."""
-        return registrations()
+        return Hints(self._names).registrations()
+
+
+def _together(proposed: ProposedPlacement) -> Units:
+    """What all pods of a proposal request."""
+    total: Counter[str] = Counter()
+    for pod, _ in proposed.assignments:
+        total.update(scored_requests(pod))
+    return total
 
 
 def scored_requests(pod: Pod) -> Units:

@@ -1,0 +1,96 @@
+"""GangScheduling: bind the pods of a gang once enough of them have a node.
+
+Source: pkg/scheduler/framework/plugins/gangscheduling (Kubernetes v1.36); spec/plugins.md 5.21, core.md 7.8.
+"""
+
+from typing import Any
+
+from berth.framework.cluster_event import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import EnqueueExtensions, PermitPlugin, PermitResult, PreEnqueuePlugin
+from berth.framework.pod_group_states import GroupKey, PodGroupState, group_of
+from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable
+from berth.objects.pod import Pod
+from berth.objects.pod_groups import PodGroup
+from berth.plugins.in_tree import InTreePlugin
+from berth.plugins.pod_group_lookup import group_object, group_states
+from berth.plugins.queueing import expected, queue_if
+
+TOO_FEW_KNOWN = "waiting for minCount pods from a gang to appear in scheduling queue"
+TOO_FEW_PLACED = "waiting for minCount pods from a gang to be scheduled"
+WAIT_SECONDS = 300.0
+
+POD_ADDED = ClusterEvent(EventResource.POD, ActionType.ADD)
+GROUP_ADDED = ClusterEvent(EventResource.POD_GROUP, ActionType.ADD)
+
+
+class GangScheduling(InTreePlugin, PreEnqueuePlugin, PermitPlugin, EnqueueExtensions):
+    """Hold pods of a gang back until minCount of them are known, and again until that many have a node."""
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Wait for the group, and for enough of its pods."""
+        key = group_of(pod)
+        if key is None:
+            return SUCCESS
+        group = self.handle.listers.pod_groups.get(key.name, key.namespace)
+        if group is None:
+            text = f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue'
+            return unresolvable(text)
+        known = len(group_states(self.handle).known(key).pods)
+        if group.min_count is not None and known < group.min_count:
+            return unresolvable(TOO_FEW_KNOWN)
+        return SUCCESS
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitResult:
+        """Wait until enough pods of the gang have a node; the one that makes it enough lets all go."""
+        del node_name
+        key = group_of(pod)
+        if key is None:
+            return PermitResult()
+        try:
+            needed = group_object(self.handle, key).min_count
+            if needed is None:
+                return PermitResult()
+            group = group_states(self.handle, state).get(key)
+        except PluginError as error:
+            return PermitResult(failed(error))
+        except KeyError as error:
+            return PermitResult(failed(str(error.args[0])))
+        if len(group.scheduled) < needed:
+            self.handle.activate(group.unscheduled)
+            return PermitResult(Status(Code.WAIT, (TOO_FEW_PLACED,)), WAIT_SECONDS)
+        self._allow(group)
+        return PermitResult()
+
+    def _allow(self, group: PodGroupState) -> None:
+        for uid in group.assumed:
+            waiting = self.handle.waiting_pods.get(uid)
+            if waiting is not None:
+                waiting.allow(self.name)
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """Another pod of the group, and the group itself."""
+        return [
+            ClusterEventWithHint(POD_ADDED, after_pod_added),
+            ClusterEventWithHint(GROUP_ADDED, after_group_added),
+        ]
+
+
+def after_pod_added(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where the pod belongs to the same group."""
+    del old
+    added = group_of(expected(Pod, new))
+    return queue_if(added is not None and added == group_of(pod))
+
+
+def after_group_added(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where it is the pod's group."""
+    del old
+    group = expected(PodGroup, new)
+    return queue_if(group_of(pod) == GroupKey(group.namespace, group.name))

@@ -1,0 +1,34 @@
+"""How full a part of the cluster would be with a pod group.
+
+Source: spec/plugins.md 5.8 (ScorePlacement).
+"""
+
+from collections.abc import Mapping
+
+from berth.framework.interface import MAX_NODE_SCORE
+from berth.plugins.node_resources_fit.scoring import counts, usage
+from berth.snapshot.columns import Rows
+from berth.snapshot.snapshot import Snapshot
+
+
+def placement_score(
+    nodes: Snapshot, rows: Rows, requests: Mapping[str, int], weights: tuple[tuple[str, int], ...]
+) -> int:
+    """The weighted mean over resources of what is used in percent, the placement taken as one big node.
+
+    Shapes: rows intp (k,), of the snapshot.
+    """
+    total = weight_sum = 0
+    for name, weight in weights:
+        index = nodes.resource_index(name) if counts(name, requests) else None
+        if index is None:
+            continue
+        offered = nodes.allocatable[index][rows]
+        there = offered != 0
+        capacity = int(offered[there].sum())
+        if not capacity:
+            continue
+        used = int(usage(nodes, name, index)[rows][there].sum()) + requests.get(name, 0)
+        total += weight * (min(used, capacity) * MAX_NODE_SCORE // capacity)
+        weight_sum += weight
+    return total // weight_sum if weight_sum else 0

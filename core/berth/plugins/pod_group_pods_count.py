@@ -1,0 +1,38 @@
+"""PodGroupPodsCount: prefer placements that more pods of the group fit in.
+
+Source: pkg/scheduler/framework/plugins/podgrouppodscount (Kubernetes v1.36); spec/plugins.md 5.23.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import MAX_NODE_SCORE, PlacementScorePlugin, ProposedPlacement, Scores
+from berth.framework.pod_group_states import GroupKey
+from berth.framework.status import PluginError
+from berth.plugins.in_tree import InTreePlugin
+from berth.plugins.pod_group_lookup import group_states
+from berth.snapshot.snapshot import Snapshot
+
+NOBODY_PLACED = "no pods from pod group are assigned to any of the candidate placements"
+
+
+class PodGroupPodsCount(InTreePlugin, PlacementScorePlugin):
+    """Score by how many pods the group would have scheduled."""
+
+    def score_placements(
+        self, state: CycleState, group: GroupKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]
+    ) -> Scores:
+        """Scheduled and proposed pods, the most becoming 100.
+
+        Raises: PluginError where no placement has any.
+        """
+        del nodes
+        before = len(group_states(self.handle, state).known(group).scheduled)
+        counts = np.array([before + len(one.assignments) for one in proposed], dtype=np.int64)
+        most = int(counts.max(initial=0))
+        if not most:
+            raise PluginError(NOBODY_PLACED)
+        scores: Scores = counts * MAX_NODE_SCORE // most
+        return scores
