@@ -118,7 +118,7 @@ class NodeSearch:
 
     async def _status_of(self, framework: Framework, attempt: Attempt, row: int) -> Status:
         plugins = framework.plugins.filter
-        others = self.nominated.beside(attempt.pod, attempt.nodes).get(row)
+        others = self.nominated.on_node(attempt.pod, attempt.nodes.names[row])
         if others:
             status = await filter_with_nominated(plugins, framework.extensions, attempt, row, others)
             if not status.ok:

@@ -14,6 +14,8 @@ from berth.objects.pod import Pod
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
+MOST_KEPT = 10_000
+
 
 class NominatedPods:
     """The nominator's pods with what they would hold, worked out once for each version of a pod."""
@@ -25,19 +27,27 @@ class NominatedPods:
     def beside(self, pod: Pod, nodes: Snapshot) -> dict[int, list[PodInfo]]:
         """The pods of no lower priority that were promised a node, by its row; the pod itself is none."""
         found: dict[int, list[PodInfo]] = {}
-        seen: dict[str, PodInfo] = {}
+        if len(self._infos) > MOST_KEPT:
+            self._infos.clear()
         for name in self._nominator.nodes_with_nominations():
             row = nodes.row_of.get(name)
-            for other in self._nominator.nominated_pods_for_node(name) if row is not None else ():
-                info = seen[other.uid] = self._info(other)
-                if other.priority >= pod.priority and other.uid != pod.uid:
-                    found.setdefault(nodes.row_of[name], []).append(info)
-        self._infos = seen
+            if row is not None and (others := self.on_node(pod, name)):
+                found[row] = others
         return found
+
+    def on_node(self, pod: Pod, name: str) -> list[PodInfo]:
+        """Those that were promised that node."""
+        return [
+            self._info(other)
+            for other in self._nominator.nominated_pods_for_node(name)
+            if other.priority >= pod.priority and other.uid != pod.uid
+        ]
 
     def _info(self, pod: Pod) -> PodInfo:
         known = self._infos.get(pod.uid)
-        return known if known is not None and known.pod is pod else PodInfo(pod)
+        if known is None or known.pod is not pod:
+            known = self._infos[pod.uid] = PodInfo(pod)
+        return known
 
 
 def with_pods(nodes: Snapshot, added: Mapping[int, Sequence[PodInfo]]) -> Snapshot:
