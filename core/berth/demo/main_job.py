@@ -28,8 +28,8 @@ from berth.sandbox.dataset import Objects, open_dataset
 from berth.telemetry.trace_file import read_trace_file
 
 READY_SECONDS = 60.0
-LOOK_SECONDS = 2.0
-STILL_LOOKS = 2
+LOOK_SECONDS = 1.0
+STILL_LOOKS = 3
 """How often in a row nothing must be left to try before the run counts as over."""
 
 

@@ -3,13 +3,14 @@
 import asyncio
 import socket
 import ssl
+import urllib.parse
 import urllib.request
 from dataclasses import dataclass
 from urllib.error import HTTPError, URLError
 
 from berth.demo.errors import DemoError
 from berth.demo.processes import Child
-from berth.demo.progress import Progress, read_progress
+from berth.demo.progress import ATTEMPTS, PENDING, Progress, read_progress
 
 LOOPBACK = "127.0.0.1"
 TIMEOUT_SECONDS = 5.0
@@ -50,7 +51,8 @@ class Surface:
 
         Raises: URLError.
         """
-        return read_progress((await asyncio.to_thread(self._get, "/metrics")).decode())
+        named = urllib.parse.urlencode([("name[]", PENDING), ("name[]", ATTEMPTS)])
+        return read_progress((await asyncio.to_thread(self._get, f"/metrics?{named}")).decode())
 
     def _get(self, path: str) -> bytes:
         # The certificate is made by the process itself at its start, for this machine alone.

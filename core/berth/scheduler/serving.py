@@ -9,7 +9,7 @@ Source: spec/core.md 8.4; spec/config.md 15.1, 15.2, 15.6.
 import os
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -66,7 +66,8 @@ def _only_ping() -> dict[str, Check]:
 class Endpoints:
     """What is shown; `configuration` is the effective v1 one, no `set_verbosity` hides its path."""
 
-    metrics: Callable[[], bytes]
+    metrics: Callable[[Sequence[str]], bytes]
+    """The series of these names, all of them where none is named."""
     reset_metrics: Callable[[], None]
     configuration: Callable[[], Mapping[str, Any]]
     healthz: Mapping[str, Check] = field(default_factory=_only_ping)
@@ -201,8 +202,9 @@ class _Handlers:
             raise web.HTTPNotFound
         return web.Response(status=200 if report.healthy else 500, text=report.text)
 
-    async def _metrics(self, _request: web.Request) -> web.Response:
-        return web.Response(body=self._endpoints.metrics(), headers={"Content-Type": EXPOSITION})
+    async def _metrics(self, request: web.Request) -> web.Response:
+        body = self._endpoints.metrics(request.query.getall("name[]", []))
+        return web.Response(body=body, headers={"Content-Type": EXPOSITION})
 
     async def _reset_metrics(self, _request: web.Request) -> web.Response:
         self._endpoints.reset_metrics()

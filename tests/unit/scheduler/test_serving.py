@@ -49,7 +49,7 @@ def serve(certificate):
 def make_endpoints(**changes):
     return Endpoints(
         **{
-            "metrics": lambda: b"up 1\n",
+            "metrics": lambda _names: b"up 1\n",
             "reset_metrics": lambda: None,
             "configuration": lambda: {"kind": "KubeSchedulerConfiguration"},
         }

@@ -259,3 +259,13 @@ def test_text():
 def test_process_metrics():
     """The process itself is measured too."""
     assert sample(SchedulerMetrics(), "process_resident_memory_bytes") > 0
+
+
+def test_only_the_series_that_are_named():
+    """A request for some names gets those, whether they are counted or mirrored, and no others."""
+    metrics = SchedulerMetrics()
+    metrics.watch_queue(lambda: QueueSizes(1, 2, 3, 4))
+
+    lines = metrics.text(["scheduler_pending_pods"]).decode().splitlines()
+
+    assert {"scheduler_pending_pods"} == {line.split("{")[0] for line in lines if not line.startswith("#")}
