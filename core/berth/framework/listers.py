@@ -3,7 +3,7 @@
 Source: spec/core.md 1.7.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -65,6 +65,12 @@ class AssumeCache(Generic[T]):
             del self._assumed[stored.key]
             return stored
         return assumed
+
+    def assumed(self) -> Iterator[T]:
+        """The objects that are assumed to be otherwise than they are stored."""
+        for obj in list(self._assumed.values()):
+            if self.get(obj.name, obj.namespace) is obj:
+                yield obj
 
     def assume(self, obj: T) -> bool:
         """Take the object for the one in the store; False where the store has another version of it."""

@@ -90,11 +90,12 @@ class AttachedVolumes:
 
     def rows_with(self, volume: Held) -> Mapping[int, int]:
         """The rows with placed pods that use the volume."""
-        return self._by_pods.get(volume, NOWHERE)
+        table = self._broken if isinstance(volume, Broken) else self._by_pods
+        return table.get(volume, NOWHERE)
 
-    def broken(self) -> Iterator[Broken]:
+    def broken(self) -> Iterator[Held]:
         """The claims that placed pods must not use."""
-        return (held for held in self._by_pods if isinstance(held, Broken))
+        return iter(self._broken)
 
     def attached_to(self, row: int) -> Iterable[CsiVolume]:
         """The volumes that VolumeAttachments hold on the node of that row."""
@@ -104,6 +105,7 @@ class AttachedVolumes:
         self._entries: dict[User, Entry] = {}
         self._dependants: dict[Source, dict[User, None]] = {}
         self._by_pods: dict[Held, dict[int, int]] = {}
+        self._broken: dict[Held, dict[int, int]] = {}
         self._holders: dict[CsiVolume, dict[int, int]] = {}
         self._attached_to: dict[int, dict[CsiVolume, int]] = {}
         self._used: dict[str, Ints] = {}
@@ -121,6 +123,7 @@ class AttachedVolumes:
         """The users to count anew; None where too much happened since the last look."""
         users: dict[User, None] = {}
         listers = self._listers
+        lost = False
         for kind, journal in (
             (CLAIM, listers.persistent_volume_claims.changes),
             (VOLUME, listers.persistent_volumes.changes),
@@ -129,15 +132,14 @@ class AttachedVolumes:
         ):
             keys = journal.since(self._positions.get(kind, 0))
             self._positions[kind] = journal.end
-            if keys is None:
-                return None
-            for key in keys:
+            lost |= keys is None
+            for key in keys or ():
                 users |= self._dependants.get(Source(kind, key), {})
                 if kind == "attachment":
                     users[Attachment(key)] = None
         volumes = nodes.volumes.changes.since(self._positions.get("pods", 0))
         self._positions["pods"] = nodes.volumes.changes.end
-        return None if volumes is None else users | dict.fromkeys(volumes)
+        return None if lost or volumes is None else users | dict.fromkeys(volumes)
 
     def _attachments(self) -> Iterable[Attachment]:
         return (Attachment(attachment.key) for attachment in self._listers.volume_attachments)
@@ -191,7 +193,8 @@ class AttachedVolumes:
             return
         for row in entry.rows:
             if not isinstance(user, Attachment):
-                _bump(self._by_pods, entry.held, row, sign)
+                broken = isinstance(entry.held, Broken)
+                _bump(self._broken if broken else self._by_pods, entry.held, row, sign)
             elif isinstance(entry.held, CsiVolume):
                 _bump(self._attached_to, row, entry.held, sign)
             if isinstance(entry.held, CsiVolume):

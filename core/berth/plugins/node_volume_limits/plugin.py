@@ -121,6 +121,7 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
                 exceeded |= (limit >= 0) & (new > 0) & over
         codes = exceeded * np.uint8(wanted.code(EXCEEDED))
         for broken in self._attached.broken():
+            assert isinstance(broken, Broken)
             rows = list(self._attached.rows_with(broken))
             codes[[r for r in rows if self._drivers.limited[r]]] = wanted.code(failed(broken.text))
         return codes

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from berth.framework.listers import Listers
 from berth.objects.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
-from berth.plugins.volume_binding.matching import NONE, Match, VolumesByClass, match
+from berth.plugins.volume_binding.candidates import Candidates
+from berth.plugins.volume_binding.matching import NONE, Match, match
 from berth.plugins.volume_binding.node_places import NodePlaces
 from berth.plugins.volume_binding.pod_claims import PodClaims
 from berth.plugins.volume_binding.provisioning import Provision, Provisioner
@@ -54,7 +55,7 @@ class VolumeFinder:
 
     def __init__(self, listers: Listers) -> None:
         self._volumes = listers.assumed_volumes
-        self._by_class = VolumesByClass(listers.persistent_volumes, listers.assumed_volumes)
+        self._candidates = Candidates(listers.persistent_volumes, listers.assumed_volumes)
         self._places = NodePlaces(listers.csi_nodes)
         self._provisioner = Provisioner(listers, self._places)
 
@@ -103,10 +104,11 @@ class VolumeFinder:
         return wanted, selected, others
 
     def _match(self, claims: list[PersistentVolumeClaim], wanted: Mask) -> list[Match]:
-        volumes = {name: self._by_class.of(name) for name in {claim.storage_class for claim in claims}}
+        classes = {claim.storage_class for claim in claims}
+        pools = {name: self._candidates.pool(name, claims) for name in classes}
         matches: list[Match] = []
         for claim in sorted(claims, key=lambda claim: claim.requested_nanos):
-            matches.append(match(claim, volumes[claim.storage_class], wanted, matches, self._places))
+            matches.append(match(claim, pools[claim.storage_class], wanted, matches, self._places))
         return matches
 
     def _provision(

@@ -3,14 +3,15 @@
 Source: component-helpers storage/volume FindMatchingVolume (Kubernetes v1.36); spec/plugins.md 5.12.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from berth.framework.listers import AssumeCache, Store
-from berth.objects.label_selector import EVERYTHING, Selector, compile_selector
-from berth.objects.storage import AVAILABLE, FILESYSTEM, PersistentVolume, PersistentVolumeClaim
+from berth.objects.label_selector import EVERYTHING, compile_selector
+from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
+from berth.plugins.volume_binding.candidates import Pool, form_of
 from berth.plugins.volume_binding.node_places import NodePlaces
 from berth.snapshot.columns import Ints, Mask, Rows
 
@@ -19,83 +20,51 @@ AT_ONCE = 4
 """How many times as many (node, volume) pairs as there are nodes are looked at in one step."""
 
 
-class VolumesByClass:
-    """The names of the volumes of each class, kept up to date."""
-
-    def __init__(self, volumes: Store[PersistentVolume], assumed: AssumeCache[PersistentVolume]) -> None:
-        self._volumes = volumes
-        self._assumed = assumed
-        self._position = 0
-        self._class_of: dict[str, str] = {}
-        self._names: dict[str, dict[str, None]] = {}
-
-    def of(self, storage_class: str) -> list[PersistentVolume]:
-        """The volumes of the class, as they are assumed to be."""
-        self._follow()
-        stored = (self._volumes.get(name) for name in self._names.get(storage_class, ()))
-        return [self._assumed.latest(volume) for volume in stored if volume is not None]
-
-    def _follow(self) -> None:
-        changed = self._volumes.changes.since(self._position)
-        self._position = self._volumes.changes.end
-        if changed is None:
-            self._class_of, self._names = {}, {}
-            changed = [volume.name for volume in self._volumes]
-        for name in changed:
-            self._take(name)
-
-    def _take(self, name: str) -> None:
-        volume = self._volumes.get(name)
-        before = self._class_of.pop(name, None)
-        if volume is not None:
-            self._class_of[name] = volume.storage_class
-            self._names.setdefault(volume.storage_class, {})[name] = None
-        if before is not None and (volume is None or volume.storage_class != before):
-            del self._names[before][name]
-
-
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which of these volumes the claim would get on each node.
+    """Which volume of the pool the claim would get on each node.
 
-    Shapes: chosen int64 (n,), an index into `volumes`, NONE where the claim gets none.
+    Shapes: chosen int64 (n,), an index into the pool, NONE where the claim gets none.
     """
 
     claim: PersistentVolumeClaim
-    volumes: Sequence[PersistentVolume]
+    pool: Pool
     chosen: Ints
 
     def on(self, row: int) -> PersistentVolume | None:
         """The volume on one node."""
         index = int(self.chosen[row])
-        return None if index == NONE else self.volumes[index]
+        return None if index == NONE else self.pool[index].volume
 
 
 def match(
-    claim: PersistentVolumeClaim,
-    volumes: Sequence[PersistentVolume],
-    wanted: Mask,
-    earlier: Sequence[Match],
-    places: NodePlaces,
+    claim: PersistentVolumeClaim, pool: Pool, wanted: Mask, earlier: Sequence[Match], places: NodePlaces
 ) -> Match:
     """The claim's volume wherever one is wanted; what earlier claims chose on a node is taken there.
 
-    A volume that is kept for the claim is the only one in question for it. `earlier` are choices among the
-    same volumes. Raises: InvalidSelectorError where the claim's selector does not parse.
+    A volume that is kept for the claim is the only one in question for it. `earlier` are the pod's matches
+    so far. Raises: InvalidSelectorError where the claim's selector does not parse.
     """
-    selector = EVERYTHING if claim.spec.selector is None else compile_selector(claim.spec.selector)
-    choice = _Choice(wanted, [other.chosen for other in earlier if other.volumes is volumes])
-    suitable = [i for i, volume in enumerate(volumes) if _suits(volume, claim)]
-    for i in suitable:
-        if volumes[i].kept_for(claim):
-            choice.insist(i, places.reach(volumes[i]))
-    free = [i for i in suitable if _is_free(volumes[i], claim, selector)]
-    free.sort(key=lambda i: volumes[i].capacity_nanos)
-    for rows, indices in _in_steps(free, volumes, wanted.size, places):
+    choice = _Choice(wanted, [other.chosen for other in earlier if other.pool is pool])
+    free = _free(claim, pool)
+    for index, kept in enumerate(pool.kept, start=len(pool.free)):
+        if kept.serves(claim):
+            choice.insist(index, kept.rows(places))
+    for rows, indices in _in_steps(free, pool, wanted.size, places):
         if not choice.open.any():
             break
         choice.offer(rows, indices)
-    return Match(claim, volumes, choice.chosen)
+    return Match(claim, pool, choice.chosen)
+
+
+def _free(claim: PersistentVolumeClaim, pool: Pool) -> list[int]:
+    """The free volumes that the claim could have, smallest first."""
+    selector = EVERYTHING if claim.spec.selector is None else compile_selector(claim.spec.selector)
+    modes, form = frozenset(claim.spec.access_modes), form_of(claim.spec)
+    first = bisect_left(pool.free, claim.requested_nanos, key=lambda c: c.capacity)
+    candidates = ((index, pool.free[index]) for index in range(first, len(pool.free)))
+    found = [index for index, c in candidates if c.available and c.form == form and modes <= c.modes]
+    return found if selector.empty else [i for i in found if selector.matches(pool.free[i].volume.labels)]
 
 
 class _Choice:
@@ -129,15 +98,13 @@ class _Choice:
         self.open[rows] = False
 
 
-def _in_steps(
-    order: Sequence[int], volumes: Sequence[PersistentVolume], n: int, places: NodePlaces
-) -> Iterator[tuple[Rows, Ints]]:
+def _in_steps(order: Sequence[int], pool: Pool, n: int, places: NodePlaces) -> Iterator[tuple[Rows, Ints]]:
     """Pairs of node and volume, volume by volume, not too many at once."""
     reached: list[Rows] = []
     indices: list[int] = []
     size = 0
     for index in order:
-        reached.append(places.reach(volumes[index]))
+        reached.append(pool.free[index].rows(places))
         indices.append(index)
         size += reached[-1].size
         if size >= AT_ONCE * n:
@@ -150,26 +117,3 @@ def _in_steps(
 def _pairs(reached: list[Rows], indices: list[int]) -> tuple[Rows, Ints]:
     sizes = [rows.size for rows in reached]
     return np.concatenate(reached), np.repeat(np.array(indices, dtype=np.int64), sizes)
-
-
-def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the claim could have the volume, as far as neither nodes nor other volumes matter."""
-    offer, wish = volume.spec, claim.spec
-    return (
-        (offer.claim_ref is None or volume.kept_for(claim))
-        and volume.capacity_nanos >= claim.requested_nanos
-        and (offer.volume_mode or FILESYSTEM) == (wish.volume_mode or FILESYSTEM)
-        and (offer.volume_attributes_class_name or "") == (wish.volume_attributes_class_name or "")
-        and volume.metadata.deletion_timestamp is None
-    )
-
-
-def _is_free(volume: PersistentVolume, claim: PersistentVolumeClaim, selector: Selector) -> bool:
-    """Whether the volume may be given to the claim without being kept for it."""
-    return (
-        volume.status.phase == AVAILABLE
-        and not volume.kept_for(claim)
-        and selector.matches(volume.labels)
-        and volume.storage_class == claim.storage_class
-        and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
-    )

@@ -59,6 +59,8 @@ class NodePlaces:
         self._rows: dict[Hashable, Rows] = {}
         self._nodes = Snapshot()
         self._static_generation = -1
+        self.instant = object()
+        """Another object whenever the nodes changed, and with them what rules say of them."""
 
     def follow(self, nodes: Snapshot) -> None:
         """Look at the whole snapshot as it is now."""
@@ -66,6 +68,7 @@ class NodePlaces:
         if self._nodes is not nodes or self._static_generation != nodes.static_generation:
             self._nodes, self._static_generation = nodes, nodes.static_generation
             self._rows.clear()
+            self.instant = object()
 
     def reach(self, volume: PersistentVolume) -> Rows:
         """The nodes that the volume's node affinity allows."""

@@ -80,9 +80,10 @@ def _use(uses: dict[str, ClassUse], storage_class: str, n: int) -> ClassUse:
 
 def _add_volumes(use: ClassUse, match: Match) -> None:
     has = match.chosen != NONE
-    sizes = np.array([whole(volume.capacity_nanos) for volume in match.volumes] or [0], dtype=np.int64)
+    distinct, which = np.unique(match.chosen[has], return_inverse=True)
+    sizes = np.array([whole(match.pool[int(index)].capacity) for index in distinct], dtype=np.int64)
     use.requested[has] += whole(match.claim.requested_nanos)
-    use.capacity[has] += sizes[match.chosen[has]]
+    use.capacity[has] += sizes[which]
     use.counts |= has
 
 
