@@ -139,7 +139,7 @@ ENGINES = {
 }
 
 
-def run(engine, url, requests, *, uvloop):
+def run_engine(engine, url, requests, *, uvloop):
     factory = None
     if uvloop:
         import uvloop as fast  # noqa: PLC0415 - optional
@@ -164,12 +164,17 @@ def report(spent, requests):
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def main():
+def run(_):
+    """As one of many benchmarks."""
+    main(["--rounds", "3"])
+
+
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--requests", type=int, default=3000, help="in each round, for each engine")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--uvloop", action="store_true", help="run the asyncio engines on uvloop")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     context = multiprocessing.get_context("spawn")
     port = context.Queue()
     server = context.Process(target=serve, args=(port,), daemon=True)
@@ -179,7 +184,7 @@ def main():
         spent = {name: [] for name in ENGINES}
         for _ in range(options.rounds):
             for name, engine in ENGINES.items():
-                spent[name].append(run(engine, url, options.requests, uvloop=options.uvloop))
+                spent[name].append(run_engine(engine, url, options.requests, uvloop=options.uvloop))
     finally:
         server.terminate()
         server.join()
