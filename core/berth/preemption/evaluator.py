@@ -1,11 +1,11 @@
 """Preemption for one profile: from a pod that fits nowhere to a nominated node and evictions on their way.
 
-    DefaultPreemption.post_filter -> eligible? -> candidates -> the best of them -> Evictions
+    DefaultPreemption.post_filter -> eligible? -> candidates -> extenders -> the best of them -> Evictions
                                                                       |
                                             failure handling <- nomination
 
 The evaluator stands above plugins and reaches them through `Handle.preemption`, so that a plugin of any kind
-can ask for it and none has to import it. Extenders have no say here yet.
+can ask for it and none has to import it.
 
 Source: spec/core.md 6.2; spec/plugins.md 5.18.
 """
@@ -15,11 +15,13 @@ from dataclasses import replace
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.diagnosis import FitError
+from berth.framework.extender import Victims
+from berth.framework.extending import run_extender_preemption
 from berth.framework.handle import Handle
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode, PostFilterResult
 from berth.framework.nominated import NominatedPods
 from berth.framework.preempting import PreemptionRequest
-from berth.framework.status import SUCCESS, failed, unschedulable
+from berth.framework.status import SUCCESS, PluginError, failed, unschedulable
 from berth.preemption.candidates import Candidate, best_candidates
 from berth.preemption.dry_run import DryRun
 from berth.preemption.eligibility import why_not_eligible
@@ -69,10 +71,7 @@ class Evaluator:
         if not len(self._handle.snapshot):
             return PostFilterResult(failed("no nodes available"))
         candidates = await self.candidates(request)
-        if not candidates.found:
-            return _none_found(candidates)
-        best = best_candidates(candidates.found, self._handle.clock.now())
-        return await self._nominate(request, best[self._handle.random.randrange(len(best))])
+        return await self._choose(request, candidates) if candidates.found else _none_found(candidates)
 
     async def candidates(self, request: PreemptionRequest) -> Candidates:
         """The nodes that could become free for the pod, as far as it takes to choose one of them."""
@@ -86,12 +85,36 @@ class Evaluator:
 
     def dry_run(self, request: PreemptionRequest) -> DryRun:
         """What tries the pod on nodes of the current snapshot."""
-        handle, pod = self._handle, request.pod
-        record = CycleRecord(pod, handle.profile_name, 0, b"", b"", 0, 0, 0)
-        attempt = Attempt(pod, handle.snapshot, request.state, record)
+        handle, pod, attempt = self._handle, request.pod, self._attempt(request)
         beneath = self._screening.beneath(pod.priority, handle.snapshot)
         nominated, now = self._nominated.beside(pod, handle.snapshot), handle.clock.now()
         return DryRun(handle.framework, attempt, beneath, self._budgets, nominated, now)
+
+    def _attempt(self, request: PreemptionRequest) -> Attempt:
+        """An attempt whose record is nobody's: simulations are no part of the cycle's."""
+        record = CycleRecord(request.pod, self._handle.profile_name, 0, b"", b"", 0, 0, 0)
+        return Attempt(request.pod, self._handle.snapshot, request.state, record)
+
+    async def _choose(self, request: PreemptionRequest, candidates: Candidates) -> PostFilterResult:
+        try:
+            left = await self._left_by_extenders(request, candidates.found)
+        except PluginError as error:
+            return PostFilterResult(failed(error))
+        best = best_candidates(left, self._handle.clock.now())
+        if not best:
+            return PostFilterResult(unschedulable("no candidate node for preemption"))
+        return await self._nominate(request, best[self._handle.random.randrange(len(best))])
+
+    async def _left_by_extenders(
+        self, request: PreemptionRequest, candidates: list[Candidate]
+    ) -> list[Candidate]:
+        """The candidates that extenders leave, with the victims that they choose. Raises: PluginError."""
+        extenders = self._handle.framework.extenders
+        if not extenders:
+            return candidates
+        victims = {one.node_name: Victims(one.victims, one.pdb_violations) for one in candidates}
+        left = await run_extender_preemption(extenders, self._attempt(request), victims)
+        return [Candidate(name, one.pods, one.pdb_violations) for name, one in left.items()]
 
     async def _nominate(self, request: PreemptionRequest, chosen: Candidate) -> PostFilterResult:
         """Start the evictions, or make them at once; the node is the pod's if none of them failed."""

@@ -3,6 +3,7 @@
 import pytest
 
 from berth.framework.diagnosis import Diagnosis
+from berth.framework.extender import Victims
 from berth.framework.interface import CLEAR_NOMINATION, NominatingMode
 from berth.framework.preempting import PreemptionRequest
 from berth.framework.status import Code
@@ -131,6 +132,62 @@ async def test_6_2_4_no_potential_node_at_all():
 
     message = "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
     assert ("Unschedulable", message, "cleared") == outcome(await s.preempt(preemptor()))
+
+
+class Extends:
+    """An extender with a say in preemption: answers a map of victims' names by node, or raises."""
+
+    name, preempts = "http://extender", True
+
+    def __init__(self, answer, *, ignorable=False):
+        self.answer, self.ignorable, self.asked = answer, ignorable, []
+
+    def interested(self, pod):
+        return pod.name == "high"
+
+    async def preempt(self, attempt, victims):
+        self.asked.append({name: [pod.name for pod in one.pods] for name, one in victims.items()})
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        known = {info.pod.name: info.pod for pods in attempt.nodes.pods for info in pods.values()}
+        return {name: Victims(tuple(known[pod] for pod in pods)) for name, pods in self.answer.items()}
+
+
+async def extended(*extenders):
+    """What comes of preemption on n0 and n1, of which n1 is the better one."""
+    s = stage([node("n0"), node("n1")], [placed("v0", "4", 5), placed("v1", "4", 1, on="n1")])
+    request = await s.request(preemptor())
+    s.framework.extenders = extenders
+    return outcome(await s.preemption.preempt(request))
+
+
+async def test_6_7_what_one_extender_leaves_the_next_is_asked_about():
+    first, second = Extends({"n0": ["v0"]}), Extends({"n0": ["v0"]})
+
+    assert ("Success", "", "n0") == await extended(first, second)
+    assert ([{"n0": ["v0"], "n1": ["v1"]}], [{"n0": ["v0"]}]) == (first.asked, second.asked)
+
+
+async def test_6_7_an_empty_answer_ends_the_asking_and_the_preemption():
+    never = Extends({})
+
+    expected = ("Unschedulable", "no candidate node for preemption", "kept")
+    assert expected == await extended(Extends({}), never)
+    assert [] == never.asked
+
+
+@pytest.mark.parametrize(
+    ("answer", "ignorable", "expected"),
+    [
+        (OSError("refused"), True, ("Success", "", "n1")),
+        (OSError("refused"), False, ("Error", "refused", "kept")),
+        ({"n0": ["v0"], "n1": []}, True, ("Success", "", "n0")),
+        ({"n1": []}, False, ("Error", 'expected at least one victim pod on node "n1"', "kept")),
+    ],
+    ids=["failing, ignorable", "failing", "without victims, ignorable", "without victims"],
+)
+async def test_6_7_an_extender_that_is_ignorable_does_no_harm(answer, ignorable, expected):
+    assert expected == await extended(Extends(answer, ignorable=ignorable))
 
 
 async def test_6_2_6_the_best_candidate_is_nominated():
