@@ -166,6 +166,7 @@ class Connection:
                 await self._connected()
             except Exception as error:  # noqa: BLE001 - whatever broke the connection, it is made again
                 self._broken(_innermost(error))
+                _end_if_cancelled()
             longest = LONGEST_BACKOFF_WHEN_LATE_SECONDS if self._late else LONGEST_BACKOFF_SECONDS
             was_useful = self._answered > answered
             pause = FIRST_BACKOFF_SECONDS if was_useful else min(2 * pause, longest)
@@ -364,6 +365,16 @@ def _innermost(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+def _end_if_cancelled() -> None:
+    """End where an end was asked for while the connection broke: a task group then tells of the break only.
+
+    Raises: CancelledError.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def _target(address: str) -> str:
