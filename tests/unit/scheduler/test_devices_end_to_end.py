@@ -1,0 +1,168 @@
+"""Pods with device claims, through an API server (spec/plugins.md 5.19)."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from berth.client import Api, load_endpoint
+from berth.config import load
+from berth.objects.decode import from_document
+from berth.objects.resource_claims import ResourceClaim
+from berth.sandbox import Options, serve
+from berth.scheduler.claim_writer import ApiClaimWriter
+from berth.scheduler.process import ProcessSettings, run
+from tests.unit.client.conftest import transport_to
+
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
+leaderElection: {{leaderElect: false}}
+podInitialBackoffSeconds: 1
+"""
+DRA = "resource.k8s.io/v1"
+DRIVER = "gpu.example.com"
+
+
+def node(name):
+    resources = {"cpu": "4", "memory": "64Gi", "pods": "20"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "status": {"capacity": resources, "allocatable": resources},
+    }
+
+
+def slice_of(node_name, *models):
+    devices = [{"name": f"gpu-{i}", "attributes": {"model": {"string": m}}} for i, m in enumerate(models)]
+    pool = {"name": node_name, "generation": 1, "resourceSliceCount": 1}
+    return {
+        "apiVersion": DRA,
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"slice-{node_name}"},
+        "spec": {"driver": DRIVER, "nodeName": node_name, "pool": pool, "devices": devices},
+    }
+
+
+def device_class(**spec):
+    selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+    return {
+        "apiVersion": DRA,
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu"},
+        "spec": {"selectors": [selector], **spec},
+    }
+
+
+def claim(name, model):
+    expression = f'device.attributes["{DRIVER}"].model == "{model}"'
+    wanted = {
+        "deviceClassName": "gpu",
+        "allocationMode": "ExactCount",
+        "count": 1,
+        "selectors": [{"cel": {"expression": expression}}],
+    }
+    return {
+        "apiVersion": DRA,
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": wanted}]}},
+    }
+
+
+def pod(name, claim_name="", **requests):
+    claims = [{"name": "c", "resourceClaimName": claim_name}] if claim_name else []
+    resources = {"requests": requests, "limits": requests} if requests else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "containers": [{"name": "m", "image": "app:1", "resources": resources}],
+            "resourceClaims": claims,
+        },
+    }
+
+
+@asynccontextmanager
+async def scheduling(tmp_path, *documents):
+    """A scheduler at work on a sandbox with these objects."""
+    async with await serve(Options()) as sandbox:
+        sandbox.load(documents)
+        path = tmp_path / "kubeconfig"
+        sandbox.write_kubeconfig(path)
+        ready, stop = asyncio.Event(), asyncio.Event()
+        loaded = load(CONFIGURATION.format(kubeconfig=path))
+        work = asyncio.create_task(run(ProcessSettings(loaded, seed=1, on_ready=lambda _: ready.set()), stop))
+        try:
+            await eventually(lambda: work.done() or ready.is_set())
+            yield sandbox
+            stop.set()
+            async with asyncio.timeout(30):
+                await work
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+
+async def give_back(tmp_path, document):
+    """Take a claim's allocation away, as the controller does once its pods are gone."""
+    endpoint = load_endpoint(kubeconfig=str(tmp_path / "kubeconfig"), environ={})
+    async with transport_to(endpoint) as transport:
+        await ApiClaimWriter(Api(transport)).deallocate(from_document(document, ResourceClaim))
+
+
+async def eventually(claim):
+    async with asyncio.timeout(30):
+        while not claim():  # noqa: ASYNC110 - looks into the server's state, which has no event
+            await asyncio.sleep(0.02)
+
+
+def stored(sandbox, plural):
+    plural = f"{plural}.resource.k8s.io" if plural == "resourceclaims" else plural
+    entries = (entry.decode() for entry in sandbox.store.collection(plural).entries())
+    return {document["metadata"]["name"]: document for document in entries}
+
+
+def places(sandbox):
+    pods = stored(sandbox, "pods").items()
+    return {name: p["spec"]["nodeName"] for name, p in pods if p["spec"].get("nodeName")}
+
+
+def results(claim):
+    return [(r["pool"], r["device"]) for r in claim["status"]["allocation"]["devices"]["results"]]
+
+
+async def test_devices_come_with_the_node(tmp_path):
+    """Each pod goes where its device is; one that finds none goes once a claim gives its device back."""
+    objects = [node("n0"), node("n1"), device_class(), slice_of("n0", "a"), slice_of("n1", "b", "b")]
+    claims = [claim("first", "a"), claim("second", "b"), claim("late", "a")]
+    async with scheduling(tmp_path, *objects, *claims) as sandbox:
+        sandbox.load([pod("x", "first"), pod("y", "second")])
+        await eventually(lambda: {"x": "n0", "y": "n1"} == places(sandbox))
+        first = stored(sandbox, "resourceclaims")["first"]
+        assert [("n0", "gpu-0")] == results(first)
+        assert ["x"] == [consumer["name"] for consumer in first["status"]["reservedFor"]]
+        assert ["resource.kubernetes.io/delete-protection"] == first["metadata"]["finalizers"]
+
+        sandbox.load([pod("z", "late")])
+        await eventually(lambda: "conditions" in stored(sandbox, "pods")["z"]["status"])
+        (condition,) = stored(sandbox, "pods")["z"]["status"]["conditions"]
+        assert "cannot allocate all claims" in condition["message"]
+        assert "still not schedulable" in condition["message"]
+        await give_back(tmp_path, first)
+        await eventually(lambda: "n0" == places(sandbox).get("z"))
+
+
+async def test_extended_resources_get_a_claim(tmp_path):
+    """A pod that asks for a resource gets devices of the class behind it, and a claim that says so."""
+    gpu_class = device_class(extendedResourceName="example.com/gpu")
+    async with scheduling(tmp_path, node("n0"), node("n1"), gpu_class, slice_of("n1", "a", "a")) as sandbox:
+        sandbox.load([pod("x", **{"example.com/gpu": "2"})])
+        await eventually(lambda: {"x": "n1"} == places(sandbox))
+        ((name, made),) = stored(sandbox, "resourceclaims").items()
+
+        assert name.startswith("x-extended-resources-")
+        assert [("n1", "gpu-0"), ("n1", "gpu-1")] == results(made)
+        told = stored(sandbox, "pods")["x"]["status"]["extendedResourceClaimStatus"]
+        assert name == told["resourceClaimName"]
