@@ -3,8 +3,11 @@
 Volumes that are bound to other claims, most of them in most clusters, are not looked at in a cycle.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from berth.framework.listers import AssumeCache, Store
 from berth.objects.storage import (
@@ -16,7 +19,7 @@ from berth.objects.storage import (
     PersistentVolumeSpec,
 )
 from berth.plugins.volume_binding.node_places import NodePlaces
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns import Ints, Mask, Rows
 
 
 class Candidate:
@@ -59,15 +62,80 @@ def form_of(spec: PersistentVolumeSpec | PersistentVolumeClaimSpec) -> tuple[str
     return spec.volume_mode or FILESYSTEM, spec.volume_attributes_class_name or ""
 
 
+class FreeVolumes:
+    """The free volumes of one class, smallest first, and what is asked of them as columns.
+
+    Shapes: available bool (v,); kind intp (v,), an index into `kinds`, which are (form, access modes).
+    """
+
+    def __init__(self, candidates: Iterable[Candidate]) -> None:
+        self.candidates = sorted(candidates, key=lambda c: c.capacity)
+        self.index = {c.volume.name: i for i, c in enumerate(self.candidates)}
+        self._capacities = [c.capacity for c in self.candidates]
+        self._available: Mask = np.array([c.available for c in self.candidates], dtype=bool)
+        numbers: dict[tuple[tuple[str, str], frozenset[str]], int] = {}
+        kind = [numbers.setdefault((c.form, c.modes), len(numbers)) for c in self.candidates]
+        self._kinds, self._kind = list(numbers), np.array(kind, dtype=np.intp)
+        self._pairs: tuple[Rows, Ints] | None = None
+        self._at: object = None
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def usable(self, claim: PersistentVolumeClaim) -> Mask:
+        """Which of the volumes would do for the claim, selectors and nodes aside.
+
+        Shapes: result bool (v,).
+        """
+        form, modes = form_of(claim.spec), frozenset(claim.spec.access_modes)
+        will_do = np.array([form == f and modes <= m for f, m in self._kinds], dtype=bool)
+        mask: Mask = self._available & will_do[self._kind] if len(self) else self._available.copy()
+        mask[: bisect_left(self._capacities, claim.requested_nanos)] = False
+        return mask
+
+    def pairs(self, places: NodePlaces, at_most: int) -> tuple[Rows, Ints] | None:
+        """Each volume with each node that it reaches, volume by volume; None where there are too many.
+
+        Shapes: rows, indices (k,).
+        """
+        if self._at is not places.instant:
+            self._at, self._pairs = places.instant, None
+            reached: list[Rows] = []
+            size = 0
+            for candidate in self.candidates:
+                reached.append(candidate.rows(places))
+                size += reached[-1].size
+                if size > at_most:
+                    return None
+            self._pairs = side_by_side(reached, range(len(reached)))
+        return self._pairs
+
+
+def side_by_side(reached: Sequence[Rows], indices: Sequence[int]) -> tuple[Rows, Ints]:
+    """The rows of all, and beside each row the index that it belongs to.
+
+    Shapes: results (k,).
+    """
+    if not reached:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
+    sizes = [rows.size for rows in reached]
+    return np.concatenate(reached), np.repeat(np.array(indices, dtype=np.int64), sizes)
+
+
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The volumes of one class that some claims choose from: free ones by size, then kept ones."""
+    """The volumes of one class that some claims choose from: free ones by size, then kept ones.
 
-    free: Sequence[Candidate]
+    `taken` are the free ones that are assumed to be somebody's.
+    """
+
+    free: FreeVolumes
     kept: Sequence[Candidate]
+    taken: Sequence[int] = ()
 
     def __getitem__(self, index: int) -> Candidate:
-        return self.free[index] if index < len(self.free) else self.kept[index - len(self.free)]
+        free = self.free.candidates
+        return free[index] if index < len(free) else self.kept[index - len(free)]
 
 
 class Candidates:
@@ -79,30 +147,28 @@ class Candidates:
         self._position = 0
         self._known: dict[str, Candidate] = {}
         self._free: dict[str, dict[str, Candidate]] = {}
-        self._ordered: dict[str, list[Candidate]] = {}
+        self._ordered: dict[str, FreeVolumes] = {}
         self._kept: dict[str, dict[str, Candidate]] = {}
 
     def pool(self, storage_class: str, claims: Iterable[PersistentVolumeClaim]) -> Pool:
         """What claims of that class choose from."""
         self._follow()
-        free, kept = self._in_order(storage_class), []
+        free = self._in_order(storage_class)
+        kept: dict[str, Candidate] = {}
         for claim in claims:
-            kept += [
-                c for c in self._kept.get(claim.key, {}).values() if c.volume.storage_class == storage_class
-            ]
-        taken = {
-            volume.name: volume for volume in self._assumed.assumed() if volume.storage_class == storage_class
-        }
-        if taken:
-            kept = [c for c in kept if c.volume.name not in taken] + [Candidate(v) for v in taken.values()]
-            free = [c for c in free if c.volume.name not in taken]
-        return Pool(free, kept)
+            kept |= self._kept.get(claim.key, {})
+        taken = {volume.name: Candidate(volume) for volume in self._assumed.assumed()}
+        return Pool(
+            free,
+            [c for c in (kept | taken).values() if c.volume.storage_class == storage_class],
+            [free.index[name] for name in taken if name in free.index],
+        )
 
-    def _in_order(self, storage_class: str) -> list[Candidate]:
+    def _in_order(self, storage_class: str) -> FreeVolumes:
         ordered = self._ordered.get(storage_class)
         if ordered is None:
             free = self._free.get(storage_class, {}).values()
-            ordered = self._ordered[storage_class] = sorted(free, key=lambda c: c.capacity)
+            ordered = self._ordered[storage_class] = FreeVolumes(free)
         return ordered
 
     def _follow(self) -> None:

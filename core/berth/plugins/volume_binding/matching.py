@@ -3,7 +3,6 @@
 Source: component-helpers storage/volume FindMatchingVolume (Kubernetes v1.36); spec/plugins.md 5.12.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from berth.objects.label_selector import EVERYTHING, compile_selector
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
-from berth.plugins.volume_binding.candidates import Pool, form_of
+from berth.plugins.volume_binding.candidates import Pool, side_by_side
 from berth.plugins.volume_binding.node_places import NodePlaces
 from berth.snapshot.columns import Ints, Mask, Rows
 
@@ -46,25 +45,35 @@ def match(
     so far. Raises: InvalidSelectorError where the claim's selector does not parse.
     """
     choice = _Choice(wanted, [other.chosen for other in earlier if other.pool is pool])
-    free = _free(claim, pool)
+    usable = _usable(claim, pool)
     for index, kept in enumerate(pool.kept, start=len(pool.free)):
         if kept.serves(claim):
             choice.insist(index, kept.rows(places))
-    for rows, indices in _in_steps(free, pool, wanted.size, places):
+    pairs = pool.free.pairs(places, AT_ONCE * wanted.size)
+    if pairs is not None:
+        rows, indices = pairs
+        keep = usable[indices]
+        choice.offer(rows[keep], indices[keep])
+        return Match(claim, pool, choice.chosen)
+    for rows, indices in _in_steps(np.flatnonzero(usable).tolist(), pool, wanted.size, places):
         if not choice.open.any():
             break
         choice.offer(rows, indices)
     return Match(claim, pool, choice.chosen)
 
 
-def _free(claim: PersistentVolumeClaim, pool: Pool) -> list[int]:
-    """The free volumes that the claim could have, smallest first."""
+def _usable(claim: PersistentVolumeClaim, pool: Pool) -> Mask:
+    """Which of the pool's free volumes the claim could have.
+
+    Shapes: result bool (v,).
+    """
     selector = EVERYTHING if claim.spec.selector is None else compile_selector(claim.spec.selector)
-    modes, form = frozenset(claim.spec.access_modes), form_of(claim.spec)
-    first = bisect_left(pool.free, claim.requested_nanos, key=lambda c: c.capacity)
-    candidates = ((index, pool.free[index]) for index in range(first, len(pool.free)))
-    found = [index for index, c in candidates if c.available and c.form == form and modes <= c.modes]
-    return found if selector.empty else [i for i in found if selector.matches(pool.free[i].volume.labels)]
+    usable = pool.free.usable(claim)
+    usable[list(pool.taken)] = False
+    if not selector.empty:
+        for index in np.flatnonzero(usable).tolist():
+            usable[index] = selector.matches(pool[index].volume.labels)
+    return usable
 
 
 class _Choice:
@@ -104,16 +113,11 @@ def _in_steps(order: Sequence[int], pool: Pool, n: int, places: NodePlaces) -> I
     indices: list[int] = []
     size = 0
     for index in order:
-        reached.append(pool.free[index].rows(places))
+        reached.append(pool.free.candidates[index].rows(places))
         indices.append(index)
         size += reached[-1].size
         if size >= AT_ONCE * n:
-            yield _pairs(reached, indices)
+            yield side_by_side(reached, indices)
             reached, indices, size = [], [], 0
     if indices:
-        yield _pairs(reached, indices)
-
-
-def _pairs(reached: list[Rows], indices: list[int]) -> tuple[Rows, Ints]:
-    sizes = [rows.size for rows in reached]
-    return np.concatenate(reached), np.repeat(np.array(indices, dtype=np.int64), sizes)
+        yield side_by_side(reached, indices)

@@ -232,6 +232,18 @@ def test_a_claim_used_twice():
     plugin = plugin_with(make_claim("c0"), *volumes)
 
     assert {"n0"} == chosen(plugin, pod_with("c0", "c0")).keys()
+    kept = plugin_with(make_claim("c0"), make_volume("a", kept_for=make_claim("c0")))
+    assert {} == chosen(kept, pod_with("c0", "c0"))
+
+
+def test_many_volumes_for_any_node():
+    """Volumes that reach every node are offered in steps, with the same outcome."""
+    volumes = [make_volume(f"v{i}", size=f"{9 - i % 9}Gi") for i in range(40)]
+    claims = [make_claim("a", size="3Gi"), make_claim("b", size="3Gi"), make_claim("c", size="9Gi")]
+
+    assert dict.fromkeys(["n0", "n1", "n2"], ({"a": "v6", "b": "v15", "c": "v0"}, [])) == chosen(
+        plugin_with(*claims, *volumes), pod_with("a", "b", "c")
+    )
 
 
 def test_new_volumes():
