@@ -201,6 +201,7 @@ class Process:
                 on_record=self._on_record,
                 before_plugins=self._connect_plugins,
                 queue_metrics=self._metrics.queue,
+                preemption_metrics=self._metrics.preemption,
                 event_handled=self._metrics.event_handled,
                 max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
                 extenders=self._extenders,

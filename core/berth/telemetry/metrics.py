@@ -19,6 +19,7 @@ from berth.cache.cache import Cache
 from berth.framework.cycle_record import CycleRecord
 from berth.queue.scheduling_queue import QueueSizes
 from berth.telemetry.metric_families import Families
+from berth.telemetry.preemption_metrics import PrometheusPreemptionMetrics
 from berth.telemetry.queue_metrics import PrometheusQueueMetrics
 from berth.telemetry.record_metrics import RecordMetrics
 from berth.telemetry.state_metrics import Mirror, StateCollector
@@ -28,12 +29,13 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # upstream has no `_
 
 
 class SchedulerMetrics:
-    """What `/metrics` shows: `queue` is for the queue, `families` for what no record tells of."""
+    """What `/metrics` shows: `queue` and `preemption` go to those, `families` holds what no record tells."""
 
     def __init__(self) -> None:
         self._state = StateCollector()
         self.registry, self.families = self._afresh()
         self.queue = PrometheusQueueMetrics(self.families)
+        self.preemption = PrometheusPreemptionMetrics(self.families)
         self._records = RecordMetrics(self.families)
         self._state.mirrored += _summed_up(self.queue, self._records)
 
@@ -81,6 +83,7 @@ class SchedulerMetrics:
         """Start all counters and histograms afresh."""
         self.registry, self.families = self._afresh()
         self.queue.use(self.families)
+        self.preemption.use(self.families)
         self._records.use(self.families)
 
     def _afresh(self) -> tuple[CollectorRegistry, Families]:

@@ -151,6 +151,25 @@ def test_plugins_are_timed_in_one_of_ten_cycles(first_byte, count):
     assert count == sum(series(metrics, "scheduler_plugin_execution_duration_seconds_count").values())
 
 
+def test_preemption_metrics():
+    """What preemption tells is shown under upstream's names, also after a reset."""
+    metrics = SchedulerMetrics()
+    metrics.preemption.attempted()
+    metrics.reset()
+    metrics.preemption.attempted()
+    metrics.preemption.victims(3)
+    metrics.preemption.evicted(0.5, failed=False)
+    metrics.preemption.evicted(0.25, failed=True)
+
+    assert {(): 1} == series(metrics, "scheduler_preemption_attempts_total")
+    assert {(): 3} == series(metrics, "scheduler_preemption_victims_sum")
+    carried_out = {("success",): 1, ("error",): 1}
+    assert carried_out == series(metrics, "scheduler_preemption_goroutines_execution_total")
+    assert {("success",): 0.5, ("error",): 0.25} == series(
+        metrics, "scheduler_preemption_goroutines_duration_seconds_sum"
+    )
+
+
 def test_queue_metrics():
     """What the queue tells is shown under upstream's names."""
     metrics = SchedulerMetrics()
