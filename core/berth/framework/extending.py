@@ -51,7 +51,7 @@ async def run_extender_filters(
 async def _filter(extender: Extender, attempt: Attempt, left: Mask) -> ExtenderVerdicts | None:
     nodes = attempt.nodes.nodes
     try:
-        return await extender.filter(attempt, [nodes[row] for row in np.flatnonzero(left)])
+        return await extender.filter(attempt, [nodes[row] for row in np.flatnonzero(left).tolist()])
     except Exception as error:
         if not extender.ignorable:
             raise PluginError(str(error)) from error
@@ -75,12 +75,12 @@ async def add_priorities(extenders: Sequence[Extender], attempt: Attempt, scores
     asked = _interested(extenders, attempt.pod, lambda extender: extender.prioritizes)
     if not asked:
         return
-    nodes = [attempt.nodes.nodes[row] for row in scores.rows]
+    nodes = [attempt.nodes.nodes[row] for row in scores.rows.tolist()]
     answers = [(extender, extender.prioritize(attempt, nodes)) for extender in asked]
     try:
         while answers:
             extender, answer = answers.pop(0)
-            part = await _priorities(extender, answer, [node.name for node in nodes])
+            part = await _priorities(extender, answer, [node.metadata.name for node in nodes])
             if part is not None:
                 scores.totals += part.final * part.weight
                 scores.parts.append(part)

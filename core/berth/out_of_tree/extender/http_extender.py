@@ -113,7 +113,7 @@ class HttpExtender:
             self._settings.filter_verb, self._about(attempt.pod, nodes), attempt.record, again=True
         )
         reply = wire.filter_reply(data, by_name=self._settings.node_cache_capable)
-        sent = {node.name for node in nodes}
+        sent = {node.metadata.name for node in nodes}
         for name in reply.names or ():
             if name not in sent:
                 raise ReplyError(
@@ -182,7 +182,7 @@ class HttpExtender:
 
     def _about(self, pod: Pod, nodes: Sequence[Node]) -> bytes:
         if self._settings.node_cache_capable:
-            return wire.nodes_body(self._pod(pod), nodes=None, names=[node.name for node in nodes])
+            return wire.nodes_body(self._pod(pod), nodes=None, names=[node.metadata.name for node in nodes])
         known = self._around.nodes
         return wire.nodes_body(self._pod(pod), nodes=[_json(node, known) for node in nodes], names=None)
 
