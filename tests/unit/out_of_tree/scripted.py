@@ -18,7 +18,7 @@ from berth.framework.cycle_state import CycleState
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
+from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2, state_pb2
 from berth.out_of_tree.host import PluginHost
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import RecordingWriter, make_handle
@@ -138,14 +138,14 @@ class Queue:
     """Pods that wait, each with the plugins that rejected it."""
 
     def __init__(self, rejectors=()):
-        self.rejectors = dict(rejectors)
+        self.rejectors = list(rejectors)
         self.activated = []
 
     def pending_pods(self):
-        return list(self.rejectors), ""
+        return [pod for pod, _ in self.rejectors], ""
 
     def record(self, _namespace, name):
-        found = [rejectors for pod, rejectors in self.rejectors.items() if pod.name == name]
+        found = [rejectors for pod, rejectors in self.rejectors if pod.name == name]
         return SimpleNamespace(rejectors=found[0]) if found else None
 
     def activate(self, pods):
@@ -255,8 +255,3 @@ def passing(request, **changes):
         else:
             setattr(target, field, value)
     return scheduling_pb2.FilterScoreResponse(filter=answer, score=score)
-
-
-def requeue_all():
-    """What a plugin sends to have all its pods tried again."""
-    return queueing_pb2.RequeueResponse(requeue_all=queueing_pb2.AllRejected())

@@ -1,0 +1,209 @@
+"""What plugins are told of the cluster, and what they say about the queue."""
+
+import msgspec
+import pytest
+
+from berth.framework.cluster_event import EventResource, QueueingHint
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.diagnosis import Diagnosis, FitError
+from berth.framework.status import Code, Status, failed
+from berth.objects.decode import decoder
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.out_of_tree import state_feed
+from berth.out_of_tree._generated import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
+from berth.out_of_tree.event_interest import hints_for
+from berth.testing.builders import make_node
+from berth_sdk import testing as documents
+from tests.unit.out_of_tree.scripted import NAME, PROFILE, Queue, Scripted, World, hosted, until
+
+GPU = "example.com/gpu"
+
+
+@pytest.fixture
+def world(tmp_path):
+    """A host that has not been started, with three nodes."""
+    found = World(tmp_path / "p.sock")
+    found.add_nodes("n0", "n1", "n2")
+    return found
+
+
+def feed_of(world):
+    return world.plugin._caller.feed
+
+
+def changes(delta):
+    return [change.WhichOneof("change") for change in delta.changes]
+
+
+def test_steps_follow_rows(world):
+    """A removed node's row is taken by the last one, and later steps count on that."""
+    world.cache.remove_node(world.cache.node_info("n0").node)
+    world.add_nodes("n3")
+
+    (delta,) = feed_of(world).since(1)
+    assert ["node_remove", "node_upsert"] == changes(delta)
+    assert (0, "n0") == (delta.changes[0].node_remove.index, delta.changes[0].node_remove.name)
+    assert (2, 3) == (delta.changes[1].node_upsert.index, delta.node_count)
+    assert ["n2", "n1", "n3"] == world.snapshot.names
+
+
+def test_pod_stages(world):
+    """An assumed pod comes with its attempt, its placed form without a removal in between."""
+    pod = world.pod().placed_on("n1")
+    feed_of(world).attempts[pod.uid] = 3
+    world.cache.assume_pod(pod)
+    world.step()
+    world.cache.add_pod(pod)
+    world.step()
+
+    stages = [delta.changes[0].pod_upsert for delta in feed_of(world).since(1)]
+    assert [
+        (state_pb2.POD_STAGE_ASSUMED, 3),
+        (state_pb2.POD_STAGE_PLACED, 0),
+    ] == [(upsert.stage, upsert.attempt) for upsert in stages]
+    assert {} == feed_of(world).attempts
+
+
+def test_patched_pod(world):
+    """After a metadata patch the next step brings the assumed pod again."""
+    pod = world.pod().placed_on("n1")
+    world.cache.assume_pod(pod)
+    world.step()
+    world.plugin._caller.patched(pod, {"annotations": {"gpu": "1"}})
+    world.add_nodes("n3")
+
+    last = feed_of(world).since(2)[-1]
+    assert ["node_upsert", "pod_upsert"] == changes(last)
+    assert b'"gpu":"1"' in last.changes[1].pod_upsert.object
+
+
+def test_large_step(world, monkeypatch):
+    """A step too large for a message goes out as a transfer, in chunks."""
+    monkeypatch.setattr(state_feed, "MAX_DELTA_BYTES", 1000)
+    monkeypatch.setattr(state_feed, "CHUNK_BYTES", 1000)
+    world.add_nodes(*(f"m{i}" for i in range(20)))
+
+    bodies = [request.WhichOneof("body") for request in feed_of(world).transfer()]
+    assert feed_of(world).since(1) is None
+    assert [] == feed_of(world).since(2)
+    assert bodies[-1] == "commit"
+    assert bodies.count("chunk") > 3
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        pytest.param({"nodes": True, "pods": True}, (3, 2), id="everything"),
+        pytest.param({"nodes": True}, (3, 0), id="nodes"),
+        pytest.param({"pods": True}, (0, 2), id="pods"),
+        pytest.param({"nodes": True, "pods": True, "pod_resources": [GPU]}, (3, 1), id="pods with GPUs"),
+    ],
+)
+def test_interest(world, wanted, expected):
+    """A plugin is sent what it asked for, and counted the nodes that it is sent."""
+    feed_of(world).narrow(identity_pb2.StateInterest(**wanted))
+    world.cache.add_pod(world.pod("plain").placed_on("n0"))
+    world.cache.add_pod(world.pod("gpu", requests={GPU: "1"}).placed_on("n0"))
+    world.step()
+
+    *chunks, commit = feed_of(world).transfer()
+    sent = [change.WhichOneof("change") for each in chunks for change in each.chunk.changes]
+    assert expected == (sent.count("node_upsert"), sent.count("pod_upsert"))
+    assert expected[0] == commit.commit.node_count == feed_of(world).since(1)[-1].node_count
+
+
+def interested(world, **interest):
+    """The hint for updates of nodes, by a plugin that declared one interest."""
+    world.connection.starts = 1
+    declared = identity_pb2.EventInterest(resource="Node", **interest)
+    world.connection.capabilities = identity_pb2.Capabilities(events=[declared])
+    return hints_for(EventResource.NODE, world.connection)
+
+
+UPDATED = [identity_pb2.ACTION_TYPE_UPDATE]
+POD = decoder(Pod)(msgspec.json.encode(documents.make_pod("waiting")))
+
+
+@pytest.mark.parametrize(
+    ("interest", "hint"),
+    [
+        pytest.param({"actions": UPDATED}, QueueingHint.QUEUE, id="any update"),
+        pytest.param({"actions": [identity_pb2.ACTION_TYPE_DELETE]}, QueueingHint.SKIP, id="other action"),
+        pytest.param({"actions": UPDATED, "label_selector": "zone=b"}, QueueingHint.QUEUE, id="selected"),
+        pytest.param({"actions": UPDATED, "label_selector": "zone!=b"}, QueueingHint.SKIP, id="not selected"),
+        pytest.param({"actions": UPDATED, "label_selector": "zone in (a)"}, QueueingHint.QUEUE, id="unread"),
+        pytest.param(
+            {"actions": UPDATED, "changed_fields": ["/metadata/labels/zone"]},
+            QueueingHint.QUEUE,
+            id="changed",
+        ),
+        pytest.param(
+            {"actions": UPDATED, "changed_fields": ["/metadata/labels/other"]}, QueueingHint.SKIP, id="same"
+        ),
+        pytest.param(
+            {"actions": UPDATED, "changed_fields": ["/metadata/managedFields"]},
+            QueueingHint.QUEUE,
+            id="a field that is not decoded",
+        ),
+    ],
+)
+def test_hints(world, interest, hint):
+    """Declared conditions are evaluated here; what cannot be told counts as worth an attempt."""
+    old, new = (make_node("n0", labels={"zone": zone}) for zone in "ab")
+    assert isinstance(new, Node)
+
+    assert hint is interested(world, **interest)(POD, old, new)
+
+
+def test_hint_of_a_stranger(world):
+    """Until a plugin has introduced itself its pods are queued at every event."""
+    assert QueueingHint.QUEUE is hints_for(EventResource.NODE, world.connection)(POD, None, make_node("n0"))
+
+
+@pytest.mark.parametrize(
+    ("action", "activated"),
+    [
+        ({"requeue_all": queueing_pb2.AllRejected()}, ["mine", "mine-too"]),
+        ({"requeue": queueing_pb2.PodSet(uids=["pod-default-mine", "pod-default-other"])}, ["mine"]),
+        ({}, []),
+    ],
+)
+def test_requeue(world, action, activated):
+    """A plugin brings back the pods that it rejected, all or some, and nobody else's."""
+    names = {"mine": {NAME}, "mine-too": {NAME}, "other": {"X"}}
+    queue = Queue([(world.pod(name), rejectors) for name, rejectors in names.items()])
+    world.host.attend(queue, {})
+    world.host._on_requeue(NAME, queueing_pb2.RequeueResponse(**action))
+
+    assert activated == queue.activated
+
+
+def fit_error(*plugins):
+    diagnosis = Diagnosis(["n0"], unschedulable_plugins=set(plugins))
+    return Status(Code.UNSCHEDULABLE, error=FitError(diagnosis, 1))
+
+
+@pytest.mark.parametrize(
+    ("result", "status", "outcome", "rejected"),
+    [
+        ("scheduled", Status(), scheduling_pb2.CYCLE_OUTCOME_BOUND, False),
+        ("unschedulable", fit_error(NAME, "X"), scheduling_pb2.CYCLE_OUTCOME_UNSCHEDULABLE, True),
+        ("unschedulable", fit_error("X"), scheduling_pb2.CYCLE_OUTCOME_UNSCHEDULABLE, False),
+        ("error", failed("broken"), scheduling_pb2.CYCLE_OUTCOME_FAILED, False),
+    ],
+)
+async def test_cycle_done(result, status, outcome, rejected):
+    """At the end of an attempt the plugin hears how it ended, and whether that was its own doing."""
+    plugin = Scripted()
+    async with hosted(plugin) as world:
+        await world.up()
+        record = CycleRecord(
+            world.pod(), PROFILE, 4, b"t" * 16, b"s" * 8, 0, 0, 0, status=status, result=result
+        )
+        for _, work in world.host.cycles_done(record):
+            await work
+        await until(lambda: plugin.requests("CycleDone"))
+
+    (told,) = plugin.requests("CycleDone")
+    assert (outcome, rejected, 4) == (told.outcome, told.rejected_by_plugin, told.call.pod.attempt)
