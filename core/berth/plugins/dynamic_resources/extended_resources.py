@@ -73,11 +73,21 @@ def extended_resources(
 
 
 def backed_by_devices(pod: Pod, names: DeviceClassNames) -> bool:
-    """Whether a class stands behind something that the pod requests."""
-    return any(
-        amount and is_device_resource(name) and names.behind(name) is not None
-        for name, amount in pod_requests(pod).items()
-    )
+    """Whether a class stands behind something that the pod requests.
+
+    Cost: names are looked at first; requests are only added up where some name has a class.
+    """
+    lists = [container.resources.requests for container in (*pod.spec.containers, *pod.spec.init_containers)]
+    backed = {
+        name
+        for requests in (*lists, pod.spec.overhead)
+        for name in requests or ()
+        if is_device_resource(name) and names.behind(name) is not None
+    }
+    if not backed:
+        return False
+    total = pod_requests(pod)
+    return any(total.get(name) for name in backed)
 
 
 def _is_for(claim: ResourceClaim, pod: Pod) -> bool:

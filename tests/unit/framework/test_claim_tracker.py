@@ -1,0 +1,72 @@
+"""Claims ahead of the watch (spec/core.md 1.8)."""
+
+import msgspec
+
+from berth.framework.listers import Listers
+from berth.objects.api_object import ObjectMeta
+from berth.objects.resource_claims import Allocation, ResourceClaim
+
+
+def claim(version, *, allocated=False):
+    meta = ObjectMeta(name="c", namespace="default", uid="u", resource_version=str(version))
+    return ResourceClaim(meta).allocated_as(Allocation() if allocated else None)
+
+
+def tracker(*stored):
+    listers = Listers()
+    for one in stored:
+        listers.resource_claims.put(one)
+    return listers.claim_tracker, listers.resource_claims
+
+
+def test_an_assumption_holds_until_the_watch_is_as_new():
+    """A write's answer counts until the watch brings that version or a newer one."""
+    claims, store = tracker(claim(1))
+    claims.assume(claim(9, allocated=True))
+    assert claims.get("c", "default").allocation
+
+    store.put(claim(8))
+    assert claims.get("c", "default").allocation
+    store.put(claim(10))
+    assert claims.get("c", "default").allocation is None
+
+
+def test_an_old_answer_is_no_news():
+    """What the watch has overtaken is not assumed."""
+    claims, _ = tracker(claim(10))
+    claims.assume(claim(9, allocated=True))
+
+    assert claims.get("c", "default").allocation is None
+
+
+def test_a_claim_that_was_just_created():
+    """It counts before the watch tells of it, and no more once it is deleted."""
+    claims, store = tracker()
+    claims.assume(claim(3, allocated=True))
+    assert [claim(3, allocated=True)] == list(claims)
+
+    store.put(claim(3, allocated=True))
+    store.remove(claim(3))
+    assert [] == list(claims)
+
+
+def test_allocations_in_flight():
+    """They are held from Reserve until written or let go, once."""
+    claims, _ = tracker(claim(1))
+    claims.begin(claim(1, allocated=True))
+    assert claims.in_flight("u").allocation
+    assert [True, False] == [claims.end("u"), claims.end("u")]
+    assert [] == list(claims.all_in_flight())
+
+
+def test_changes_are_told_in_order():
+    """Whoever follows the claims learns what to look at again."""
+    claims, store = tracker(claim(1))
+    start = claims.changes.end
+    claims.begin(claim(1))
+    claims.assume(claim(2))
+    claims.end("u")
+    store.put(msgspec.structs.replace(claim(2)))
+
+    told = [(c.name, c.in_flight) for c in claims.changes.since(start)]
+    assert [("u", True), ("default/c", False), ("u", True), ("default/c", False)] == told
