@@ -5,21 +5,22 @@ sandbox -> nodes created -> sidecar -> scheduler ready -> pods created -> all de
 
 import asyncio
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from pathlib import Path
 from urllib.error import URLError
 
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
 from berth.client.transport import Transport
+from berth.demo.display import Show, display
 from berth.demo.errors import DemoError
 from berth.demo.files import RunFiles
 from berth.demo.latency import latencies
+from berth.demo.pace import Pace
 from berth.demo.processes import Child, program
-from berth.demo.progress import Progress
 from berth.demo.report import RunResult, report_lines
 from berth.demo.submission import create_all
 from berth.demo.surface import Surface
@@ -123,11 +124,12 @@ class _Run:
 
     async def schedule(self, objects: Objects, timeout_seconds: float) -> RunResult:
         """Submit the pods and wait until each is bound or was turned down."""
-        started = time.monotonic()
+        pace = Pace(len(objects.pods), timeout_seconds)
         submission = asyncio.create_task(create_all(self._api, objects.pods))
-        finished = await self._watch(submission, len(objects.pods), started, timeout_seconds)
-        submitted = await submission
-        assert submitted == len(objects.pods)
+        submission.add_done_callback(lambda _: pace.submitted())
+        with display() as show:
+            await self._watch(submission, pace, show)
+        await submission
         state = await fetch_state(self._get)
         usage = {child.name: child.usage() for child in self._children}
         spans = await asyncio.to_thread(lambda: latencies(read_trace_file(self._files.traces)))
@@ -136,8 +138,8 @@ class _Run:
             check(state.nodes, state.pods, state.events),
             spans,
             usage,
-            finished - started,
-            self._submitted_at - started,
+            pace.seconds,
+            pace.submit_seconds,
         )
 
     async def stay(self) -> None:
@@ -147,47 +149,34 @@ class _Run:
                 child.check()
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _watch(
-        self, submission: asyncio.Task[int], total: int, started: float, timeout_seconds: float
-    ) -> float:
-        """Show how far it is; when the last pod was decided.
+    async def _watch(self, submission: asyncio.Task[int], pace: Pace, show: Show) -> None:
+        """Show how far it is until the last pod was decided.
 
         Raises: DemoError where it takes too long, ChildFailedError where a process ends.
         """
-        before, last_change = (started, 0), started
-        still = 0
-        self._submitted_at = started
-        while still < STILL_LOOKS:
+        while not pace.still_for(STILL_LOOKS):
             await asyncio.sleep(LOOK_SECONDS)
             for child in self._children:
                 child.check()
-            if submission.done() and self._submitted_at == started:
-                self._submitted_at = time.monotonic()
             try:
                 progress = await self._surface.progress()
             except URLError:
                 continue
-            now = time.monotonic()
-            if progress.bound != before[1]:
-                last_change = now
-            rate = (progress.bound - before[1]) / (now - before[0])
-            before = now, progress.bound
-            self._say(progress.line(now - started, rate))
-            still = still + 1 if submission.done() and _decided(progress, total) else 0
-            if now - started > timeout_seconds:
+            rate = pace.look(progress, all_submitted=submission.done())
+            show(progress, pace.elapsed, rate)
+            if pace.late:
                 raise DemoError(
-                    f"after {timeout_seconds:g} s only {progress.bound} of {total} pods are bound and others "
-                    f"still to be tried (log: {self._files.log('scheduler')})"
+                    f"after {pace.elapsed:.0f} s only {progress.bound} pods are bound, others still to be "
+                    f"tried (log: {self._files.log('scheduler')})"
                 )
-        return last_change
 
     async def _get(self, path: str) -> bytes:
         response = await self._transport.request("GET", path)
+        if response.status != HTTPStatus.OK:
+            raise DemoError(
+                f"GET {path} was answered with {response.status} (log: {self._files.log('sandbox')})"
+            )
         return response.body
-
-
-def _decided(progress: Progress, total: int) -> bool:
-    return not progress.waiting and progress.bound + progress.queues["unschedulable"] >= total
 
 
 def _scheduler_arguments(files: RunFiles, surface: Surface) -> list[str]:
