@@ -77,6 +77,8 @@ class Explainer:
 
     async def _nodes(self, framework: Framework, pod: Pod) -> dict[str, Any]:
         shared = self.core.shared
+        # Plugins in other processes are asked about the nodes of this one; it is to have them all.
+        shared.cache.update_snapshot(shared.snapshot)
         nodes = shared.cache.fresh_snapshot(without=pod.uid)
         waiting = _unplaced(pod)
         framework = Framework(framework.profile_name, framework.plugins, percentage_of_nodes_to_score=0)
