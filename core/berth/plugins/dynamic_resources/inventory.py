@@ -8,7 +8,7 @@ Nodes that reach the same slices and devices share one view, so that they are on
 Source: dynamic-resource-allocation structured allocator, pools (Kubernetes v1.36); spec/plugins.md 5.19.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -103,6 +103,9 @@ class Device:
         raise SelectorError(f"CEL expression {expression!r} does not give a bool")
 
 
+DevicesOf = Callable[[ResourceSlice], list[Device]]
+
+
 class Pool:
     """The devices of a pool's newest generation.
 
@@ -111,14 +114,12 @@ class Pool:
 
     __slots__ = ("counters", "devices", "driver", "invalid", "name", "problem")
 
-    def __init__(self, driver: str, name: str, slices: Sequence[ResourceSlice]) -> None:
+    def __init__(
+        self, driver: str, name: str, slices: Sequence[ResourceSlice], devices_of: DevicesOf
+    ) -> None:
         self.driver = driver
         self.name = name
-        self.devices = [
-            Device(DeviceId(driver, name, device.name), device, _target(part, device))
-            for part in slices
-            for device in part.spec.devices
-        ]
+        self.devices = [device for part in slices for device in devices_of(part)]
         self.counters: dict[CounterId, int] = {
             CounterId(driver, name, counter_set.name, counter): nanos(amount.value)
             for part in slices
@@ -149,6 +150,14 @@ class Pool:
     def full_name(self) -> str:
         """The pool as `driver/name`."""
         return f"{self.driver}/{self.name}"
+
+
+def _devices(part: ResourceSlice) -> list[Device]:
+    driver, pool = part.spec.driver, part.spec.pool.name
+    return [
+        Device(DeviceId(driver, pool, device.name), device, _target(part, device))
+        for device in part.spec.devices
+    ]
 
 
 def _target(part: ResourceSlice, device: DeviceSpec) -> Target:
@@ -187,10 +196,26 @@ class View:
 
 
 class Inventory:
-    """Every pool, made once for each state of the slices."""
+    """Every pool, made once for each state of the slices.
 
-    def __init__(self, slices: Iterable[ResourceSlice]) -> None:
-        self.pools = [Pool(driver, name, parts) for (driver, name), parts in sorted(_newest(slices).items())]
+    Devices of slices that stayed as they were are taken over from the inventory `before`.
+    """
+
+    def __init__(self, slices: Iterable[ResourceSlice], before: "Inventory | None" = None) -> None:
+        self.made: dict[str, tuple[ResourceSlice, list[Device]]] = {}
+        """The devices of each slice that counts, by its name."""
+        earlier = before.made if before is not None else {}
+
+        def devices_of(part: ResourceSlice) -> list[Device]:
+            known = earlier.get(part.name)
+            if known is None or known[0] is not part:
+                known = part, _devices(part)
+            self.made[part.name] = known
+            return known[1]
+
+        self.pools = [
+            Pool(driver, name, parts, devices_of) for (driver, name), parts in sorted(_newest(slices).items())
+        ]
         self.counters = {name: amount for pool in self.pools for name, amount in pool.counters.items()}
         self.devices = {device.id: device for pool in self.pools for device in pool.devices}
         targets = dict.fromkeys(device.target for device in self.devices.values())
@@ -198,6 +223,9 @@ class Inventory:
         self._selectors = [t for t in targets if isinstance(t, NodeSelector)]
         self._keys: dict[tuple[str, bytes], int] = {}
         self._views: list[View] = []
+        self._grouped_nodes: Snapshot | None = None
+        self._grouped_at = -1
+        self._groups: Ints = np.zeros(0, dtype=np.int64)
         self._by_target: dict[Target, list[tuple[int, int]]] = {}
         for p, pool in enumerate(self.pools):
             for d, device in enumerate(pool.devices):
@@ -208,7 +236,11 @@ class Inventory:
 
         Shapes: result int64 (n,). Cost: worked out once while nodes and slices stay as they are.
         """
-        return nodes.answer(("DynamicResources", self), self._grouped)
+        whole = nodes.whole
+        if self._grouped_nodes is not whole or self._grouped_at != whole.static_generation:
+            self._grouped_nodes, self._grouped_at = whole, whole.static_generation
+            self._groups = self._grouped(whole)
+        return self._groups[nodes.rows]
 
     def view(self, group: int) -> View:
         """The view of that number."""

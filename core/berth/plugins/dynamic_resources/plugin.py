@@ -197,7 +197,8 @@ class DynamicResources(
     def _supply(self) -> Supply:
         slices = self.handle.listers.resource_slices
         if self._inventory_of != slices.generation:
-            self._inventory, self._inventory_of = Inventory(slices), slices.generation
+            self._inventory = Inventory(slices, self._inventory)
+            self._inventory_of = slices.generation
         self._usage.refresh()
         return Supply(self._inventory, self._usage, self._features)
 
