@@ -4,7 +4,8 @@
                                  |             |          |         |
                                  +-------------+----------+---------+--> failure: back to the queue
 
-Scheduling cycles never overlap each other. Source: spec/core.md 4.1, 4.2, 5.1-5.3.
+Scheduling cycles never overlap each other, but for the answers of plugins in other processes to Reserve and
+Permit (docs/decisions/0004-one-stream.md). Source: spec/core.md 4.1, 4.2, 5.1-5.3.
 """
 
 import logging
@@ -103,16 +104,33 @@ class ScheduleOne:
             self._failed(info, record, Decision(failed(error), nominating_info=CLEAR_NOMINATION))
             return
         self.queue.nominator.delete(info.pod)
+        name = f"binding of {assumed.key}"
+        if framework.holds_elsewhere:
+            self.binding.background.spawn(self._hold_and_bind(framework, attempt, info, assumed, cycle), name)
+        elif await self._held(framework, attempt, info, assumed, cycle):
+            self.binding.background.spawn(self._bind(framework, attempt, info, assumed), name)
+
+    async def _hold_and_bind(
+        self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod, cycle: int
+    ) -> None:
+        """Go on while the next cycle begins: it sees the pod as assumed, and its calls come after ours."""
+        if await self._held(framework, attempt, info, assumed, cycle):
+            await self._bind(framework, attempt, info, assumed)
+
+    async def _held(
+        self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod, cycle: int
+    ) -> bool:
+        """Reserve and Permit; whether the pod may be bound, everything undone where it may not."""
+        record = attempt.record
         status = await self._reserve_and_permit(framework, attempt, assumed)
         record.end(cycle, status)
         if not status.ok:
             await self.binding.undo(framework, attempt, info, assumed, status)
             self._finish(record, status)
-            return
+            return False
         self.binding.activate(attempt)
         record.cycle_ended_ns = nanoseconds()
-        work = self._bind(framework, attempt, info, assumed)
-        self.binding.background.spawn(work, f"binding of {assumed.key}")
+        return True
 
     async def _reserve_and_permit(self, framework: Framework, attempt: Attempt, assumed: Pod) -> Status:
         node_name, record = assumed.node_name, attempt.record

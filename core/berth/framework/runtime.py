@@ -82,6 +82,8 @@ class Framework:
         self.extensions: Sequence[PreFilterExtensions] = [
             p for p in plugins.pre_filter if isinstance(p, PreFilterExtensions)
         ]
+        self.holds_elsewhere = not all(p.in_process for p in (*plugins.reserve, *plugins.permit))
+        """Whether Reserve or Permit asks another process, so that waiting for it holds nobody up."""
 
     async def run_reserve(self, state: CycleState, pod: Pod, node_name: str, record: CycleRecord) -> Status:
         """Let every Reserve plugin hold what the pod needs; the first that does not ends the phase."""
