@@ -9,7 +9,7 @@ from berth.demo.processes import program
 
 pytestmark = pytest.mark.e2e
 
-PATIENCE_SECONDS = 55
+PATIENCE_SECONDS = 150
 
 CONFIGURATION = """\
 apiVersion: kubescheduler.config.k8s.io/v1
