@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.golden import hints, one_pod, preempt, requeue, schedule
+from tests.golden import configuration, hints, one_pod, preempt, requeue, schedule
 from tests.golden.differences import differences, without
 from tests.golden.vectors import Vector, families, read
 
@@ -19,6 +19,7 @@ ANSWERS = {
     "hint": hints.answer,
     "preempt": preempt.answer,
     "requeue": requeue.answer,
+    "config": configuration.answer,
 }
 CHUNK = 25
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.golden.configuration import outcome
+
 PACKED, PLAIN = ".jsonl.gz", ".jsonl"
 
 
@@ -39,14 +41,20 @@ def families(folder: Path) -> dict[str, Path]:
 def read(path: Path) -> Iterator[Vector]:
     """The vectors of one file."""
     for line in _lines(path):
-        document = json.loads(line)
-        yield Vector(document["scenario"], document["expected"])
+        yield _vector(json.loads(line))
+
+
+def _vector(document: dict[str, Any]) -> Vector:
+    if "scenario" in document:
+        return Vector(document["scenario"], document["expected"])
+    asked = {"name": document["name"], "kind": "config", "input_yaml": document["input_yaml"]}
+    return Vector(asked, outcome(document["resolved"], document["errors"]))
 
 
 def _holds_scenarios(path: Path) -> bool:
     first = next(_lines(path), "{}")
     document = json.loads(first)
-    return isinstance(document, dict) and "scenario" in document and "expected" in document
+    return {"scenario", "expected"} <= document.keys() or {"input_yaml", "resolved"} <= document.keys()
 
 
 def _lines(path: Path) -> Iterator[str]:
