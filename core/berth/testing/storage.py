@@ -94,8 +94,10 @@ def make_volume(
     **spec: Any,
 ) -> PersistentVolume:
     """A volume; `near` are the node labels that it asks for, further keywords fields of its spec."""
-    reference = kept_for and ClaimReference(
-        namespace=kept_for.namespace, name=kept_for.name, uid=kept_for.uid
+    reference = (
+        None
+        if kept_for is None
+        else ClaimReference(namespace=kept_for.namespace, name=kept_for.name, uid=kept_for.uid)
     )
     return PersistentVolume(
         metadata=ObjectMeta(

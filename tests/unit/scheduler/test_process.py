@@ -187,10 +187,8 @@ async def test_a_loop_that_breaks_ends_the_process_and_lets_the_lease_go(tmp_pat
             await eventually(cluster.process.done)
             assert not cluster.objects(LEASES)["kube-scheduler"]["spec"].get("holderIdentity")
 
-    with pytest.raises(ExceptionGroup) as caught:
+    with pytest.raises(BrokenError):
         await with_a_broken_loop()
-
-    assert caught.group_contains(BrokenError)
 
 
 async def test_stopping_before_the_first_list_is_complete(tmp_path):
