@@ -88,6 +88,7 @@ class Connection:
         self.phase = Phase.WAITING
         self.last_error = ""
         self.capabilities = identity_pb2.Capabilities()
+        self._offered: frozenset[int] = frozenset()
         self.acknowledged = 0
         self.starts = 0
         """How often a connection came up: what a plugin held before may be gone."""
@@ -112,7 +113,7 @@ class Connection:
 
     def offers(self, point: int) -> bool:
         """Whether the plugin announced that call."""
-        return point in set(map(int, self.capabilities.extension_points))
+        return point in self._offered
 
     def holds(self, generation: int) -> None:
         """The plugin has shown that it holds that generation.
@@ -225,6 +226,7 @@ class Connection:
         if problems:
             raise ProtocolError(self.spec.name, "; ".join(problems))
         self.capabilities = answer.capabilities
+        self._offered = frozenset(map(int, answer.capabilities.extension_points))
         self._feed.narrow(answer.capabilities.state)
         self._identity = identity
 
