@@ -88,7 +88,6 @@ class _Tracked:
 class EventStatistics:
     """What became of the events so far."""
 
-    recorded: int = 0
     folded: int = 0
     dropped: int = 0
     written: int = 0
@@ -131,7 +130,6 @@ class EventRecorder:
 
         `type` is Normal or Warning. A note longer than 1024 bytes is cut.
         """
-        self.statistics.recorded += 1
         key = _Key(type, action, reason, controller, regarding, related)
         known = self._known.get(key)
         if known is not None:

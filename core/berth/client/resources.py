@@ -62,9 +62,5 @@ RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", namespaced
 RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", namespaced=False)
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", namespaced=False)
 POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", namespaced=True)
-PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", namespaced=True)
 EVENTS = Resource("events.k8s.io", "v1", "events", namespaced=True)
-CUSTOM_RESOURCE_DEFINITIONS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
-)

@@ -17,6 +17,7 @@ from berth.config.catalogue import Catalogue
 from berth.config.duration import Duration
 from berth.config.errors import FlagError
 from berth.config.extenders import ReadFile, read_file
+from berth.config.feature_gate_table import NOT_COVERED
 from berth.config.feature_gates import FeatureGates, parse_emulated_version, parse_feature_gates
 from berth.config.flag_parsing import ParsedFlags, parse_arguments
 from berth.config.flag_table import FLAGS, Effect, Flag, Kind, by_name
@@ -121,7 +122,7 @@ def parse_flags(arguments: Sequence[str], extra: Iterable[Flag] = (), program: s
     _check(parsed, values, program)
     release = parse_emulated_version(values["emulated-version"])
     gates = parse_feature_gates(values["feature-gates"], release)
-    warnings = tuple(_warnings(parsed, by_name(flags)))
+    warnings = (*_warnings(parsed, by_name(flags)), *_gate_warnings(gates))
     return Options(MappingProxyType(values), frozenset(parsed.given), gates, warnings)
 
 
@@ -144,6 +145,12 @@ def _warnings(parsed: ParsedFlags, flags: Mapping[str, Flag]) -> Iterable[str]:
             yield f"--{name} is deprecated and ignored, because --config is given"
         elif effect is Effect.DEPRECATED:
             yield f"--{name} is deprecated, use --config"
+
+
+def _gate_warnings(gates: FeatureGates) -> Iterable[str]:
+    for name, effect in NOT_COVERED.items():
+        if gates.enabled(name):
+            yield f"feature gate {name} is not covered by Berth yet: {effect}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,9 @@ Objects are frozen structs decoded once from the API server's JSON; fields that 
 left out, so a decoded pod costs a fraction of the full object.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
-from types import MappingProxyType
 
 import msgspec
-
-EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 class ApiObject(msgspec.Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):

@@ -86,11 +86,6 @@ def has_pod_level_requests(pod: Pod) -> bool:
     return resources is not None and any(is_pod_level(name) for name in resources.requests or ())
 
 
-def parsed_amounts(amounts: ResourceAmounts | None) -> Nanos:
-    """Amounts by name, in nano units."""
-    return dict(_parsed(amounts))
-
-
 def _parsed(amounts: ResourceAmounts | None) -> Nanos:
     return {name: nanos(amount) for name, amount in amounts.items()} if amounts else {}
 

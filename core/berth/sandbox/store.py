@@ -87,10 +87,6 @@ class Store:
             found = self._collections[name] = Collection(self, name)
         return found
 
-    def collections(self) -> list["Collection"]:
-        """Give all collections that have been asked for so far."""
-        return list(self._collections.values())
-
     def next_revision(self) -> int:
         """Number one more write."""
         self.revision += 1

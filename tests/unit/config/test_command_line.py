@@ -134,6 +134,18 @@ def test_warnings():
     assert ("--profiling is deprecated, use --config",) == parse_flags(["--profiling"]).warnings
 
 
+def test_gates_that_lead_nowhere_are_told():
+    """A gate whose behaviour is missing is accepted, and what then happens is said; by default none is on."""
+    options = parse_flags(["--feature-gates=GenericWorkload=true,GangScheduling=true"])
+
+    told = "is not covered by Berth yet:"
+    assert (
+        f"feature gate GenericWorkload {told} pods of a group are scheduled one by one",
+        f"feature gate GangScheduling {told} pods of a gang are never released to be scheduled",
+    ) == options.warnings
+    assert () == parse_flags([]).warnings
+
+
 def test_help():
     """Help is asked for, and lists every flag by section."""
     assert parse_flags(["-h", "--nonsense"]).wants_help

@@ -1,31 +1,12 @@
 """Pods that preempt through an API server, as its watch tells it."""
 
-import asyncio
 from collections import Counter
-from contextlib import asynccontextmanager
 
-from berth.config import load
-from berth.sandbox import Options, serve
+from berth.sandbox import Options
 from berth.sandbox.store import EventType
-from berth.scheduler.process import ProcessSettings, run
+from tests.unit.scheduler_at_work import eventually, node, scheduling
 
-CONFIGURATION = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
-leaderElection: {{leaderElect: false}}
-"""
 NODE_CPU = 4
-
-
-def node(name):
-    resources = {"cpu": str(NODE_CPU), "memory": "64Gi", "pods": "20"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name},
-        "status": {"capacity": resources, "allocatable": resources},
-    }
 
 
 def pod(name, cpu, priority_class="", on=""):
@@ -84,48 +65,16 @@ class Watcher:
         return {name: on for name, (on, _) in self.on_node.items() if name.startswith(prefix)}
 
 
-async def eventually(claim):
-    """Let client and server talk until the claim holds."""
-    async with asyncio.timeout(60):
-        while not claim():  # noqa: ASYNC110 - looks into the server's state, which has no event
-            await asyncio.sleep(0.01)
-
-
-@asynccontextmanager
-async def scheduling(tmp_path, *documents):
-    """A scheduler at work on a sandbox with these objects, whose kubelets run and stop pods."""
-    options = Options(pod_grace_seconds=0.05, history_limit=1_000_000)
-    async with await serve(options) as sandbox:
-        sandbox.load(documents)
-        watcher = Watcher(sandbox)
-        path = tmp_path / "kubeconfig"
-        sandbox.write_kubeconfig(path)
-        ready, stop, cores = asyncio.Event(), asyncio.Event(), []
-
-        def on_ready(core):
-            cores.append(core)
-            ready.set()
-
-        settings = ProcessSettings(load(CONFIGURATION.format(kubeconfig=path)), seed=1, on_ready=on_ready)
-        process = asyncio.create_task(run(settings, stop))
-        try:
-            await eventually(lambda: process.done() or ready.is_set())
-            assert ready.is_set(), process.result()
-            yield sandbox, cores[0], watcher
-            stop.set()
-            async with asyncio.timeout(30):
-                await process
-        finally:
-            process.cancel()
-            await asyncio.gather(process, return_exceptions=True)
-
-
 async def test_fifty_pods_preempt_on_full_nodes(tmp_path):
     """50 pods each need a node of 60 that two pods fill: all are bound, and nobody else had to go."""
     names = [f"n{i}" for i in range(60)]
     nodes = [node(name) for name in names]
     low = [pod(f"low-{i}-{name}", 2, on=name) for i in range(2) for name in names]
-    async with scheduling(tmp_path, priority_class("high", 1000), *nodes, *low) as (sandbox, core, watcher):
+    objects = [priority_class("high", 1000), *nodes, *low]
+    # Kubelets run and stop pods; the watcher reads each event, so none may be forgotten.
+    options = Options(pod_grace_seconds=0.05, history_limit=1_000_000)
+    async with scheduling(tmp_path / "kubeconfig", *objects, options=options) as (sandbox, core):
+        watcher = Watcher(sandbox)
         sandbox.load([pod(f"high-{i}", 3, "high") for i in range(50)])
         await eventually(lambda: len(watcher.bound("high")) == 50)
 

@@ -1,36 +1,14 @@
 """Pods with device claims, through an API server (spec/plugins.md 5.19)."""
 
-import asyncio
-from contextlib import asynccontextmanager
-
 from berth.client import Api, load_endpoint
-from berth.config import load
 from berth.objects.decode import from_document
 from berth.objects.resource_claims import ResourceClaim
-from berth.sandbox import Options, serve
 from berth.scheduler.claim_writer import ApiClaimWriter
-from berth.scheduler.process import ProcessSettings, run
 from tests.unit.client.conftest import transport_to
+from tests.unit.scheduler_at_work import eventually, node, scheduling
 
-CONFIGURATION = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
-leaderElection: {{leaderElect: false}}
-podInitialBackoffSeconds: 1
-"""
 DRA = "resource.k8s.io/v1"
 DRIVER = "gpu.example.com"
-
-
-def node(name):
-    resources = {"cpu": "4", "memory": "64Gi", "pods": "20"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name},
-        "status": {"capacity": resources, "allocatable": resources},
-    }
 
 
 def slice_of(node_name, *models):
@@ -84,38 +62,11 @@ def pod(name, claim_name="", **requests):
     }
 
 
-@asynccontextmanager
-async def scheduling(tmp_path, *documents):
-    """A scheduler at work on a sandbox with these objects."""
-    async with await serve(Options()) as sandbox:
-        sandbox.load(documents)
-        path = tmp_path / "kubeconfig"
-        sandbox.write_kubeconfig(path)
-        ready, stop = asyncio.Event(), asyncio.Event()
-        loaded = load(CONFIGURATION.format(kubeconfig=path))
-        work = asyncio.create_task(run(ProcessSettings(loaded, seed=1, on_ready=lambda _: ready.set()), stop))
-        try:
-            await eventually(lambda: work.done() or ready.is_set())
-            yield sandbox
-            stop.set()
-            async with asyncio.timeout(30):
-                await work
-        finally:
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
-
-
 async def give_back(tmp_path, document):
     """Take a claim's allocation away, as the controller does once its pods are gone."""
     endpoint = load_endpoint(kubeconfig=str(tmp_path / "kubeconfig"), environ={})
     async with transport_to(endpoint) as transport:
         await ApiClaimWriter(Api(transport)).deallocate(from_document(document, ResourceClaim))
-
-
-async def eventually(claim):
-    async with asyncio.timeout(30):
-        while not claim():  # noqa: ASYNC110 - looks into the server's state, which has no event
-            await asyncio.sleep(0.02)
 
 
 def stored(sandbox, plural):
@@ -137,7 +88,7 @@ async def test_devices_come_with_the_node(tmp_path):
     """Each pod goes where its device is; one that finds none goes once a claim gives its device back."""
     objects = [node("n0"), node("n1"), device_class(), slice_of("n0", "a"), slice_of("n1", "b", "b")]
     claims = [claim("first", "a"), claim("second", "b"), claim("late", "a")]
-    async with scheduling(tmp_path, *objects, *claims) as sandbox:
+    async with scheduling(tmp_path / "kubeconfig", *objects, *claims) as (sandbox, _):
         sandbox.load([pod("x", "first"), pod("y", "second")])
         await eventually(lambda: {"x": "n0", "y": "n1"} == places(sandbox))
         first = stored(sandbox, "resourceclaims")["first"]
@@ -157,7 +108,9 @@ async def test_devices_come_with_the_node(tmp_path):
 async def test_extended_resources_get_a_claim(tmp_path):
     """A pod that asks for a resource gets devices of the class behind it, and a claim that says so."""
     gpu_class = device_class(extendedResourceName="example.com/gpu")
-    async with scheduling(tmp_path, node("n0"), node("n1"), gpu_class, slice_of("n1", "a", "a")) as sandbox:
+    async with scheduling(
+        tmp_path / "kubeconfig", node("n0"), node("n1"), gpu_class, slice_of("n1", "a", "a")
+    ) as (sandbox, _):
         sandbox.load([pod("x", **{"example.com/gpu": "2"})])
         await eventually(lambda: {"x": "n1"} == places(sandbox))
         ((name, made),) = stored(sandbox, "resourceclaims").items()

@@ -7,29 +7,10 @@ import msgspec
 
 from berth.client import Api, load_endpoint
 from berth.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from berth.config import load
-from berth.sandbox import Options, serve
-from berth.scheduler.process import ProcessSettings, run
 from tests.unit.client.conftest import transport_to
+from tests.unit.scheduler_at_work import eventually, node, scheduling
 
-CONFIGURATION = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
-leaderElection: {{leaderElect: false}}
-podInitialBackoffSeconds: 1
-"""
 SELECTED = "volume.kubernetes.io/selected-node"
-
-
-def node(name):
-    resources = {"cpu": "4", "memory": "64Gi", "pods": "20"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-        "status": {"capacity": resources, "allocatable": resources},
-    }
 
 
 def storage_class(name, provisioner):
@@ -137,36 +118,17 @@ class VolumeController:
 
 
 @asynccontextmanager
-async def scheduling(tmp_path, *documents, refuses=()):
-    """A scheduler and a volume controller at work on a sandbox with these objects."""
-    async with await serve(Options()) as sandbox:
-        sandbox.load(documents)
-        path = tmp_path / "kubeconfig"
-        sandbox.write_kubeconfig(path)
-        ready, stop = asyncio.Event(), asyncio.Event()
-        settings = ProcessSettings(
-            load(CONFIGURATION.format(kubeconfig=path)), seed=1, on_ready=lambda _: ready.set()
-        )
-        async with transport_to(load_endpoint(kubeconfig=str(path), environ={})) as transport:
-            controller = VolumeController(sandbox, Api(transport), refuses)
-            work = [asyncio.create_task(run(settings, stop)), asyncio.create_task(controller.run())]
-            try:
-                await eventually(lambda: any(task.done() for task in work) or ready.is_set())
-                yield sandbox, controller
-                stop.set()
-                async with asyncio.timeout(30):
-                    await work[0]
-            finally:
-                for task in work:
-                    task.cancel()
-                failures = await asyncio.gather(*work, return_exceptions=True)
-                assert not [f for f in failures if isinstance(f, Exception)]
-
-
-async def eventually(claim):
-    async with asyncio.timeout(60):
-        while not claim():  # noqa: ASYNC110 - looks into the server's state, which has no event
-            await asyncio.sleep(0.02)
+async def controlled(kubeconfig, sandbox, refuses=()):
+    """A volume controller at work on a sandbox."""
+    async with transport_to(load_endpoint(kubeconfig=str(kubeconfig), environ={})) as transport:
+        controller = VolumeController(sandbox, Api(transport), refuses)
+        work = asyncio.create_task(controller.run())
+        try:
+            yield controller
+        finally:
+            work.cancel()
+            (failure,) = await asyncio.gather(work, return_exceptions=True)
+            assert isinstance(failure, asyncio.CancelledError), failure
 
 
 def bound(controller):
@@ -176,16 +138,17 @@ def bound(controller):
 
 async def test_volumes_come_with_the_node(tmp_path):
     """A claim that waits gets the free volume in reach, or a new one, on the node that its pod goes to."""
-    nodes = [node(f"n{i}") for i in range(3)]
+    nodes = [node(f"n{i}", **{"kubernetes.io/hostname": f"n{i}"}) for i in range(3)]
     classes = [
         storage_class("local", "kubernetes.io/no-provisioner"),
         storage_class("made", "csi.example.com"),
     ]
     volumes = [volume("small", "1Gi", "n0"), volume("big", "50Gi", "n1"), volume("right", "5Gi", "n1")]
     claims = [claim("disk", "local"), claim("later", "made"), claim("again", "made")]
-    async with scheduling(tmp_path, *nodes, *classes, *volumes, *claims, refuses={"again"}) as (
-        sandbox,
-        controller,
+    kubeconfig = tmp_path / "kubeconfig"
+    async with (
+        scheduling(kubeconfig, *nodes, *classes, *volumes, *claims) as (sandbox, _),
+        controlled(kubeconfig, sandbox, refuses={"again"}) as controller,
     ):
         sandbox.load([pod("a", "disk"), pod("b", "later"), pod("c", "again")])
         await eventually(lambda: {"a", "b", "c"} == bound(controller).keys())

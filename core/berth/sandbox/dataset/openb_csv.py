@@ -14,7 +14,6 @@ from berth.sandbox.dataset.shapes import Assignment, NamedNode, NamedPod, NodeSh
 from berth.sandbox.dataset.source import Objects
 
 NODES_FILE = "openb_node_list_all_node.csv"
-GPU_NODES_FILE = "openb_node_list_gpu_node.csv"
 PODS_FILE = "openb_pod_list_default.csv"
 
 MOST_GPUS = 8

@@ -1,0 +1,60 @@
+"""A whole scheduler in this process, at work on a real sandbox over HTTP."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from berth.config import load
+from berth.sandbox import Options, serve
+from berth.scheduler.process import ProcessSettings, run
+
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
+leaderElection: {{leaderElect: false}}
+podInitialBackoffSeconds: 1
+"""
+
+
+def node(name, **labels):
+    """A node with four cores."""
+    resources = {"cpu": "4", "memory": "64Gi", "pods": "20"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": resources, "allocatable": resources},
+    }
+
+
+@asynccontextmanager
+async def scheduling(kubeconfig, *documents, options=None):
+    """A scheduler at work on a sandbox with these objects; gives the sandbox and the scheduler's core.
+
+    The sandbox's kubeconfig stands in the file of that path.
+    """
+    async with await serve(options or Options()) as sandbox:
+        sandbox.load(documents)
+        sandbox.write_kubeconfig(kubeconfig)
+        ready, stop = asyncio.get_running_loop().create_future(), asyncio.Event()
+        settings = ProcessSettings(
+            load(CONFIGURATION.format(kubeconfig=kubeconfig)), seed=1, on_ready=ready.set_result
+        )
+        process = asyncio.create_task(run(settings, stop))
+        try:
+            await eventually(lambda: process.done() or ready.done())
+            assert ready.done(), process.result()
+            yield sandbox, ready.result()
+            stop.set()
+            async with asyncio.timeout(30):
+                await process
+        finally:
+            process.cancel()
+            await asyncio.gather(process, return_exceptions=True)
+
+
+async def eventually(claim):
+    """Let client and server talk until the claim holds."""
+    async with asyncio.timeout(60):
+        while not claim():  # noqa: ASYNC110 - looks into the server's state, which has no event
+            await asyncio.sleep(0.01)
