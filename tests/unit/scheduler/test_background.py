@@ -79,4 +79,5 @@ async def test_settling_cancels_what_does_not_end(background):
 
 
 async def test_settling_without_work_returns_at_once(background):
-    await background.settle(1000)
+    async with asyncio.timeout(100):
+        await background.settle(1000)

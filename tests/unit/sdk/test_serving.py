@@ -1,11 +1,13 @@
 """Sockets, health, tracing, and the two copies of the stubs."""
 
+import asyncio
 import json
 import stat
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from berth.out_of_tree._generated import scheduling_pb2 as core_pb2
@@ -73,7 +75,12 @@ async def test_a_dead_socket_is_replaced(tmp_path):
 
     second = Server(Passes(), address)
     await second.start()
-    await second.stop(0)
+    try:
+        _, writer = await asyncio.open_unix_connection(tmp_path / "x.sock")
+        writer.close()
+        assert (tmp_path / "x.sock").is_socket()
+    finally:
+        await second.stop(0)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +172,11 @@ def test_tracing_follows_the_environment(environment, collects, monkeypatch):
 
 def test_otlp_exporter_is_there():
     """The exporter can be made without a collector."""
-    _otlp({}).shutdown()
+    exporter = _otlp({})
+    try:
+        assert isinstance(exporter, SpanExporter)
+    finally:
+        exporter.shutdown()
 
 
 @pytest.mark.parametrize(
