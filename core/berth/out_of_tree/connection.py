@@ -44,6 +44,8 @@ log = logging.getLogger(__name__)
 NOT_CALLED: Mapping[int, str] = {
     identity_pb2.EXTENSION_POINT_POST_FILTER: "PostFilter",
     identity_pb2.EXTENSION_POINT_QUEUEING_HINTS: "QueueingHints",
+    identity_pb2.EXTENSION_POINT_BIND: "Bind",
+    identity_pb2.EXTENSION_POINT_FILTER_OVERLAYS: "FilterOverlays",
 }
 
 PROTOCOL_VERSION = 1

@@ -67,7 +67,10 @@ class IdentityServiceServicer:
 
     def Configure(self, request, context):
         """Configure hands over one profile's arguments; calling it again replaces
-        them. A profile that was not configured can't be used in a call.
+        them, while calls for the profile go on: each call is answered with the old
+        or the new arguments, never with a mixture. When the reply has errors, what
+        was configured before stays. A profile that was not configured can't be
+        used in a call.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

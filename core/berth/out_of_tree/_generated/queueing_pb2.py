@@ -26,7 +26,7 @@ from . import common_pb2 as berth_dot_plugin_dot_v1_dot_common__pb2
 from . import identity_pb2 as berth_dot_plugin_dot_v1_dot_identity__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x62\x65rth/plugin/v1/queueing.proto\x12\x0f\x62\x65rth.plugin.v1\x1a\x1c\x62\x65rth/plugin/v1/common.proto\x1a\x1e\x62\x65rth/plugin/v1/identity.proto\"\x9d\x01\n\x0c\x43lusterEvent\x12\x10\n\x08resource\x18\x01 \x01(\t\x12+\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x1b.berth.plugin.v1.ActionType\x12\x17\n\nold_object\x18\x03 \x01(\x0cH\x00\x88\x01\x01\x12\x17\n\nnew_object\x18\x04 \x01(\x0cH\x01\x88\x01\x01\x42\r\n\x0b_old_objectB\r\n\x0b_new_object\"}\n\x14QueueingHintsRequest\x12\x0f\n\x07profile\x18\x01 \x01(\t\x12-\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x1d.berth.plugin.v1.ClusterEvent\x12%\n\x04pods\x18\x03 \x03(\x0b\x32\x17.berth.plugin.v1.PodRef\".\n\x04Hint\x12\r\n\x03\x61ll\x18\x01 \x01(\x08H\x00\x12\x0e\n\x04pods\x18\x02 \x01(\x0cH\x00\x42\x07\n\x05queue\"i\n\x15QueueingHintsResponse\x12$\n\x05hints\x18\x01 \x03(\x0b\x32\x15.berth.plugin.v1.Hint\x12\x19\n\x0cunknown_pods\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x0f\n\r_unknown_pods\"\x10\n\x0eRequeueRequest\"\xf0\x01\n\x0fRequeueResponse\x12*\n\x07requeue\x18\x01 \x01(\x0b\x32\x17.berth.plugin.v1.PodSetH\x00\x12\x33\n\x0brequeue_all\x18\x02 \x01(\x0b\x32\x1c.berth.plugin.v1.AllRejectedH\x00\x12\x30\n\rallow_waiting\x18\x03 \x01(\x0b\x32\x17.berth.plugin.v1.PodSetH\x00\x12\x31\n\x0ereject_waiting\x18\x04 \x01(\x0b\x32\x17.berth.plugin.v1.PodSetH\x00\x12\r\n\x05\x63\x61use\x18\x05 \x01(\tB\x08\n\x06\x61\x63tion\"\x16\n\x06PodSet\x12\x0c\n\x04uids\x18\x01 \x03(\t\"\r\n\x0b\x41llRejected2\xc1\x01\n\x0fQueueingService\x12^\n\rQueueingHints\x12%.berth.plugin.v1.QueueingHintsRequest\x1a&.berth.plugin.v1.QueueingHintsResponse\x12N\n\x07Requeue\x12\x1f.berth.plugin.v1.RequeueRequest\x1a .berth.plugin.v1.RequeueResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x62\x65rth/plugin/v1/queueing.proto\x12\x0f\x62\x65rth.plugin.v1\x1a\x1c\x62\x65rth/plugin/v1/common.proto\x1a\x1e\x62\x65rth/plugin/v1/identity.proto\"\x9d\x01\n\x0c\x43lusterEvent\x12\x10\n\x08resource\x18\x01 \x01(\t\x12+\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x1b.berth.plugin.v1.ActionType\x12\x17\n\nold_object\x18\x03 \x01(\x0cH\x00\x88\x01\x01\x12\x17\n\nnew_object\x18\x04 \x01(\x0cH\x01\x88\x01\x01\x42\r\n\x0b_old_objectB\r\n\x0b_new_object\"}\n\x14QueueingHintsRequest\x12\x0f\n\x07profile\x18\x01 \x01(\t\x12-\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x1d.berth.plugin.v1.ClusterEvent\x12%\n\x04pods\x18\x03 \x03(\x0b\x32\x17.berth.plugin.v1.PodRef\"]\n\x04Hint\x12\r\n\x03\x61ll\x18\x01 \x01(\x08H\x00\x12\x0e\n\x04pods\x18\x02 \x01(\x0cH\x00\x12-\n\x06listed\x18\x03 \x01(\x0b\x32\x1b.berth.plugin.v1.PodColumnsH\x00\x42\x07\n\x05queue\"\x1d\n\nPodColumns\x12\x0f\n\x07\x63olumns\x18\x01 \x03(\r\"\x89\x01\n\x15QueueingHintsResponse\x12$\n\x05hints\x18\x01 \x03(\x0b\x32\x15.berth.plugin.v1.Hint\x12\x19\n\x0cunknown_pods\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x12\x13\n\x06matrix\x18\x03 \x01(\x0cH\x01\x88\x01\x01\x42\x0f\n\r_unknown_podsB\t\n\x07_matrix\"\x10\n\x0eRequeueRequest\"\xf0\x01\n\x0fRequeueResponse\x12*\n\x07requeue\x18\x01 \x01(\x0b\x32\x17.berth.plugin.v1.PodSetH\x00\x12\x33\n\x0brequeue_all\x18\x02 \x01(\x0b\x32\x1c.berth.plugin.v1.AllRejectedH\x00\x12\x30\n\rallow_waiting\x18\x03 \x01(\x0b\x32\x17.berth.plugin.v1.PodSetH\x00\x12\x31\n\x0ereject_waiting\x18\x04 \x01(\x0b\x32\x17.berth.plugin.v1.PodSetH\x00\x12\r\n\x05\x63\x61use\x18\x05 \x01(\tB\x08\n\x06\x61\x63tion\"\x16\n\x06PodSet\x12\x0c\n\x04uids\x18\x01 \x03(\t\"\r\n\x0b\x41llRejected2\xc1\x01\n\x0fQueueingService\x12^\n\rQueueingHints\x12%.berth.plugin.v1.QueueingHintsRequest\x1a&.berth.plugin.v1.QueueingHintsResponse\x12N\n\x07Requeue\x12\x1f.berth.plugin.v1.RequeueRequest\x1a .berth.plugin.v1.RequeueResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,17 +38,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_QUEUEINGHINTSREQUEST']._serialized_start=273
   _globals['_QUEUEINGHINTSREQUEST']._serialized_end=398
   _globals['_HINT']._serialized_start=400
-  _globals['_HINT']._serialized_end=446
-  _globals['_QUEUEINGHINTSRESPONSE']._serialized_start=448
-  _globals['_QUEUEINGHINTSRESPONSE']._serialized_end=553
-  _globals['_REQUEUEREQUEST']._serialized_start=555
-  _globals['_REQUEUEREQUEST']._serialized_end=571
-  _globals['_REQUEUERESPONSE']._serialized_start=574
-  _globals['_REQUEUERESPONSE']._serialized_end=814
-  _globals['_PODSET']._serialized_start=816
-  _globals['_PODSET']._serialized_end=838
-  _globals['_ALLREJECTED']._serialized_start=840
-  _globals['_ALLREJECTED']._serialized_end=853
-  _globals['_QUEUEINGSERVICE']._serialized_start=856
-  _globals['_QUEUEINGSERVICE']._serialized_end=1049
+  _globals['_HINT']._serialized_end=493
+  _globals['_PODCOLUMNS']._serialized_start=495
+  _globals['_PODCOLUMNS']._serialized_end=524
+  _globals['_QUEUEINGHINTSRESPONSE']._serialized_start=527
+  _globals['_QUEUEINGHINTSRESPONSE']._serialized_end=664
+  _globals['_REQUEUEREQUEST']._serialized_start=666
+  _globals['_REQUEUEREQUEST']._serialized_end=682
+  _globals['_REQUEUERESPONSE']._serialized_start=685
+  _globals['_REQUEUERESPONSE']._serialized_end=925
+  _globals['_PODSET']._serialized_start=927
+  _globals['_PODSET']._serialized_end=949
+  _globals['_ALLREJECTED']._serialized_start=951
+  _globals['_ALLREJECTED']._serialized_end=964
+  _globals['_QUEUEINGSERVICE']._serialized_start=967
+  _globals['_QUEUEINGSERVICE']._serialized_end=1160
 # @@protoc_insertion_point(module_scope)

@@ -105,55 +105,98 @@ class Hint(_message.Message):
 
     ALL_FIELD_NUMBER: _builtins.int
     PODS_FIELD_NUMBER: _builtins.int
+    LISTED_FIELD_NUMBER: _builtins.int
     all: _builtins.bool
     """The same for all pods: true queues them, false leaves them."""
     pods: _builtins.bytes
     """One bit a pod, as in Candidates: 1 queues the pod."""
+    @_builtins.property
+    def listed(self) -> Global___PodColumns:
+        """The pods to queue, by their columns."""
+
     def __init__(
         self,
         *,
         all: _builtins.bool = ...,
         pods: _builtins.bytes = ...,
+        listed: Global___PodColumns | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "pods", b"pods", "queue", b"queue"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "listed", b"listed", "pods", b"pods", "queue", b"queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "pods", b"pods", "queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "listed", b"listed", "pods", b"pods", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_queue: _TypeAlias = _typing.Literal["all", "pods"]  # noqa: Y015
+    _WhichOneofReturnType_queue: _TypeAlias = _typing.Literal["all", "pods", "listed"]  # noqa: Y015
     _WhichOneofArgType_queue: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_queue) -> _WhichOneofReturnType_queue | None: ...
 
 Global___Hint: _TypeAlias = Hint  # noqa: Y015
 
 @_typing.final
+class PodColumns(_message.Message):
+    """PodColumns is a short list of columns of the request."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLUMNS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def columns(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Indices into QueueingHintsRequest.pods, ascending, each once."""
+
+    def __init__(
+        self,
+        *,
+        columns: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PodColumns: _TypeAlias = PodColumns  # noqa: Y015
+
+@_typing.final
 class QueueingHintsResponse(_message.Message):
-    """QueueingHintsResponse is the table filled in."""
+    """QueueingHintsResponse is the table filled in: by `hints` or by `matrix`, one
+    of both.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     HINTS_FIELD_NUMBER: _builtins.int
     UNKNOWN_PODS_FIELD_NUMBER: _builtins.int
+    MATRIX_FIELD_NUMBER: _builtins.int
     unknown_pods: _builtins.bytes
     """One bit a pod, as in Candidates: 1 means that the object is not at hand and
     that the pod is to be queued, or asked about again with its object. Absent:
     all are known.
     """
+    matrix: _builtins.bytes
+    """The whole table: a row of ceil(pods / 8) bytes for each event, in order,
+    each as in Candidates: 1 queues the pod.
+    """
     @_builtins.property
     def hints(self) -> _containers.RepeatedCompositeFieldContainer[Global___Hint]:
-        """One for each event, in the same order."""
+        """One for each event, in the same order. Empty where the matrix is given."""
 
     def __init__(
         self,
         *,
         hints: _abc.Iterable[Global___Hint] | None = ...,
         unknown_pods: _builtins.bytes | None = ...,
+        matrix: _builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_unknown_pods", b"_unknown_pods", "unknown_pods", b"unknown_pods"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_matrix", b"_matrix", "_unknown_pods", b"_unknown_pods", "matrix", b"matrix", "unknown_pods", b"unknown_pods"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_unknown_pods", b"_unknown_pods", "hints", b"hints", "unknown_pods", b"unknown_pods"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_matrix", b"_matrix", "_unknown_pods", b"_unknown_pods", "hints", b"hints", "matrix", b"matrix", "unknown_pods", b"unknown_pods"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__matrix: _TypeAlias = _typing.Literal["matrix"]  # noqa: Y015
+    _WhichOneofArgType__matrix: _TypeAlias = _typing.Literal["_matrix", b"_matrix"]  # noqa: Y015
     _WhichOneofReturnType__unknown_pods: _TypeAlias = _typing.Literal["unknown_pods"]  # noqa: Y015
     _WhichOneofArgType__unknown_pods: _TypeAlias = _typing.Literal["_unknown_pods", b"_unknown_pods"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__matrix) -> _WhichOneofReturnType__matrix | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__unknown_pods) -> _WhichOneofReturnType__unknown_pods | None: ...
 
 Global___QueueingHintsResponse: _TypeAlias = QueueingHintsResponse  # noqa: Y015
@@ -190,11 +233,14 @@ class RequeueResponse(_message.Message):
     """Why, for the queue's history."""
     @_builtins.property
     def requeue(self) -> Global___PodSet:
-        """Try these pods again, by UID; those not waiting are ignored."""
+        """Try these pods again, by UID; those not waiting, or not rejected by this
+        plugin, are ignored. Their backoff is waited for, unless the plugin's
+        verdict on them was PENDING.
+        """
 
     @_builtins.property
     def requeue_all(self) -> Global___AllRejected:
-        """Try all pods again that this plugin rejected."""
+        """Try all pods again that this plugin rejected, likewise."""
 
     @_builtins.property
     def allow_waiting(self) -> Global___PodSet:

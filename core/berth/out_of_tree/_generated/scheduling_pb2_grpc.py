@@ -56,6 +56,11 @@ class SchedulingServiceStub:
                 request_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.FilterScoreRequest.SerializeToString,
                 response_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.FilterScoreResponse.FromString,
                 _registered_method=True)
+        self.FilterOverlays = channel.unary_unary(
+                '/berth.plugin.v1.SchedulingService/FilterOverlays',
+                request_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.FilterOverlaysRequest.SerializeToString,
+                response_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.FilterOverlaysResponse.FromString,
+                _registered_method=True)
         self.PostFilter = channel.unary_unary(
                 '/berth.plugin.v1.SchedulingService/PostFilter',
                 request_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.PostFilterRequest.SerializeToString,
@@ -80,6 +85,11 @@ class SchedulingServiceStub:
                 '/berth.plugin.v1.SchedulingService/PreBind',
                 request_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.PreBindRequest.SerializeToString,
                 response_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.PreBindResponse.FromString,
+                _registered_method=True)
+        self.Bind = channel.unary_unary(
+                '/berth.plugin.v1.SchedulingService/Bind',
+                request_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.BindRequest.SerializeToString,
+                response_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.BindResponse.FromString,
                 _registered_method=True)
         self.PostBind = channel.unary_unary(
                 '/berth.plugin.v1.SchedulingService/PostBind',
@@ -132,6 +142,15 @@ class SchedulingServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FilterOverlays(self, request, context):
+        """FilterOverlays is Filter on states that are thought up: pods removed from
+        and added to one node of the call's generation, for many nodes in one call.
+        It serves the dry run of preemption. Nothing of it is remembered.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def PostFilter(self, request, context):
         """PostFilter is asked when no node was left.
         """
@@ -164,6 +183,13 @@ class SchedulingServiceServicer:
 
     def PreBind(self, request, context):
         """PreBind is the last call before the binding is written.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Bind(self, request, context):
+        """Bind writes the binding in the host's place.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -216,6 +242,11 @@ def add_SchedulingServiceServicer_to_server(servicer, server):
                     request_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.FilterScoreRequest.FromString,
                     response_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.FilterScoreResponse.SerializeToString,
             ),
+            'FilterOverlays': grpc.unary_unary_rpc_method_handler(
+                    servicer.FilterOverlays,
+                    request_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.FilterOverlaysRequest.FromString,
+                    response_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.FilterOverlaysResponse.SerializeToString,
+            ),
             'PostFilter': grpc.unary_unary_rpc_method_handler(
                     servicer.PostFilter,
                     request_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.PostFilterRequest.FromString,
@@ -240,6 +271,11 @@ def add_SchedulingServiceServicer_to_server(servicer, server):
                     servicer.PreBind,
                     request_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.PreBindRequest.FromString,
                     response_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.PreBindResponse.SerializeToString,
+            ),
+            'Bind': grpc.unary_unary_rpc_method_handler(
+                    servicer.Bind,
+                    request_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.BindRequest.FromString,
+                    response_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.BindResponse.SerializeToString,
             ),
             'PostBind': grpc.unary_unary_rpc_method_handler(
                     servicer.PostBind,
@@ -378,6 +414,33 @@ class SchedulingService:
             _registered_method=True)
 
     @staticmethod
+    def FilterOverlays(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/berth.plugin.v1.SchedulingService/FilterOverlays',
+            berth_dot_plugin_dot_v1_dot_scheduling__pb2.FilterOverlaysRequest.SerializeToString,
+            berth_dot_plugin_dot_v1_dot_scheduling__pb2.FilterOverlaysResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def PostFilter(request,
             target,
             options=(),
@@ -502,6 +565,33 @@ class SchedulingService:
             '/berth.plugin.v1.SchedulingService/PreBind',
             berth_dot_plugin_dot_v1_dot_scheduling__pb2.PreBindRequest.SerializeToString,
             berth_dot_plugin_dot_v1_dot_scheduling__pb2.PreBindResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Bind(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/berth.plugin.v1.SchedulingService/Bind',
+            berth_dot_plugin_dot_v1_dot_scheduling__pb2.BindRequest.SerializeToString,
+            berth_dot_plugin_dot_v1_dot_scheduling__pb2.BindResponse.FromString,
             options,
             channel_credentials,
             insecure,

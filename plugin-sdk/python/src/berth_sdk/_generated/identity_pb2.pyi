@@ -50,6 +50,13 @@ class _ExtensionPointEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Extens
     """QueueingService.QueueingHints."""
     EXTENSION_POINT_REQUEUE: _ExtensionPoint.ValueType  # 11
     """QueueingService.Requeue."""
+    EXTENSION_POINT_BIND: _ExtensionPoint.ValueType  # 12
+    """SchedulingService.Bind."""
+    EXTENSION_POINT_FILTER_OVERLAYS: _ExtensionPoint.ValueType  # 13
+    """SchedulingService.FilterOverlays. Only for plugins that filter. Without it
+    the host takes it that evicting pods does not change the plugin's verdicts
+    from UNSCHEDULABLE to a pass, so no room is made where it says so.
+    """
 
 class ExtensionPoint(_ExtensionPoint, metaclass=_ExtensionPointEnumTypeWrapper):
     """ExtensionPoint names the calls that a plugin wants to get."""
@@ -78,6 +85,13 @@ EXTENSION_POINT_QUEUEING_HINTS: ExtensionPoint.ValueType  # 10
 """QueueingService.QueueingHints."""
 EXTENSION_POINT_REQUEUE: ExtensionPoint.ValueType  # 11
 """QueueingService.Requeue."""
+EXTENSION_POINT_BIND: ExtensionPoint.ValueType  # 12
+"""SchedulingService.Bind."""
+EXTENSION_POINT_FILTER_OVERLAYS: ExtensionPoint.ValueType  # 13
+"""SchedulingService.FilterOverlays. Only for plugins that filter. Without it
+the host takes it that evicting pods does not change the plugin's verdicts
+from UNSCHEDULABLE to a pass, so no room is made where it says so.
+"""
 Global___ExtensionPoint: _TypeAlias = ExtensionPoint  # noqa: Y015
 
 class _ActionType:
@@ -114,6 +128,8 @@ class _ActionTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ActionType
     """A pod's scheduling gates went away."""
     ACTION_TYPE_UPDATE_POD_GENERATED_RESOURCE_CLAIM: _ActionType.ValueType  # 13
     """A pod's generated resource claim changed."""
+    ACTION_TYPE_UPDATE_NODE_DECLARED_FEATURE: _ActionType.ValueType  # 14
+    """A node's declared features changed."""
 
 class ActionType(_ActionType, metaclass=_ActionTypeEnumTypeWrapper):
     """ActionType is what happened to an object, in kube-scheduler's words."""
@@ -146,6 +162,8 @@ ACTION_TYPE_UPDATE_POD_SCHEDULING_GATES_ELIMINATED: ActionType.ValueType  # 12
 """A pod's scheduling gates went away."""
 ACTION_TYPE_UPDATE_POD_GENERATED_RESOURCE_CLAIM: ActionType.ValueType  # 13
 """A pod's generated resource claim changed."""
+ACTION_TYPE_UPDATE_NODE_DECLARED_FEATURE: ActionType.ValueType  # 14
+"""A node's declared features changed."""
 Global___ActionType: _TypeAlias = ActionType  # noqa: Y015
 
 @_typing.final
@@ -237,6 +255,7 @@ class Capabilities(_message.Message):
     ARGUMENTS_SCHEMA_FIELD_NUMBER: _builtins.int
     WANTED_DEADLINE_FIELD_NUMBER: _builtins.int
     CONVERSE_FIELD_NUMBER: _builtins.int
+    WANTED_DEADLINES_FIELD_NUMBER: _builtins.int
     node_local: _builtins.bool
     """Filter's and Score's answer for a node depends on the pod, that node, and
     the pods on it, and on nothing else. Then the host may keep the answers for
@@ -278,6 +297,12 @@ class Capabilities(_message.Message):
         cycle has left. Absent: the host's default.
         """
 
+    @_builtins.property
+    def wanted_deadlines(self) -> _containers.RepeatedCompositeFieldContainer[Global___WantedDeadline]:
+        """The time wanted at single extension points, where it differs from
+        wanted_deadline; clamped likewise. A point named twice is a protocol error.
+        """
+
     def __init__(
         self,
         *,
@@ -290,10 +315,11 @@ class Capabilities(_message.Message):
         arguments_schema: _builtins.bytes | None = ...,
         wanted_deadline: _duration_pb2.Duration | None = ...,
         converse: _builtins.bool = ...,
+        wanted_deadlines: _abc.Iterable[Global___WantedDeadline] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "pod_fields", b"pod_fields", "state", b"state", "wanted_deadline", b"wanted_deadline"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "converse", b"converse", "events", b"events", "extension_points", b"extension_points", "node_local", b"node_local", "pod_fields", b"pod_fields", "score_needs_feasible", b"score_needs_feasible", "state", b"state", "wanted_deadline", b"wanted_deadline"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "converse", b"converse", "events", b"events", "extension_points", b"extension_points", "node_local", b"node_local", "pod_fields", b"pod_fields", "score_needs_feasible", b"score_needs_feasible", "state", b"state", "wanted_deadline", b"wanted_deadline", "wanted_deadlines", b"wanted_deadlines"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__arguments_schema: _TypeAlias = _typing.Literal["arguments_schema"]  # noqa: Y015
     _WhichOneofArgType__arguments_schema: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema"]  # noqa: Y015
@@ -309,6 +335,34 @@ class Capabilities(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__wanted_deadline) -> _WhichOneofReturnType__wanted_deadline | None: ...
 
 Global___Capabilities: _TypeAlias = Capabilities  # noqa: Y015
+
+@_typing.final
+class WantedDeadline(_message.Message):
+    """WantedDeadline is the time that calls of one extension point may take."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXTENSION_POINT_FIELD_NUMBER: _builtins.int
+    DEADLINE_FIELD_NUMBER: _builtins.int
+    extension_point: Global___ExtensionPoint.ValueType
+    """Whose calls; Unreserve counts as RESERVE."""
+    @_builtins.property
+    def deadline(self) -> _duration_pb2.Duration:
+        """How long, greater than 0."""
+
+    def __init__(
+        self,
+        *,
+        extension_point: Global___ExtensionPoint.ValueType = ...,
+        deadline: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "extension_point", b"extension_point"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WantedDeadline: _TypeAlias = WantedDeadline  # noqa: Y015
 
 @_typing.final
 class PodFields(_message.Message):
@@ -419,7 +473,8 @@ Global___WatchedResource: _TypeAlias = WatchedResource  # noqa: Y015
 @_typing.final
 class EventInterest(_message.Message):
     """EventInterest is a set of events with conditions that the host checks alone;
-    all given conditions must hold.
+    all given conditions must hold. An event that several interests cover queues
+    a pod when one of them does.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -430,13 +485,26 @@ class EventInterest(_message.Message):
     LABEL_SELECTOR_FIELD_NUMBER: _builtins.int
     POD_RESOURCES_FIELD_NUMBER: _builtins.int
     ASK_HINT_FIELD_NUMBER: _builtins.int
+    SAME_NAMESPACE_FIELD_NUMBER: _builtins.int
+    EQUAL_LABELS_FIELD_NUMBER: _builtins.int
+    POD_LABEL_NAMES_OBJECT_FIELD_NUMBER: _builtins.int
     resource: _builtins.str
-    """"Node", "Pod" (placed pods), or a watched kind as "podgroups.v1alpha1.group"."""
+    """"Node", "Pod" (placed pods), or a watched kind as "podgroups.v1alpha1.group".
+    A change of the waiting pod itself always queues it, unannounced.
+    """
     label_selector: _builtins.str
     """The object must match this label selector. Absent: no condition."""
     ask_hint: _builtins.bool
     """The host asks QueueingHints before it queues pods again; otherwise the
-    event queues every pod the plugin rejected.
+    event queues every pod the plugin rejected, as far as the conditions on the
+    waiting pod below hold.
+    """
+    same_namespace: _builtins.bool
+    """The object must be in the waiting pod's namespace."""
+    pod_label_names_object: _builtins.str
+    """A label of the waiting pod whose value must be the object's name: pods that
+    name their group in a label wait for that group's object. Absent: no
+    condition.
     """
     @_builtins.property
     def actions(self) -> _containers.RepeatedScalarFieldContainer[Global___ActionType.ValueType]:
@@ -452,6 +520,13 @@ class EventInterest(_message.Message):
         Empty: no condition.
         """
 
+    @_builtins.property
+    def equal_labels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Label keys that both the object and the waiting pod must carry, with equal
+        values: the members of a group name the group's label here. Empty: no
+        condition.
+        """
+
     def __init__(
         self,
         *,
@@ -461,14 +536,22 @@ class EventInterest(_message.Message):
         label_selector: _builtins.str | None = ...,
         pod_resources: _abc.Iterable[_builtins.str] | None = ...,
         ask_hint: _builtins.bool = ...,
+        same_namespace: _builtins.bool = ...,
+        equal_labels: _abc.Iterable[_builtins.str] | None = ...,
+        pod_label_names_object: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_label_selector", b"_label_selector", "label_selector", b"label_selector"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_label_selector", b"_label_selector", "_pod_label_names_object", b"_pod_label_names_object", "label_selector", b"label_selector", "pod_label_names_object", b"pod_label_names_object"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_label_selector", b"_label_selector", "actions", b"actions", "ask_hint", b"ask_hint", "changed_fields", b"changed_fields", "label_selector", b"label_selector", "pod_resources", b"pod_resources", "resource", b"resource"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_label_selector", b"_label_selector", "_pod_label_names_object", b"_pod_label_names_object", "actions", b"actions", "ask_hint", b"ask_hint", "changed_fields", b"changed_fields", "equal_labels", b"equal_labels", "label_selector", b"label_selector", "pod_label_names_object", b"pod_label_names_object", "pod_resources", b"pod_resources", "resource", b"resource", "same_namespace", b"same_namespace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__label_selector: _TypeAlias = _typing.Literal["label_selector"]  # noqa: Y015
     _WhichOneofArgType__label_selector: _TypeAlias = _typing.Literal["_label_selector", b"_label_selector"]  # noqa: Y015
+    _WhichOneofReturnType__pod_label_names_object: _TypeAlias = _typing.Literal["pod_label_names_object"]  # noqa: Y015
+    _WhichOneofArgType__pod_label_names_object: _TypeAlias = _typing.Literal["_pod_label_names_object", b"_pod_label_names_object"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__label_selector) -> _WhichOneofReturnType__label_selector | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__pod_label_names_object) -> _WhichOneofReturnType__pod_label_names_object | None: ...
 
 Global___EventInterest: _TypeAlias = EventInterest  # noqa: Y015
 
@@ -482,12 +565,25 @@ class ConfigureRequest(_message.Message):
     HANDSHAKE_ERRORS_FIELD_NUMBER: _builtins.int
     PROFILE_FIELD_NUMBER: _builtins.int
     ARGUMENTS_FIELD_NUMBER: _builtins.int
+    REMOVED_FIELD_NUMBER: _builtins.int
+    SHADOW_FIELD_NUMBER: _builtins.int
     protocol_version: _builtins.int
     """The version the host chose."""
     profile: _builtins.str
     """The profile (schedulerName)."""
     arguments: _builtins.bytes
     """The arguments as a JSON object. Absent: the user gave none."""
+    removed: _builtins.bool
+    """The profile doesn't use the plugin any more: what is kept for it can go.
+    Calls in flight may still follow. Arguments are absent then, and there is
+    nothing to find wrong.
+    """
+    shadow: _builtins.bool
+    """The plugin runs in the profile's shadow: its answers are compared and
+    counted, and change nothing. It is asked PreEnqueue, Filter, Score,
+    FilterScore, FilterOverlays and QueueingHints, told of CycleDone, and must
+    not act on the cluster by itself.
+    """
     @_builtins.property
     def handshake_errors(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What the host found wrong with the handshake. If there is anything here the
@@ -501,10 +597,12 @@ class ConfigureRequest(_message.Message):
         handshake_errors: _abc.Iterable[_builtins.str] | None = ...,
         profile: _builtins.str = ...,
         arguments: _builtins.bytes | None = ...,
+        removed: _builtins.bool = ...,
+        shadow: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_arguments", b"_arguments", "arguments", b"arguments"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments", b"_arguments", "arguments", b"arguments", "handshake_errors", b"handshake_errors", "profile", b"profile", "protocol_version", b"protocol_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments", b"_arguments", "arguments", b"arguments", "handshake_errors", b"handshake_errors", "profile", b"profile", "protocol_version", b"protocol_version", "removed", b"removed", "shadow", b"shadow"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__arguments: _TypeAlias = _typing.Literal["arguments"]  # noqa: Y015
     _WhichOneofArgType__arguments: _TypeAlias = _typing.Literal["_arguments", b"_arguments"]  # noqa: Y015

@@ -43,7 +43,10 @@ class IdentityServiceStub:
     """
     Configure: _grpc.UnaryUnaryMultiCallable[_identity_pb2.ConfigureRequest, _identity_pb2.ConfigureResponse]
     """Configure hands over one profile's arguments; calling it again replaces
-    them. A profile that was not configured can't be used in a call.
+    them, while calls for the profile go on: each call is answered with the old
+    or the new arguments, never with a mixture. When the reply has errors, what
+    was configured before stays. A profile that was not configured can't be
+    used in a call.
     """
 
 @_typing.type_check_only
@@ -61,7 +64,10 @@ class IdentityServiceAsyncStub(IdentityServiceStub):
     """
     Configure: _aio.UnaryUnaryMultiCallable[_identity_pb2.ConfigureRequest, _identity_pb2.ConfigureResponse]  # type: ignore[assignment]
     """Configure hands over one profile's arguments; calling it again replaces
-    them. A profile that was not configured can't be used in a call.
+    them, while calls for the profile go on: each call is answered with the old
+    or the new arguments, never with a mixture. When the reply has errors, what
+    was configured before stays. A profile that was not configured can't be
+    used in a call.
     """
 
 class IdentityServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -88,7 +94,10 @@ class IdentityServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_identity_pb2.ConfigureResponse, _abc.Awaitable[_identity_pb2.ConfigureResponse]]:
         """Configure hands over one profile's arguments; calling it again replaces
-        them. A profile that was not configured can't be used in a call.
+        them, while calls for the profile go on: each call is answered with the old
+        or the new arguments, never with a mixture. When the reply has errors, what
+        was configured before stays. A profile that was not configured can't be
+        used in a call.
         """
 
 def add_IdentityServiceServicer_to_server(servicer: IdentityServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

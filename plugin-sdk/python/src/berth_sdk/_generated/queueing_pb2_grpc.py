@@ -55,7 +55,10 @@ class QueueingServiceServicer:
 
     def QueueingHints(self, request, context):
         """QueueingHints asks about events x pods in one call. Only pods that this
-        plugin rejected are asked about.
+        plugin rejected are asked about, at PreEnqueue or in their last attempt,
+        and only events that it announced with EventInterest.ask_hint, or whose
+        conditions the host could not check. An event that came while a pod was
+        being scheduled is asked about after the attempt.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -37,7 +37,10 @@ class QueueingServiceStub:
     def __new__(cls, channel: _aio.Channel) -> QueueingServiceAsyncStub: ...
     QueueingHints: _grpc.UnaryUnaryMultiCallable[_queueing_pb2.QueueingHintsRequest, _queueing_pb2.QueueingHintsResponse]
     """QueueingHints asks about events x pods in one call. Only pods that this
-    plugin rejected are asked about.
+    plugin rejected are asked about, at PreEnqueue or in their last attempt,
+    and only events that it announced with EventInterest.ask_hint, or whose
+    conditions the host could not check. An event that came while a pod was
+    being scheduled is asked about after the attempt.
     """
     Requeue: _grpc.UnaryStreamMultiCallable[_queueing_pb2.RequeueRequest, _queueing_pb2.RequeueResponse]
     """Requeue is opened once by the host and stays open: the plugin reports
@@ -53,7 +56,10 @@ class QueueingServiceAsyncStub(QueueingServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     QueueingHints: _aio.UnaryUnaryMultiCallable[_queueing_pb2.QueueingHintsRequest, _queueing_pb2.QueueingHintsResponse]  # type: ignore[assignment]
     """QueueingHints asks about events x pods in one call. Only pods that this
-    plugin rejected are asked about.
+    plugin rejected are asked about, at PreEnqueue or in their last attempt,
+    and only events that it announced with EventInterest.ask_hint, or whose
+    conditions the host could not check. An event that came while a pod was
+    being scheduled is asked about after the attempt.
     """
     Requeue: _aio.UnaryStreamMultiCallable[_queueing_pb2.RequeueRequest, _queueing_pb2.RequeueResponse]  # type: ignore[assignment]
     """Requeue is opened once by the host and stays open: the plugin reports
@@ -72,7 +78,10 @@ class QueueingServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_queueing_pb2.QueueingHintsResponse, _abc.Awaitable[_queueing_pb2.QueueingHintsResponse]]:
         """QueueingHints asks about events x pods in one call. Only pods that this
-        plugin rejected are asked about.
+        plugin rejected are asked about, at PreEnqueue or in their last attempt,
+        and only events that it announced with EventInterest.ask_hint, or whose
+        conditions the host could not check. An event that came while a pod was
+        being scheduled is asked about after the attempt.
         """
 
     @_abc_1.abstractmethod

@@ -4,6 +4,7 @@ isort:skip_file
 """
 
 from . import common_pb2 as _common_pb2
+from . import state_pb2 as _state_pb2
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -107,6 +108,8 @@ class ConverseRequest(_message.Message):
     PRE_BIND_FIELD_NUMBER: _builtins.int
     POST_BIND_FIELD_NUMBER: _builtins.int
     CYCLE_DONE_FIELD_NUMBER: _builtins.int
+    BIND_FIELD_NUMBER: _builtins.int
+    FILTER_OVERLAYS_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Given out by the host, unique on the stream; the answer repeats it."""
     traceparent: _builtins.str
@@ -159,6 +162,14 @@ class ConverseRequest(_message.Message):
     def cycle_done(self) -> Global___CycleDoneRequest:
         """As in the call of that name."""
 
+    @_builtins.property
+    def bind(self) -> Global___BindRequest:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def filter_overlays(self) -> Global___FilterOverlaysRequest:
+        """As in the call of that name."""
+
     def __init__(
         self,
         *,
@@ -176,14 +187,16 @@ class ConverseRequest(_message.Message):
         pre_bind: Global___PreBindRequest | None = ...,
         post_bind: Global___PostBindRequest | None = ...,
         cycle_done: Global___CycleDoneRequest | None = ...,
+        bind: Global___BindRequest | None = ...,
+        filter_overlays: Global___FilterOverlaysRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent", "call", b"call", "cycle_done", b"cycle_done", "filter", b"filter", "filter_score", b"filter_score", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "timeout", b"timeout", "traceparent", b"traceparent", "unreserve", b"unreserve"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent", "bind", b"bind", "call", b"call", "cycle_done", b"cycle_done", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "timeout", b"timeout", "traceparent", b"traceparent", "unreserve", b"unreserve"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent", "call", b"call", "cycle_done", b"cycle_done", "filter", b"filter", "filter_score", b"filter_score", "id", b"id", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "timeout", b"timeout", "traceparent", b"traceparent", "unreserve", b"unreserve"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent", "bind", b"bind", "call", b"call", "cycle_done", b"cycle_done", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "id", b"id", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "timeout", b"timeout", "traceparent", b"traceparent", "unreserve", b"unreserve"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__traceparent: _TypeAlias = _typing.Literal["traceparent"]  # noqa: Y015
     _WhichOneofArgType__traceparent: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent"]  # noqa: Y015
-    _WhichOneofReturnType_call: _TypeAlias = _typing.Literal["pre_enqueue", "filter", "score", "filter_score", "post_filter", "reserve", "unreserve", "permit", "pre_bind", "post_bind", "cycle_done"]  # noqa: Y015
+    _WhichOneofReturnType_call: _TypeAlias = _typing.Literal["pre_enqueue", "filter", "score", "filter_score", "post_filter", "reserve", "unreserve", "permit", "pre_bind", "post_bind", "cycle_done", "bind", "filter_overlays"]  # noqa: Y015
     _WhichOneofArgType_call: _TypeAlias = _typing.Literal["call", b"call"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__traceparent) -> _WhichOneofReturnType__traceparent | None: ...
@@ -211,6 +224,8 @@ class ConverseResponse(_message.Message):
     PRE_BIND_FIELD_NUMBER: _builtins.int
     POST_BIND_FIELD_NUMBER: _builtins.int
     CYCLE_DONE_FIELD_NUMBER: _builtins.int
+    BIND_FIELD_NUMBER: _builtins.int
+    FILTER_OVERLAYS_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """The request's."""
     @_builtins.property
@@ -261,6 +276,14 @@ class ConverseResponse(_message.Message):
     def cycle_done(self) -> Global___CycleDoneResponse:
         """As in the call of that name."""
 
+    @_builtins.property
+    def bind(self) -> Global___BindResponse:
+        """As in the call of that name."""
+
+    @_builtins.property
+    def filter_overlays(self) -> Global___FilterOverlaysResponse:
+        """As in the call of that name."""
+
     def __init__(
         self,
         *,
@@ -277,12 +300,14 @@ class ConverseResponse(_message.Message):
         pre_bind: Global___PreBindResponse | None = ...,
         post_bind: Global___PostBindResponse | None = ...,
         cycle_done: Global___CycleDoneResponse | None = ...,
+        bind: Global___BindResponse | None = ...,
+        filter_overlays: Global___FilterOverlaysResponse | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "cycle_done", b"cycle_done", "error", b"error", "filter", b"filter", "filter_score", b"filter_score", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "unreserve", b"unreserve"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "bind", b"bind", "cycle_done", b"cycle_done", "error", b"error", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "unreserve", b"unreserve"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "cycle_done", b"cycle_done", "error", b"error", "filter", b"filter", "filter_score", b"filter_score", "id", b"id", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "unreserve", b"unreserve"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "bind", b"bind", "cycle_done", b"cycle_done", "error", b"error", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "id", b"id", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "unreserve", b"unreserve"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_answer: _TypeAlias = _typing.Literal["error", "pre_enqueue", "filter", "score", "filter_score", "post_filter", "reserve", "unreserve", "permit", "pre_bind", "post_bind", "cycle_done"]  # noqa: Y015
+    _WhichOneofReturnType_answer: _TypeAlias = _typing.Literal["error", "pre_enqueue", "filter", "score", "filter_score", "post_filter", "reserve", "unreserve", "permit", "pre_bind", "post_bind", "cycle_done", "bind", "filter_overlays"]  # noqa: Y015
     _WhichOneofArgType_answer: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_answer) -> _WhichOneofReturnType_answer | None: ...
 
@@ -678,6 +703,114 @@ class FilterScoreResponse(_message.Message):
 Global___FilterScoreResponse: _TypeAlias = FilterScoreResponse  # noqa: Y015
 
 @_typing.final
+class Overlay(_message.Message):
+    """Overlay is one node as it would be: some of its pods gone, others there."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODE_INDEX_FIELD_NUMBER: _builtins.int
+    REMOVED_POD_UIDS_FIELD_NUMBER: _builtins.int
+    ADDED_PODS_FIELD_NUMBER: _builtins.int
+    node_index: _builtins.int
+    """The node, by its index in the call's generation."""
+    @_builtins.property
+    def removed_pod_uids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """UIDs of pods that count on the node in the call's generation, and are
+        thought away. A plugin that was not told of one ignores it.
+        """
+
+    @_builtins.property
+    def added_pods(self) -> _containers.RepeatedCompositeFieldContainer[_state_pb2.PodUpsert]:
+        """Pods that are thought to be on the node: pods of another generation that
+        come back, and pods that are nominated to it.
+        """
+
+    def __init__(
+        self,
+        *,
+        node_index: _builtins.int = ...,
+        removed_pod_uids: _abc.Iterable[_builtins.str] | None = ...,
+        added_pods: _abc.Iterable[_state_pb2.PodUpsert] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added_pods", b"added_pods", "node_index", b"node_index", "removed_pod_uids", b"removed_pod_uids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Overlay: _TypeAlias = Overlay  # noqa: Y015
+
+@_typing.final
+class FilterOverlaysRequest(_message.Message):
+    """FilterOverlaysRequest asks about each overlay by itself: what one of them
+    removes is there in all others.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_FIELD_NUMBER: _builtins.int
+    OVERLAYS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def call(self) -> _common_pb2.Call:
+        """Pod and state."""
+
+    @_builtins.property
+    def overlays(self) -> _containers.RepeatedCompositeFieldContainer[Global___Overlay]:
+        """The overlays. A node may appear in several."""
+
+    def __init__(
+        self,
+        *,
+        call: _common_pb2.Call | None = ...,
+        overlays: _abc.Iterable[Global___Overlay] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["call", b"call"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "overlays", b"overlays"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FilterOverlaysRequest: _TypeAlias = FilterOverlaysRequest  # noqa: Y015
+
+@_typing.final
+class FilterOverlaysResponse(_message.Message):
+    """FilterOverlaysResponse is the verdict on the pod on each overlay's node."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GENERATION_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    VERDICTS_FIELD_NUMBER: _builtins.int
+    generation: _builtins.int
+    """As in FilterResponse."""
+    @_builtins.property
+    def status(self) -> _common_pb2.Status:
+        """As in FilterResponse."""
+
+    @_builtins.property
+    def verdicts(self) -> Global___Verdicts:
+        """One code for each overlay, in the same order. Present exactly when the
+        status is SUCCESS.
+        """
+
+    def __init__(
+        self,
+        *,
+        generation: _builtins.int = ...,
+        status: _common_pb2.Status | None = ...,
+        verdicts: Global___Verdicts | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_verdicts", b"_verdicts", "status", b"status", "verdicts", b"verdicts"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdicts", b"_verdicts", "generation", b"generation", "status", b"status", "verdicts", b"verdicts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__verdicts: _TypeAlias = _typing.Literal["verdicts"]  # noqa: Y015
+    _WhichOneofArgType__verdicts: _TypeAlias = _typing.Literal["_verdicts", b"_verdicts"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__verdicts) -> _WhichOneofReturnType__verdicts | None: ...
+
+Global___FilterOverlaysResponse: _TypeAlias = FilterOverlaysResponse  # noqa: Y015
+
+@_typing.final
 class PostFilterRequest(_message.Message):
     """PostFilterRequest tells why no node was left."""
 
@@ -691,7 +824,9 @@ class PostFilterRequest(_message.Message):
 
     @_builtins.property
     def verdicts(self) -> Global___Verdicts:
-        """The cycle's verdicts, of all plugins together."""
+        """The cycle's verdicts, of all plugins together: where a reason is
+        UNSCHEDULABLE evicting pods may help.
+        """
 
     def __init__(
         self,
@@ -709,7 +844,9 @@ Global___PostFilterRequest: _TypeAlias = PostFilterRequest  # noqa: Y015
 
 @_typing.final
 class PostFilterResponse(_message.Message):
-    """PostFilterResponse may name a node on which room can be made."""
+    """PostFilterResponse may name a node on which room can be made, as
+    PostFilterResult does for kube-scheduler's plugins.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -717,16 +854,23 @@ class PostFilterResponse(_message.Message):
     NOMINATED_NODE_NAME_FIELD_NUMBER: _builtins.int
     VICTIM_UIDS_FIELD_NUMBER: _builtins.int
     nominated_node_name: _builtins.str
-    """The node to nominate. Absent: keep what is nominated."""
+    """The node to nominate. Empty: nominate none, and take back what is
+    nominated. Absent: keep what is nominated.
+    """
     @_builtins.property
     def status(self) -> _common_pb2.Status:
-        """SUCCESS: a node is nominated or something was done; UNSCHEDULABLE: nothing
-        can be done; ERROR.
+        """SUCCESS: a node is nominated or something was done, and no other plugin is
+        asked; UNSCHEDULABLE: this plugin can do nothing, the next is asked;
+        UNSCHEDULABLE_AND_UNRESOLVABLE: nothing can be done, no other is asked;
+        ERROR.
         """
 
     @_builtins.property
     def victim_uids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """UIDs of the placed pods the host shall evict on that node first."""
+        """UIDs of the placed pods that the host shall evict first, in its own way
+        (condition, API call, event). With SUCCESS and a nominated node only; a pod
+        that is not on that node is a protocol error.
+        """
 
     def __init__(
         self,
@@ -978,6 +1122,88 @@ class PreBindResponse(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__metadata_patch) -> _WhichOneofReturnType__metadata_patch | None: ...
 
 Global___PreBindResponse: _TypeAlias = PreBindResponse  # noqa: Y015
+
+@_typing.final
+class BindRequest(_message.Message):
+    """BindRequest asks to bind the pod."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class AnnotationsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    CALL_FIELD_NUMBER: _builtins.int
+    NODE_NAME_FIELD_NUMBER: _builtins.int
+    ANNOTATIONS_FIELD_NUMBER: _builtins.int
+    node_name: _builtins.str
+    """The node."""
+    @_builtins.property
+    def call(self) -> _common_pb2.Call:
+        """Pod and state."""
+
+    @_builtins.property
+    def annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """What plugins asked to be written with the binding, as its annotations."""
+
+    def __init__(
+        self,
+        *,
+        call: _common_pb2.Call | None = ...,
+        node_name: _builtins.str = ...,
+        annotations: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["call", b"call"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "call", b"call", "node_name", b"node_name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BindRequest: _TypeAlias = BindRequest  # noqa: Y015
+
+@_typing.final
+class BindResponse(_message.Message):
+    """BindResponse says whether that was done."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATUS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def status(self) -> _common_pb2.Status:
+        """SUCCESS: the API server took the binding. SKIP: this pod is not the
+        plugin's, the next binder is asked. ERROR, or a call that failed: the
+        binding may have landed all the same, and the host reads the pod before it
+        gives the attempt up.
+        """
+
+    def __init__(
+        self,
+        *,
+        status: _common_pb2.Status | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BindResponse: _TypeAlias = BindResponse  # noqa: Y015
 
 @_typing.final
 class PostBindRequest(_message.Message):

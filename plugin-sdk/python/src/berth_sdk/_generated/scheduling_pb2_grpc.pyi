@@ -45,6 +45,11 @@ class SchedulingServiceStub:
     """Score is PreScore and Score."""
     FilterScore: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.FilterScoreRequest, _scheduling_pb2.FilterScoreResponse]
     """FilterScore is Filter and Score in one round trip."""
+    FilterOverlays: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.FilterOverlaysRequest, _scheduling_pb2.FilterOverlaysResponse]
+    """FilterOverlays is Filter on states that are thought up: pods removed from
+    and added to one node of the call's generation, for many nodes in one call.
+    It serves the dry run of preemption. Nothing of it is remembered.
+    """
     PostFilter: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.PostFilterRequest, _scheduling_pb2.PostFilterResponse]
     """PostFilter is asked when no node was left."""
     Reserve: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.ReserveRequest, _scheduling_pb2.ReserveResponse]
@@ -59,6 +64,8 @@ class SchedulingServiceStub:
     """Permit lets the pod go on, stops it, or makes it wait."""
     PreBind: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.PreBindRequest, _scheduling_pb2.PreBindResponse]
     """PreBind is the last call before the binding is written."""
+    Bind: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.BindRequest, _scheduling_pb2.BindResponse]
+    """Bind writes the binding in the host's place."""
     PostBind: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.PostBindRequest, _scheduling_pb2.PostBindResponse]
     """PostBind tells that the binding was written."""
     CycleDone: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.CycleDoneRequest, _scheduling_pb2.CycleDoneResponse]
@@ -88,6 +95,11 @@ class SchedulingServiceAsyncStub(SchedulingServiceStub):
     """Score is PreScore and Score."""
     FilterScore: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.FilterScoreRequest, _scheduling_pb2.FilterScoreResponse]  # type: ignore[assignment]
     """FilterScore is Filter and Score in one round trip."""
+    FilterOverlays: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.FilterOverlaysRequest, _scheduling_pb2.FilterOverlaysResponse]  # type: ignore[assignment]
+    """FilterOverlays is Filter on states that are thought up: pods removed from
+    and added to one node of the call's generation, for many nodes in one call.
+    It serves the dry run of preemption. Nothing of it is remembered.
+    """
     PostFilter: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.PostFilterRequest, _scheduling_pb2.PostFilterResponse]  # type: ignore[assignment]
     """PostFilter is asked when no node was left."""
     Reserve: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.ReserveRequest, _scheduling_pb2.ReserveResponse]  # type: ignore[assignment]
@@ -102,6 +114,8 @@ class SchedulingServiceAsyncStub(SchedulingServiceStub):
     """Permit lets the pod go on, stops it, or makes it wait."""
     PreBind: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.PreBindRequest, _scheduling_pb2.PreBindResponse]  # type: ignore[assignment]
     """PreBind is the last call before the binding is written."""
+    Bind: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.BindRequest, _scheduling_pb2.BindResponse]  # type: ignore[assignment]
+    """Bind writes the binding in the host's place."""
     PostBind: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.PostBindRequest, _scheduling_pb2.PostBindResponse]  # type: ignore[assignment]
     """PostBind tells that the binding was written."""
     CycleDone: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.CycleDoneRequest, _scheduling_pb2.CycleDoneResponse]  # type: ignore[assignment]
@@ -154,6 +168,17 @@ class SchedulingServiceServicer(metaclass=_abc_1.ABCMeta):
         """FilterScore is Filter and Score in one round trip."""
 
     @_abc_1.abstractmethod
+    def FilterOverlays(
+        self,
+        request: _scheduling_pb2.FilterOverlaysRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduling_pb2.FilterOverlaysResponse, _abc.Awaitable[_scheduling_pb2.FilterOverlaysResponse]]:
+        """FilterOverlays is Filter on states that are thought up: pods removed from
+        and added to one node of the call's generation, for many nodes in one call.
+        It serves the dry run of preemption. Nothing of it is remembered.
+        """
+
+    @_abc_1.abstractmethod
     def PostFilter(
         self,
         request: _scheduling_pb2.PostFilterRequest,
@@ -196,6 +221,14 @@ class SchedulingServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_scheduling_pb2.PreBindResponse, _abc.Awaitable[_scheduling_pb2.PreBindResponse]]:
         """PreBind is the last call before the binding is written."""
+
+    @_abc_1.abstractmethod
+    def Bind(
+        self,
+        request: _scheduling_pb2.BindRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduling_pb2.BindResponse, _abc.Awaitable[_scheduling_pb2.BindResponse]]:
+        """Bind writes the binding in the host's place."""
 
     @_abc_1.abstractmethod
     def PostBind(
