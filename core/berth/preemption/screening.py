@@ -7,6 +7,7 @@ Rows are worked out anew only where pods came or went since the last pod of that
 Source: spec/plugins.md 5.18 "Vectorisation".
 """
 
+from collections.abc import Iterable
 from copy import copy
 
 import numpy as np
@@ -33,7 +34,7 @@ class Beneath:
     def __init__(self, priority: int) -> None:
         self.priority = priority
         self._nodes: Snapshot | None = None
-        self._seen: list[dict[str, PodInfo] | None] = []
+        self._position = 0
         self._others: list[dict[str, PodInfo]] = []
         self._ports: list[set[HostPort]] = []
         self._sums: Ints = np.zeros((3, 0), dtype=np.int64)
@@ -41,30 +42,29 @@ class Beneath:
     @property
     def count(self) -> Ints:
         """How many there are on each node."""
-        return self._sums[0, : len(self._seen)]
+        return self._sums[0, : len(self._others)]
 
     @property
     def requested(self) -> Ints:
         """The sums of their requests."""
-        return self._sums[3:, : len(self._seen)]
+        return self._sums[3:, : len(self._others)]
 
     @property
     def non_zero(self) -> Ints:
         """The same with defaults, cpu and memory."""
-        return self._sums[1:3, : len(self._seen)]
+        return self._sums[1:3, : len(self._others)]
 
     def follow(self, nodes: Snapshot) -> None:
         """Take over the rows whose pods changed."""
         self._make_room(len(nodes), len(nodes.resource_names))
-        # The snapshot gives a row a new dict of pods whenever they change.
-        changed = [
-            row for row, (now, seen) in enumerate(zip(nodes.pods, self._seen, strict=True)) if now is not seen
-        ]
         index = {name: i for i, name in enumerate(nodes.resource_names, 3)}
-        for row in changed:
-            self._seen[row] = nodes.pods[row]
+        for row in self._changed(nodes):
             self._add_up(row, nodes.pods[row], index)
-        self._nodes = nodes
+
+    def _changed(self, nodes: Snapshot) -> Iterable[int]:
+        changed = nodes.changed_rows.since(self._position) if nodes is self._nodes else None
+        self._nodes, self._position = nodes, nodes.changed_rows.end
+        return range(len(nodes)) if changed is None else {row for row in changed if row < len(nodes)}
 
     def without(self, rows: Rows) -> Snapshot:
         """These rows as a table that can be changed, as they are once those pods are gone."""
@@ -83,10 +83,9 @@ class Beneath:
         if 3 + r > self._sums.shape[0]:
             more = np.zeros((3 + r - self._sums.shape[0], self._sums.shape[1]), dtype=np.int64)
             self._sums = np.vstack((self._sums, more))
-        for column in (self._seen, self._others, self._ports):
+        for column in (self._others, self._ports):
             del column[n:]
-        new = n - len(self._seen)
-        self._seen.extend([None] * new)
+        new = n - len(self._others)
         self._others.extend({} for _ in range(new))
         self._ports.extend(set() for _ in range(new))
 

@@ -13,8 +13,8 @@ Source: spec/core.md 3.5; docs/architecture.md.
 """
 
 import copy
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from berth.snapshot.affinity_terms import HeldTerm
 from berth.snapshot.columns import Ints, Mask, Rows, grown
 from berth.snapshot.flag_columns import FlagColumns
 from berth.snapshot.image_columns import ImageColumns
+from berth.snapshot.journal import Journal
 from berth.snapshot.label_columns import LabelColumn, LabelColumns
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.placed_pods import PlacedPods, Question
@@ -35,6 +36,14 @@ from berth.snapshot.resource_columns import ResourceColumns, write
 
 FIRST_CAPACITY = 64
 MAX_ANSWERS = 1024
+
+
+class Overlay(NamedTuple):
+    """A node that is thought to have other pods than the whole snapshot says; `row` is its row there."""
+
+    row: int
+    removed: tuple[PodInfo, ...]
+    added: tuple[PodInfo, ...]
 
 
 class Snapshot:
@@ -50,6 +59,9 @@ class Snapshot:
         self.generation = 0
         self.static_generation = 0
         """Grows when something other than pods on nodes changed: rows, labels, taints, offers, images."""
+        self.changed_rows: Journal[int] = Journal()
+        """Rows that something changed on: their pods, their node, or which node it is. A row that is noted
+        may be gone by now."""
         self.names: list[str] = []
         self.row_of: dict[str, int] = {}
         self.nodes: list[Node] = []
@@ -134,6 +146,14 @@ class Snapshot:
     def own_pods(self) -> bool:
         """Whether `pods` are this table's own, so that only they tell what is on a node."""
         return self.ports is not None
+
+    def overlays(self) -> list[Overlay]:
+        """How each row's pods differ from those that the whole snapshot has there.
+
+        For plugins that keep the snapshot in another process, and have to be told. Cost: O(pods on the rows).
+        """
+        rows: list[int] = np.arange(len(self._whole))[self.rows].tolist()
+        return [_overlay(row, self._whole.pods[row], pods) for row, pods in zip(rows, self.pods, strict=True)]
 
     def image_on(self, name: str) -> Mask | None:
         """Which nodes have the image; None where none has.
@@ -235,6 +255,7 @@ class Snapshot:
             group.drop_row(row)
         if row != last:
             self._move(last, row)
+            self.changed_rows.note(row)
         del self.names[last], self.nodes[last], self.pods[last]
         self._changed_statically()
 
@@ -260,6 +281,7 @@ class Snapshot:
             info.node_changed = True
         else:
             changes = info.unseen
+        self.changed_rows.note(row)
         for sign, pod in changes:
             self._count(row, sign, pod)
         self.pods[row] = info.pods.copy()
@@ -333,3 +355,8 @@ class Snapshot:
         self.allowed_pods = self._resources.allowed_pods[:n]
         self.unschedulable: Mask = self._unschedulable[:n]
         self.has_taint: Mask = self._taints.has[:, :n]
+
+
+def _overlay(row: int, known: Mapping[str, PodInfo], pods: Mapping[str, PodInfo]) -> Overlay:
+    removed = tuple(info for uid, info in known.items() if pods.get(uid) is not info)
+    return Overlay(row, removed, tuple(info for uid, info in pods.items() if known.get(uid) is not info))
