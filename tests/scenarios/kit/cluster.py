@@ -1,0 +1,269 @@
+"""A cluster in one process and in virtual time: the scheduler's real core before an API server in memory.
+
+    cluster = Cluster()                      # the default profile, or the plugins given
+    cluster.add_node("n0", cpu="2")
+    cluster.add_pod("p0", cpu="1")
+    await cluster.run()                      # until nothing can go on at this moment
+    assert cluster.bound == {"p0": "n0"}
+    await cluster.tick(60)                   # the scheduler at work for a minute
+
+Between two awaits nothing runs: what a test does then happens before the scheduler sees any of it.
+"""
+
+import asyncio
+import random
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.scheduler.background import AsyncioBackground
+from berth.scheduler.core_assembly import Surroundings, assemble
+from berth.scheduler.pod_writer import PodWriter
+from berth.scheduler.scheduling_loop import SchedulingLoop
+from berth.scheduler.watches import LOOKED_UP
+from berth.telemetry.metrics import SchedulerMetrics
+from berth.testing.builders import ROOMY, make_node, make_pod
+from berth.testing.handles import RecordingRecorder, RecordingVolumeWriter
+from tests.scenarios.kit.configuration import PROFILE, configured
+from tests.scenarios.kit.memory_api import MemoryApi, MemoryPods
+from tests.scenarios.kit.virtual_time import LoopClock
+
+SHORT = ("cpu", "memory")
+
+
+@dataclass
+class _Noting:
+    """The scheduling cycle, and the names of the pods that it was given, in order."""
+
+    real: Any
+    tried: list = field(default_factory=list)
+
+    async def schedule(self, info):
+        self.tried.append(info.pod.name)
+        await self.real.schedule(info)
+
+
+class Cluster:
+    """The whole of it. Without plugins it runs the default profile.
+
+    `profiles` gives several profiles by scheduler name, each a list of plugins. `settings` are
+    top-level fields of the configuration, `gates` feature gates.
+    """
+
+    def __init__(self, *plugins, profiles=None, extenders=(), settings=None, gates=None, seed=1):
+        profiles = profiles or {PROFILE: list(plugins) or None}
+        loaded, factories = configured(profiles, extenders, settings or {}, gates or {})
+        loop = asyncio.get_running_loop()
+        self.clock = LoopClock(loop)
+        self.api = MemoryApi(self.clock)
+        self.pods_client = MemoryPods(self.api)
+        self.recorder = RecordingRecorder()
+        self.metrics = SchedulerMetrics()
+        self.records = []
+        around = Surroundings(
+            writer=PodWriter(self.pods_client),
+            volume_writer=RecordingVolumeWriter(),
+            recorder=self.recorder,
+            background=AsyncioBackground(loop),
+            clock=self.clock,
+            chance=random.Random(seed),
+            on_record=self._on_record,
+            queue_metrics=self.metrics.queue,
+            preemption_metrics=self.metrics.preemption,
+            event_handled=self.metrics.event_handled,
+            extenders=extenders,
+        )
+        core = assemble(loaded, factories, around)
+        self._cycles = _Noting(core.schedule_one)
+        self.core = replace(core, schedule_one=self._cycles)
+        self.metrics.watch_queue(self.queue.sizes)
+        self.metrics.watch_cache(self.cache)
+        self._connect_watch()
+        self._loop = SchedulingLoop(self.core, self.clock)
+        self._running = loop.create_task(self._loop.run())
+
+    def _connect_watch(self):
+        handlers = self.api.watch.handlers
+        handlers[Node], handlers[Pod] = self.core.nodes, self.core.pods
+        for kind in LOOKED_UP:
+            if not kind.gate or self.core.feature_enabled(kind.gate):
+                store = kind.store(self.core.shared.listers)
+                handlers[kind.kind] = self.core.resource_handler(kind.events, store)
+
+    def _on_record(self, record):
+        self.metrics.on_record(record)
+        self.records.append(record)
+
+    # The scheduler's parts.
+
+    @property
+    def queue(self):
+        return self.core.shared.queue
+
+    @property
+    def cache(self):
+        return self.core.shared.cache
+
+    @property
+    def snapshot(self):
+        return self.core.shared.snapshot
+
+    @property
+    def waiting_pods(self):
+        return self.core.shared.waiting_pods
+
+    @property
+    def watch(self):
+        return self.api.watch
+
+    # Time.
+
+    @property
+    def now(self):
+        return self.clock.now()
+
+    async def run(self):
+        """Let everything go on until it waits for time, for permission, or for the test."""
+        await asyncio.get_running_loop().idle()
+        if self._running.done():
+            self._running.result()
+
+    async def tick(self, seconds):
+        """Let that much time pass with the scheduler at work."""
+        await asyncio.sleep(seconds)
+        await self.run()
+
+    @asynccontextmanager
+    async def paused(self):
+        """A time in which nothing is popped and nothing flushed, as before this process leads."""
+        self._loop.stop()
+        await self.run()
+        yield
+        self._running = asyncio.get_running_loop().create_task(self._loop.run())
+
+    # What users and other controllers do.
+
+    def add(self, obj):
+        """Create or replace an object of any kind; gives it as stored."""
+        stored = self.api.put(obj)
+        self.watch.deliver()
+        return stored
+
+    def remove(self, obj):
+        """Take an object of any kind away."""
+        self.api.remove(obj)
+        self.watch.deliver()
+
+    def add_node(self, name="n0", **fields):
+        """A node, roomy unless cpu or memory is given; further keywords as make_node has them."""
+        amounts = {short: fields.pop(short) for short in SHORT if short in fields}
+        return self.add(make_node(name, **{"allocatable": {**ROOMY, **amounts}, **fields}))
+
+    def add_pod(self, name="p0", **fields):
+        """A pod of the first profile; cpu and memory are requests, `node_name` puts it on a node."""
+        amounts = {short: fields.pop(short) for short in SHORT if short in fields}
+        requests = {"requests": amounts} if amounts else {}
+        return self.add(make_pod(name, **{"scheduler_name": PROFILE, **requests, **fields}))
+
+    def change_pod(self, name="p0", **parts):
+        """Change a pod: `labels` in its metadata, `spec` and `status` by field."""
+        return self.add(_changed(self.pod(name), **parts))
+
+    def change_node(self, name="n0", **parts):
+        """Change a node: `labels` and `annotations` in its metadata, `spec` and `status` by field."""
+        return self.add(_changed(self.node(name), **parts))
+
+    def delete_pod(self, name="p0"):
+        """Delete a pod; one on a node goes after the API's grace period."""
+        self.api.begin_deletion(self.pod(name))
+        self.watch.deliver()
+
+    def remove_node(self, name="n0"):
+        """Remove a node; its pods stay for now."""
+        self.remove(self.node(name))
+
+    # What can be seen from outside.
+
+    def pod(self, name="p0", namespace="default"):
+        """The pod as the API server has it, None where it is gone."""
+        return self.api.get(Pod, f"{namespace}/{name}")
+
+    def node(self, name="n0"):
+        """The node as the API server has it."""
+        return self.api.get(Node, name)
+
+    @property
+    def bound(self):
+        """The node of each pod that is on one."""
+        return {pod.name: pod.node_name for pod in self.api.all(Pod) if pod.node_name}
+
+    @property
+    def tried(self):
+        """The pods that a scheduling cycle was begun for, in order, each as often as it was."""
+        return self._cycles.tried
+
+    @property
+    def notes(self):
+        """Events as (reason, pod, note)."""
+        return [(reason, key.partition("/")[2], note) for key, _, reason, _, note in self.recorder.events]
+
+    def condition(self, name="p0", kind="PodScheduled"):
+        """That condition of the pod, None where it has none."""
+        return next((c for c in self.pod(name).status.conditions if c.type == kind), None)
+
+    def nomination(self, name="p0"):
+        """The pod's status.nominatedNodeName."""
+        return self.pod(name).nominated_node_name
+
+    def calls(self, verb):
+        """The scheduler's calls of that verb to the API server."""
+        return [call for call in self.api.calls if call.verb == verb]
+
+    def metric(self, name, **labels):
+        """The value of a series without its prefix, 0 where there is none yet."""
+        return self.metrics.registry.get_sample_value(f"scheduler_{name}", labels) or 0.0
+
+    # What can be seen inside.
+
+    def queued(self, name="p0", namespace="default"):
+        """The pod's record in the queue, None where it does not wait."""
+        return self.queue.record(namespace, name)
+
+    def where(self, name="p0", namespace="default"):
+        """Where the pod is: active, backoff, error backoff, pool, gated, in flight, assumed, placed, nowhere.
+
+        A pod between Permit and the end of its binding is assumed; one whose binding was seen is placed.
+        """
+        key, places = f"{namespace}/{name}", self.queue._places
+        if (record := places.pool.get(key)) is not None:
+            return "gated" if record.gated else "pool"
+        heaps = {
+            "active": places.active,
+            "backoff": places.backoff.normal,
+            "error backoff": places.backoff.error,
+        }
+        found = next((place for place, heap in heaps.items() if key in heap), None)
+        pod = self.pod(name, namespace)
+        return found or (self._beyond_the_queue(pod.uid) if pod else "nowhere")
+
+    def _beyond_the_queue(self, uid):
+        if self.cache.is_assumed(uid):
+            return "assumed"
+        if self.cache.get_pod(uid) is not None:
+            return "placed"
+        return "in flight" if uid in set(self.queue.in_flight()) else "nowhere"
+
+
+def _changed(obj, *, labels=None, annotations=None, spec=None, status=None):
+    metadata = {k: v for k, v in (("labels", labels), ("annotations", annotations)) if v is not None}
+    parts = {"metadata": metadata, "spec": spec, "status": status}
+    replaced = {
+        name: msgspec.structs.replace(getattr(obj, name), **fields)
+        for name, fields in parts.items()
+        if fields
+    }
+    return msgspec.structs.replace(obj, **replaced)

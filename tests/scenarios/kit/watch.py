@@ -1,0 +1,53 @@
+"""The watch between the API server's stand-in and the scheduler's handlers."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from berth.objects.pod import Pod
+
+FINISHED = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass
+class Watch:
+    """Carries changes to the handler of each kind, in order; held back, it is a watch that lags."""
+
+    handlers: dict[type, Any] = field(default_factory=dict)
+    held: bool = False
+    _seen: dict[tuple[type, str], Any] = field(default_factory=dict)
+    _waiting: deque = field(default_factory=deque)
+
+    def tell(self, kind, key, new):
+        """The object of that key is now `new`, None where it is gone."""
+        self._waiting.append((kind, key, new))
+
+    def deliver(self):
+        """Hand over everything that waits."""
+        while self._waiting and not self.held:
+            self._hand_over(*self._waiting.popleft())
+
+    def hold(self):
+        """Lag from now on."""
+        self.held = True
+
+    def release(self):
+        """Catch up."""
+        self.held = False
+        self.deliver()
+
+    def _hand_over(self, kind, key, new):
+        old, handler = self._seen.pop((kind, key), None), self.handlers[kind]
+        if kind is Pod and new is not None and new.status.phase in FINISHED:
+            # The field selector leaves finished pods out: their last state comes with a deletion.
+            if old is not None:
+                handler.on_delete(new)
+            return
+        if new is not None:
+            self._seen[kind, key] = new
+        if new is None and old is not None:
+            handler.on_delete(old)
+        elif new is not None and old is None:
+            handler.on_add(new)
+        elif new is not None:
+            handler.on_update(old, new)
