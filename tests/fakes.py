@@ -12,6 +12,8 @@ from berth.binding.binding_cycle import BindingCycle
 from berth.binding.pods_in_pre_bind import PodsInPreBind
 from berth.binding.waiting_pods import WaitingPods
 from berth.cache.cache import Cache
+from berth.cycle.assume_and_bind import AssumeAndBind
+from berth.cycle.attempts import Attempts
 from berth.cycle.failure import FailureHandler
 from berth.cycle.find_nodes import NodeSearch, Rotation
 from berth.cycle.schedule_one import ScheduleOne
@@ -412,9 +414,9 @@ def world(profile: Framework, *nodes, profiles=None, percentage=0, hints=None) -
     chance, records = random.Random(1), []
     algorithm = SchedulePod(NodeSearch(queue.nominator, Rotation(), percentage), chance)
     frameworks = profiles or {PROFILE: profile}
-    one = ScheduleOne(
-        frameworks, queue, cache, Snapshot(), algorithm, binding, failure, clock, chance, records.append
-    )
+    attempts = Attempts(clock, chance, records.append)
+    commit = AssumeAndBind(cache, queue.nominator, binding, failure, attempts)
+    one = ScheduleOne(frameworks, queue, cache, Snapshot(), algorithm, commit, failure, attempts)
     return World(
         frameworks,
         cache,

@@ -194,7 +194,8 @@ class NodeHandler(_MovingHandler):
 class PodHandler(_MovingHandler):
     """Carries pods on nodes into the cache and pods of our profiles that are on none into the queue.
 
-    `unassigned` holds the latter; the queue reads it through `lister`.
+    `unassigned` holds the latter; the queue reads it through `lister`. Which pods a group has is told to the
+    cache's `pod_groups`, before the queue asks its plugins about them.
     """
 
     def __init__(
@@ -271,6 +272,8 @@ class PodHandler(_MovingHandler):
     def _unscheduled_add(self, pod: Pod) -> None:
         started = self._clock.monotonic()
         self._unassigned.put(pod)
+        if self._cache.pod_groups is not None:
+            self._cache.pod_groups.add(pod)
         self._queue.add(pod)
         if self._gang_scheduling:
             self._queue.move_all(UNSCHEDULABLE_POD_ADD, None, pod)
@@ -278,6 +281,8 @@ class PodHandler(_MovingHandler):
 
     def _unscheduled_update(self, old: Pod, new: Pod) -> None:
         started = self._clock.monotonic()
+        if self._cache.pod_groups is not None:
+            self._cache.pod_groups.update(new)
         if self._cache.is_assumed(new.uid):
             if new.terminating and not old.terminating:
                 self._assumed_deletion(new)
@@ -292,6 +297,8 @@ class PodHandler(_MovingHandler):
     def _unscheduled_delete(self, pod: Pod) -> None:
         started = self._clock.monotonic()
         self._queue.delete(pod)
+        if self._cache.pod_groups is not None:
+            self._cache.pod_groups.delete(pod)
         if self._cache.is_assumed(pod.uid):
             self._assumed_deletion(pod)
         elif pod.nominated_node_name:

@@ -17,15 +17,20 @@ from berth.cache.errors import CacheCorruptedError, PodStateError
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.snapshot.node_info import NodeInfo
+from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep
 
 
 class Cache:
-    """Nodes by name, pods by UID."""
+    """Nodes by name, pods by UID.
 
-    def __init__(self) -> None:
+    `pod_groups` says which pods each group has; with the gate GenericWorkload, that is, and None without.
+    """
+
+    def __init__(self, pod_groups: PodGroupStates | None = None) -> None:
+        self.pod_groups = pod_groups
         self._nodes: dict[str, NodeInfo] = {}
         self._pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
@@ -75,6 +80,8 @@ class Cache:
             raise PodStateError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
         self._place(PodInfo(pod))
         self._assumed.add(pod.uid)
+        if self.pod_groups is not None:
+            self.pod_groups.assume(pod)
 
     def forget_pod(self, pod: Pod) -> None:
         """Take an assumed pod back; an unknown one is no matter.
@@ -92,6 +99,8 @@ class Cache:
         if pod.uid not in self._assumed:
             raise PodStateError(f"pod {pod.uid}({pod.key}) wasn't assumed so cannot be forgotten")
         self._take_out(info)
+        if self.pod_groups is not None:
+            self.pod_groups.forget(pod)
 
     def add_pod(self, pod: Pod) -> None:
         """Take over a pod that was observed on a node; for an assumed one this confirms the binding.
@@ -106,6 +115,8 @@ class Cache:
             self._replace(known, pod)
         else:
             self._place(PodInfo(pod))
+        if self.pod_groups is not None:
+            self.pod_groups.add(pod)
 
     def update_pod(self, old: Pod, new: Pod) -> None:
         """Take over a new version of a pod on a node.
@@ -124,6 +135,9 @@ class Cache:
                 f"pod {new.uid}({new.key}) was on {known.pod.node_name}, its update names {new.node_name}"
             )
         self._replace(known, new)
+        if self.pod_groups is not None:
+            self.pod_groups.delete(old)
+            self.pod_groups.add(new)
 
     def remove_pod(self, pod: Pod) -> None:
         """Take a deleted pod out, assumed or not.
@@ -140,6 +154,8 @@ class Cache:
                 f"pod {pod.uid}({pod.key}) was on {known.pod.node_name}, its removal names {pod.node_name}"
             )
         self._take_out(known)
+        if self.pod_groups is not None:
+            self.pod_groups.delete(known.pod)
 
     def add_node(self, node: Node) -> None:
         """Take over a node, new or seen before; a ghost keeps its pods and becomes real."""

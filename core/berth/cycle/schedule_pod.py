@@ -3,6 +3,7 @@
 Source: spec/core.md 4.3.
 """
 
+import logging
 import random
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from berth.framework.post_filtering import run_post_filters
 from berth.framework.runtime import Framework
 from berth.framework.scoring import run_pre_scores, run_scores
 from berth.framework.status import SUCCESS, PluginError, Status, failed
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,15 @@ class SchedulePod:
             await add_priorities(framework.extenders, attempt, scores)
         row, attempt.record.score = select_host(scores, self.chance)
         return attempt.nodes.names[row]
+
+
+async def guarded_decision(algorithm: SchedulePod, framework: Framework, attempt: Attempt) -> Decision:
+    """The algorithm's decision; whatever breaks in it costs this pod its attempt and nobody else."""
+    try:
+        return await algorithm.decide(framework, attempt)
+    except Exception as error:
+        log.exception("scheduling cycle broke off pod=%s", attempt.pod.key)
+        return Decision(failed(error), nominating_info=CLEAR_NOMINATION)
 
 
 async def _without_node(framework: Framework, attempt: Attempt, status: Status) -> Decision:

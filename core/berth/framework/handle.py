@@ -12,10 +12,10 @@ from berth.framework.background import Background
 from berth.framework.claim_writing import ClaimWriter
 from berth.framework.clock import Clock
 from berth.framework.listers import Listers
-from berth.framework.pod_group_states import PodGroupStates
 from berth.framework.preempting import Preemption
 from berth.objects.pod import Pod, PodCondition
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
+from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.snapshot import Snapshot
 
 

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from berth.framework.cluster_event import ClusterEventWithHint
 from berth.framework.cycle_state import CycleState
-from berth.framework.pod_group_states import GroupKey
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import SUCCESS, Code, Status
 from berth.objects.pod import Pod
 from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 

@@ -14,13 +14,13 @@ from berth.framework.cluster_event import (
 )
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import EnqueueExtensions, PermitPlugin, PermitResult, PreEnqueuePlugin
-from berth.framework.pod_group_states import GroupKey, PodGroupState, group_of
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.pod_group_lookup import group_object, group_states
 from berth.plugins.queueing import expected, queue_if
+from berth.snapshot.pod_group_states import GroupKey, PodGroupState, group_of
 
 TOO_FEW_KNOWN = "waiting for minCount pods from a gang to appear in scheduling queue"
 TOO_FEW_PLACED = "waiting for minCount pods from a gang to be scheduled"

@@ -2,9 +2,9 @@
 
 from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
-from berth.framework.pod_group_states import GroupKey, PodGroupStates
 from berth.framework.status import PluginError
 from berth.objects.pod_groups import PodGroup
+from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
 
 
 def group_object(handle: Handle, key: GroupKey) -> PodGroup:

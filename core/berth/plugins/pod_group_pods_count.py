@@ -9,10 +9,10 @@ import numpy as np
 
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import MAX_NODE_SCORE, PlacementScorePlugin, ProposedPlacement, Scores
-from berth.framework.pod_group_states import GroupKey
 from berth.framework.status import PluginError
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.pod_group_lookup import group_states
+from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.snapshot import Snapshot
 
 NOBODY_PLACED = "no pods from pod group are assigned to any of the candidate placements"

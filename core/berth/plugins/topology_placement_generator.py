@@ -7,10 +7,10 @@ import numpy as np
 
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Placement, PlacementGeneratePlugin, PlacementsResult
-from berth.framework.pod_group_states import GroupKey
 from berth.framework.status import PluginError, failed
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.pod_group_lookup import group_object, group_states
+from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.snapshot import Snapshot
 
 UNDECIDED = "cannot determine domain for already scheduled pods"

@@ -14,6 +14,8 @@ from berth.binding.pods_in_pre_bind import PodsInPreBind
 from berth.binding.waiting_pods import WaitingPods
 from berth.cache.cache import Cache
 from berth.config.loading import Loaded
+from berth.cycle.assume_and_bind import AssumeAndBind
+from berth.cycle.attempts import Attempts
 from berth.cycle.failure import FailureHandler
 from berth.cycle.find_nodes import NodeSearch, Rotation
 from berth.cycle.schedule_one import ScheduleOne
@@ -46,6 +48,7 @@ from berth.queue.hints import build_hint_map, wanted_actions
 from berth.queue.queue_metrics import QueueMetrics
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
+from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.snapshot import Snapshot
 
 GENERIC_WORKLOAD = "GenericWorkload"
@@ -192,7 +195,7 @@ def _shared(
         generic_workload=enabled(GENERIC_WORKLOAD),
     )
     return Shared(
-        Cache(),
+        Cache(PodGroupStates() if enabled(GENERIC_WORKLOAD) else None),
         Snapshot(),
         Listers(),
         unassigned,
@@ -222,6 +225,8 @@ def _handle(profile: str, loaded: Loaded, shared: Shared, around: Surroundings) 
         claim_writer=around.claim_writer,
         known=shared.known,
     )
+    if shared.cache.pod_groups is not None:
+        handle.pod_groups = shared.cache.pod_groups
     handle.preemption = Evaluator(handle, screening=shared.screening, metrics=around.preemption_metrics)
     return handle
 
@@ -251,24 +256,24 @@ def _schedule_one(
         around.clock,
     )
     search = NodeSearch(queue.nominator, Rotation(), loaded.configuration.percentage_of_nodes_to_score)
+    attempts = Attempts(around.clock, around.chance, around.on_record)
+    binding = BindingCycle(
+        shared.cache,
+        queue,
+        shared.waiting_pods,
+        shared.pods_in_pre_bind,
+        around.writer,
+        around.recorder,
+        around.background,
+        failure.handle,
+    )
     return ScheduleOne(
         frameworks,
         queue,
         shared.cache,
         shared.snapshot,
         SchedulePod(search, around.chance),
-        BindingCycle(
-            shared.cache,
-            queue,
-            shared.waiting_pods,
-            shared.pods_in_pre_bind,
-            around.writer,
-            around.recorder,
-            around.background,
-            failure.handle,
-        ),
+        AssumeAndBind(shared.cache, queue.nominator, binding, failure, attempts),
         failure,
-        around.clock,
-        around.chance,
-        around.on_record,
+        attempts,
     )

@@ -45,7 +45,7 @@ async def binding(plugin, meanwhile):
             setattr(w.background, name, getattr(real, name))
         await w.schedule_one.schedule(w.queue.pop())
         await plugin.begun.wait()
-        meanwhile(w.schedule_one.binding.pods_in_pre_bind, pending().uid)
+        meanwhile(w.schedule_one.commit.binding.pods_in_pre_bind, pending().uid)
     return w, binds
 
 
@@ -76,7 +76,7 @@ async def test_nobody_is_in_pre_bind_once_the_binding_cycle_is_over(status):
     plugin = Slow(status)
     w, binds = await binding(plugin, lambda *_: plugin.go_on.set())
 
-    assert w.schedule_one.binding.pods_in_pre_bind.get(pending().uid) is None
+    assert w.schedule_one.commit.binding.pods_in_pre_bind.get(pending().uid) is None
     assert status.ok == bool(binds.calls)
 
 
@@ -85,4 +85,4 @@ async def test_a_pod_without_pre_bind_work_cannot_be_stopped():
     w.add_pod(pending())
     await w.turn()
 
-    assert w.schedule_one.binding.pods_in_pre_bind.get(pending().uid) is None
+    assert w.schedule_one.commit.binding.pods_in_pre_bind.get(pending().uid) is None

@@ -7,7 +7,6 @@ from berth.framework.cluster_event import QueueingHint
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Placement, ProposedPlacement
 from berth.framework.listers import Listers
-from berth.framework.pod_group_states import GroupKey, PodGroupStates
 from berth.framework.status import Code, PluginError
 from berth.objects.decode import from_document
 from berth.objects.pod import SchedulingGroup
@@ -16,6 +15,7 @@ from berth.plugins.gang_scheduling import GangScheduling
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.pod_group_pods_count import PodGroupPodsCount
 from berth.plugins.topology_placement_generator import TopologyPlacementGenerator
+from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from berth.testing.handles import make_plugin
@@ -119,7 +119,7 @@ class Waiting:
 def test_permit_reads_the_group_cycles_own_view():
     """What a pod-group cycle tries counts inside of it only."""
     plugin = made(GangScheduling, member("a"), group=gang(1))
-    state, own = CycleState(), plugin.handle.pod_groups.copy()
+    state, own = CycleState(), plugin.handle.pod_groups.copy_of(KEY)
     own.assume(member("a", "n0"))
     state.write(PodGroupStates, own)
 

@@ -23,7 +23,6 @@ from berth.framework.interface import (
     ScorePlugin,
     Scores,
 )
-from berth.framework.pod_group_states import GroupKey
 from berth.framework.status import SUCCESS, Code, Status
 from berth.objects.pod import Pod
 from berth.objects.pod_requests import NON_ZERO_DEFAULTS, Units, fit_requests, in_units, pod_requests
@@ -34,6 +33,7 @@ from berth.plugins.node_resources_fit.hints import Hints, delegated_to_devices
 from berth.plugins.node_resources_fit.placements import placement_score
 from berth.plugins.node_resources_fit.scoring import scorer
 from berth.snapshot.columns import Mask
+from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.snapshot import Snapshot
 
 

@@ -4,6 +4,8 @@
     assumed --forget--> unscheduled
     any --delete--> gone; a group without pods is dropped
 
+The cache keeps them as things are now; a pod-group cycle tries on a copy of its group.
+
 Source: kube-scheduler pod group state (v1.36); spec/core.md 7.3.
 """
 
@@ -34,33 +36,34 @@ def group_of(pod: Pod) -> GroupKey | None:
 
 @dataclass(slots=True)
 class PodGroupState:
-    """The pods of one group by UID: all, and those assumed on a node and bound to one."""
+    """The pods of one group by UID: all, those assumed (with their node), and those bound to one."""
 
     pods: dict[str, Pod] = field(default_factory=dict)
-    assumed: set[str] = field(default_factory=set)
+    assumed: dict[str, Pod] = field(default_factory=dict)
     assigned: set[str] = field(default_factory=set)
 
     @property
     def unscheduled(self) -> list[Pod]:
         """The pods without a node, by name."""
-        waiting = (pod for uid, pod in self.pods.items() if uid not in self.assumed | self.assigned)
-        return sorted(waiting, key=lambda pod: pod.name)
+        return sorted((pod for pod in self.pods.values() if not self._on_node(pod)), key=lambda pod: pod.name)
 
     @property
     def scheduled(self) -> list[Pod]:
         """The pods with a node; each says which."""
-        return [pod for uid, pod in self.pods.items() if uid in self.assumed | self.assigned]
+        return [self.assumed.get(uid, pod) for uid, pod in self.pods.items() if self._on_node(pod)]
 
     def copy(self) -> "PodGroupState":
         """The same state, to be changed apart."""
-        return PodGroupState(dict(self.pods), set(self.assumed), set(self.assigned))
+        return PodGroupState(dict(self.pods), dict(self.assumed), set(self.assigned))
+
+    def _on_node(self, pod: Pod) -> bool:
+        return pod.uid in self.assumed or pod.uid in self.assigned
 
 
 class PodGroupStates:
-    """All groups that have pods; `generation` grows with every change."""
+    """All groups that have pods."""
 
     def __init__(self) -> None:
-        self.generation = 0
         self._groups: dict[GroupKey, PodGroupState] = {}
 
     def get(self, key: GroupKey) -> PodGroupState:
@@ -80,47 +83,50 @@ class PodGroupStates:
     def __iter__(self) -> Iterator[GroupKey]:
         return iter(self._groups)
 
-    def copy(self) -> "PodGroupStates":
-        """All states, to be changed apart: what a pod-group cycle works on."""
+    def copy_of(self, key: GroupKey) -> "PodGroupStates":
+        """That group's state, to be changed apart: what its pod-group cycle works on."""
         twin = PodGroupStates()
-        twin.generation = self.generation
-        twin._groups = {key: state.copy() for key, state in self._groups.items()}
+        if key in self._groups:
+            twin._groups[key] = self._groups[key].copy()
         return twin
 
     def add(self, pod: Pod) -> None:
         """A pod is there: assigned if it is on a node, unscheduled otherwise."""
-        state = self._of(pod, create=True)
-        if state is None:
+        key = group_of(pod)
+        if key is None:
             return
+        state = self._groups.setdefault(key, PodGroupState())
         state.pods[pod.uid] = pod
-        state.assumed.discard(pod.uid)
+        state.assumed.pop(pod.uid, None)
         if pod.node_name:
             state.assigned.add(pod.uid)
         else:
             state.assigned.discard(pod.uid)
 
     def update(self, pod: Pod) -> None:
-        """A pod without a node changed; where it is on its way stays as it is."""
+        """A pod without a node changed; how far it has come stays as it is."""
         state = self._of(pod)
-        if state is not None and pod.uid in state.pods and pod.uid not in state.assumed:
+        if state is not None and pod.uid in state.pods:
             state.pods[pod.uid] = pod
 
     def assume(self, pod: Pod) -> None:
         """A pod was given a node, which it carries."""
-        known = group_of(pod) in self._groups
-        state = self._of(pod, create=True)
-        if state is None or (known and pod.uid not in state.pods):
+        key = group_of(pod)
+        if key is None:
             return
-        if pod.uid not in state.assigned:
-            state.pods[pod.uid] = pod
-            state.assumed.add(pod.uid)
+        state = self._groups.get(key)
+        if state is None:
+            state = self._groups[key] = PodGroupState({pod.uid: pod.placed_on("")})
+        if pod.uid in state.pods and pod.uid not in state.assigned:
+            state.assumed[pod.uid] = pod
 
     def forget(self, pod: Pod) -> None:
-        """The node was taken back; the pod is as it was before, unless it is gone."""
+        """The node was taken back; the pod is as the watch last told it, unless it is gone."""
         state = self._of(pod)
-        if state is not None and pod.uid in state.assumed:
-            state.assumed.discard(pod.uid)
-            state.pods[pod.uid] = pod.placed_on("")
+        if state is None or state.assumed.pop(pod.uid, None) is None:
+            return
+        if state.pods[pod.uid].node_name:
+            state.assigned.add(pod.uid)
 
     def delete(self, pod: Pod) -> None:
         """The pod is gone."""
@@ -128,14 +134,11 @@ class PodGroupStates:
         if key is None or state is None:
             return
         state.pods.pop(pod.uid, None)
-        state.assumed.discard(pod.uid)
+        state.assumed.pop(pod.uid, None)
         state.assigned.discard(pod.uid)
         if not state.pods:
             del self._groups[key]
 
-    def _of(self, pod: Pod, *, create: bool = False) -> PodGroupState | None:
+    def _of(self, pod: Pod) -> PodGroupState | None:
         key = group_of(pod)
-        if key is None:
-            return None
-        self.generation += 1
-        return self._groups.setdefault(key, PodGroupState()) if create else self._groups.get(key)
+        return None if key is None else self._groups.get(key)

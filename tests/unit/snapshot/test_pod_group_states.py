@@ -2,8 +2,8 @@
 
 import pytest
 
-from berth.framework.pod_group_states import GroupKey, PodGroupStates, group_of
 from berth.objects.pod import SchedulingGroup
+from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of
 from berth.testing.builders import make_pod
 
 KEY = GroupKey("default", "g")
@@ -57,7 +57,7 @@ def test_a_copy_is_apart():
     """A pod-group cycle's trials do not show outside of it."""
     states = PodGroupStates()
     states.add(member())
-    states.copy().assume(member(node="n0"))
+    states.copy_of(KEY).assume(member(node="n0"))
 
     assert (1, ["a"], [], []) == standing(states)
 

@@ -1,0 +1,122 @@
+"""From a chosen node to a binding cycle: assume, Reserve, Permit, and leave the rest to run beside others.
+
+Called by: the scheduling cycle of a single pod, and that of a pod group for each of its pods.
+
+Source: spec/core.md 5.1-5.3.
+"""
+
+from dataclasses import dataclass
+
+from berth.binding.binding_cycle import BindingCycle, rejected_on
+from berth.cache.cache import Cache
+from berth.cache.errors import PodStateError
+from berth.cycle.attempts import Attempts
+from berth.cycle.failure import FailureHandler
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_record import nanoseconds
+from berth.framework.interface import CLEAR_NOMINATION
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.runtime import Framework
+from berth.framework.status import Code, Status, failed
+from berth.objects.pod import Pod
+from berth.queue.nominator import Nominator
+
+BINDING_CYCLE = "binding cycle"
+
+
+@dataclass(frozen=True, slots=True)
+class AssumeAndBind:
+    """Commits one decision after another."""
+
+    cache: Cache
+    nominator: Nominator
+    binding: BindingCycle
+    failure: FailureHandler
+    attempts: Attempts
+
+    async def commit(
+        self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, node_name: str, cycle: int
+    ) -> None:
+        """Assume the pod on the node, hold what it needs, and start binding.
+
+        Where another process holds things, the next cycle begins before it has answered: it sees the pod as
+        assumed, and its calls come after ours (docs/decisions/0004-one-stream.md).
+        """
+        assumed = self._assumed(attempt, info, node_name, cycle)
+        if assumed is None:
+            return
+        if framework.holds_elsewhere:
+            work = self._hold_and_bind(framework, attempt, info, assumed, cycle)
+            self.binding.background.spawn(work, _name(assumed))
+        elif await self._held(framework, attempt, info, assumed, cycle):
+            self._spawn_binding(framework, attempt, info, assumed)
+
+    async def commit_in_turn(
+        self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, node_name: str, cycle: int
+    ) -> None:
+        """The same, with Reserve and Permit answered before this returns, whoever is asked."""
+        assumed = self._assumed(attempt, info, node_name, cycle)
+        if assumed is not None and await self._held(framework, attempt, info, assumed, cycle):
+            self._spawn_binding(framework, attempt, info, assumed)
+
+    def _assumed(self, attempt: Attempt, info: QueuedPodInfo, node_name: str, cycle: int) -> Pod | None:
+        record = attempt.record
+        record.node_name = node_name
+        assumed = info.pod.placed_on(node_name)
+        try:
+            self.cache.assume_pod(assumed)
+        except PodStateError as error:
+            status = failed(error)
+            record.end(cycle)
+            self.failure.handle(info, status, CLEAR_NOMINATION)
+            self.attempts.end(record, status)
+            return None
+        self.nominator.delete(info.pod)
+        return assumed
+
+    async def _hold_and_bind(
+        self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod, cycle: int
+    ) -> None:
+        if await self._held(framework, attempt, info, assumed, cycle):
+            await self._bind(framework, attempt, info, assumed)
+
+    async def _held(
+        self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod, cycle: int
+    ) -> bool:
+        """Reserve and Permit; whether the pod may be bound, everything undone where it may not."""
+        record = attempt.record
+        status = await self._reserve_and_permit(framework, attempt, assumed)
+        record.end(cycle, status)
+        if not status.ok:
+            await self.binding.undo(framework, attempt, info, assumed, status)
+            self.attempts.end(record, status)
+            return False
+        self.binding.activate(attempt)
+        record.cycle_ended_ns = nanoseconds()
+        return True
+
+    async def _reserve_and_permit(self, framework: Framework, attempt: Attempt, assumed: Pod) -> Status:
+        node_name, record = assumed.node_name, attempt.record
+        status = await framework.run_reserve(attempt.state, assumed, node_name, record)
+        if status.ok:
+            permit = await framework.run_permit(attempt.state, assumed, node_name, record)
+            status = permit.status
+            if status.code is Code.WAIT:
+                self.binding.waiting_pods.add(assumed, permit.timeouts_seconds)
+                return Status()
+        return rejected_on(node_name, status) if status.rejected else status
+
+    def _spawn_binding(
+        self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod
+    ) -> None:
+        self.binding.background.spawn(self._bind(framework, attempt, info, assumed), _name(assumed))
+
+    async def _bind(self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod) -> None:
+        cycle = attempt.record.begin_phase(BINDING_CYCLE)
+        status = await self.binding.run(framework, attempt, info, assumed)
+        attempt.record.end(cycle, status)
+        self.attempts.end(attempt.record, status)
+
+
+def _name(assumed: Pod) -> str:
+    return f"binding of {assumed.key}"

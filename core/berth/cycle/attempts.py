@@ -1,0 +1,46 @@
+"""Beginning and ending attempts: each has a record, and whoever wants to know is told of it at the end."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from berth.framework.clock import Clock
+from berth.framework.cycle_record import CycleRecord, nanoseconds
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.status import Status
+
+TRACE_ID_BYTES = 16
+SPAN_ID_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Makes records; `on_record` is told of every attempt once it has ended."""
+
+    clock: Clock
+    chance: random.Random
+    on_record: Callable[[CycleRecord], None]
+
+    def begin(self, info: QueuedPodInfo, profile: str) -> CycleRecord:
+        """The record of an attempt at a popped pod that starts now."""
+        now = nanoseconds()
+        offset = int(self.clock.now() * 1e9) - now
+        first = info.initial_attempt_timestamp or info.timestamp
+        return CycleRecord(
+            pod=info.pod,
+            profile=profile,
+            attempt=info.attempts,
+            trace_id=self.chance.randbytes(TRACE_ID_BYTES),
+            root_span_id=self.chance.randbytes(SPAN_ID_BYTES),
+            wall_offset_ns=offset,
+            enqueued_ns=int(info.timestamp * 1e9) - offset,
+            dequeued_ns=now,
+            first_enqueued_ns=int(first * 1e9) - offset,
+        )
+
+    def end(self, record: CycleRecord, status: Status) -> None:
+        """The attempt is over; tell of it."""
+        record.status = status
+        record.result = "scheduled" if status.ok else "unschedulable" if status.rejected else "error"
+        record.ended_ns = nanoseconds()
+        self.on_record(record)

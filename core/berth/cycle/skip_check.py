@@ -1,0 +1,17 @@
+"""Popped pods that nobody has to schedule any more.
+
+Source: spec/core.md 4.2.
+"""
+
+from berth.cache.cache import Cache
+from berth.framework.handle import EventRecorder
+from berth.objects.pod import Pod
+
+
+def skipped(pod: Pod, cache: Cache, recorder: EventRecorder) -> bool:
+    """Whether the pod is on its way out, which its owner is told, or on its way to a node."""
+    if pod.terminating:
+        note = f"skip schedule deleting pod: {pod.key}"
+        recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)
+        return True
+    return cache.is_assumed(pod.uid)
