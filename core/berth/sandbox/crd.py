@@ -7,6 +7,7 @@ pkg/controller/{establish,status,finalizer} (v1.36).
 from typing import Any, Final
 
 from berth.sandbox import schemas, structural_schema
+from berth.sandbox.cel_rules import check_rules
 from berth.sandbox.content import report_unknown
 from berth.sandbox.errors import Cause
 from berth.sandbox.json_path import find
@@ -18,6 +19,9 @@ from berth.sandbox.strategy import Strategy
 from berth.sandbox.tables import AGE, NAME, Cell, Column, Table, since
 
 _PLURAL: Final = "customresourcedefinitions"
+_HEAD: Final = ("apiVersion", "kind", "metadata")
+# The resourceVersion of an object that is about to be created.
+_NEW: Final = "0"
 _OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
@@ -47,9 +51,7 @@ class CustomKind:
         Raises: ApiError when it has unknown fields and the client is strict about them.
         """
         unknown: list[str] = []
-        rest = {
-            key: value for key, value in document.items() if key not in ("apiVersion", "kind", "metadata")
-        }
+        rest = {key: value for key, value in document.items() if key not in _HEAD}
         structural_schema.prune(rest, self.structural, "", unknown)
         resource = self.resource
         what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
@@ -72,26 +74,27 @@ class CustomKind:
 
 
 class CustomStrategy(Strategy):
-    """Custom resources: valid when their schema says so."""
+    """Custom resources: valid when their schema and its rules say so."""
 
     def __init__(self, structural: Json) -> None:
-        self._structural = structural
+        required = [one for one in structural.get("required") or () if one not in _HEAD]
+        self._top = {**structural, "required": required}
 
     def validate(self, document: Json) -> list[Cause]:
-        """Find what the schema does not allow."""
-        rest = {
-            key: value for key, value in document.items() if key not in ("apiVersion", "kind", "metadata")
-        }
-        top = {
-            **self._structural,
-            "required": [
-                one
-                for one in self._structural.get("required") or ()
-                if one not in ("apiVersion", "kind", "metadata")
-            ],
-        }
-        properties = {key: one for key, one in (top.get("properties") or {}).items() if key in rest}
-        return structural_schema.validate(rest, {**top, "properties": properties}, "")
+        """Find what the schema, and on a creation its rules, do not allow."""
+        found = self._shape(document)
+        if document["metadata"].get("resourceVersion") != _NEW:
+            return found
+        return found + check_rules(document, None, self._top, found)
+
+    def validate_update(self, new: Json, old: Json) -> list[Cause]:
+        """Find what the rules do not allow, those about the change included."""
+        return check_rules(new, old, self._top, self._shape(new))
+
+    def _shape(self, document: Json) -> list[Cause]:
+        rest = {key: value for key, value in document.items() if key not in _HEAD}
+        properties = {key: one for key, one in (self._top.get("properties") or {}).items() if key in rest}
+        return structural_schema.validate(rest, {**self._top, "properties": properties}, "")
 
 
 class Definitions:

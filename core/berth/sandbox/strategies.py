@@ -7,6 +7,7 @@ from base64 import b64encode
 from typing import Final
 
 from berth.sandbox import meta, pod_defaults
+from berth.sandbox.cel_definitions import check_definition
 from berth.sandbox.errors import Cause, forbidden_field, invalid_value, not_supported, required
 from berth.sandbox.pod_validation import check_pod, check_quantities
 from berth.sandbox.pods import PodStrategy
@@ -301,11 +302,12 @@ def _check_versions(spec: Json) -> list[Cause]:
     if sum(bool(version.get("storage")) for version in versions) != 1:
         text = "must have exactly one version marked as storage version"
         return [invalid_value("spec.versions", [version.get("name") for version in versions], text)]
-    return [
-        required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
-        for index, version in enumerate(versions)
-        if not (version.get("schema") or {}).get("openAPIV3Schema")
-    ]
+    found: list[Cause] = []
+    for index, version in enumerate(versions):
+        path = f"spec.versions[{index}].schema.openAPIV3Schema"
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        found += check_definition(schema, path) if schema else [required(path, "schemas are required")]
+    return found
 
 
 _SCOPES: Final = ("Cluster", "Namespaced")

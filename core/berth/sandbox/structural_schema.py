@@ -1,6 +1,6 @@
 """Structural schemas of custom resources: pruning, defaulting and validation.
 
-CEL rules (x-kubernetes-validations) are not evaluated.
+The rules among them (x-kubernetes-validations) are in cel_rules.
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/{schema,validation} (v1.36).
 """
 

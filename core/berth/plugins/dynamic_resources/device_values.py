@@ -5,8 +5,8 @@ Source: dynamic-resource-allocation cel (Kubernetes v1.36); spec/plugins.md 5.19
 
 from typing import Any
 
+from berth.cel.values import DefaultMap, Quantity, Semver
 from berth.objects.devices import DeviceAttribute, DeviceSpec
-from berth.plugins.dynamic_resources.cel.values import DefaultMap, Quantity, Semver
 
 AttributeValue = int | bool | str | Semver
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from berth.cel import CELError, program
 from berth.objects.devices import DeviceSpec, ResourceSlice
 from berth.objects.node_selector import NodeSelector
 from berth.objects.quantity import nanos
-from berth.plugins.dynamic_resources.cel import CELError, program
 from berth.plugins.dynamic_resources.device_values import device_variable
 from berth.snapshot.columns import Ints
 from berth.snapshot.node_matching import matching_nodes

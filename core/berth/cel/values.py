@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import total_ordering
 from typing import Any
 
+from berth.cel.errors import EvaluationError
+from berth.config.duration import parse_duration
 from berth.objects.quantity import InvalidQuantityError, nanos
-from berth.plugins.dynamic_resources.cel.errors import EvaluationError
 
 MAX_INT = 2**63 - 1
 MIN_INT = -(2**63)
@@ -57,6 +58,21 @@ class Quantity:
         try:
             return cls(nanos(text))
         except InvalidQuantityError as error:
+            raise EvaluationError(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A span of time. Units: nanos, nanoseconds."""
+
+    nanos: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Span":
+        """The span that the text stands for. Raises: EvaluationError."""
+        try:
+            return cls(int(parse_duration(text)))
+        except ValueError as error:
             raise EvaluationError(str(error)) from None
 
 
@@ -147,7 +163,7 @@ def comparable(left: Any, right: Any) -> bool:
     """Whether an order is defined between the two."""
     if is_number(left) and is_number(right):
         return True
-    return type(left) is type(right) and isinstance(left, str | bytes | bool)
+    return type(left) is type(right) and isinstance(left, str | bytes | bool | Span)
 
 
 def type_name(value: Any) -> str:
@@ -168,6 +184,7 @@ _TYPE_NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (list, "list"),
     (dict, "map"),
     (Quantity, "kubernetes.Quantity"),
+    (Span, "google.protobuf.Duration"),
     (Semver, "kubernetes.Semver"),
     (OptionalValue, "optional_type"),
 )

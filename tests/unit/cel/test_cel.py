@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
+from berth.cel import CELError, program
+from berth.cel.errors import SyntaxProblemError
 from berth.objects.devices import DeviceAttribute, DeviceCapacity, DeviceSpec
-from berth.plugins.dynamic_resources.cel import CELError, program
-from berth.plugins.dynamic_resources.cel.errors import SyntaxProblemError
 from berth.plugins.dynamic_resources.device_values import device_variable
 
 DEVICE = DeviceSpec(

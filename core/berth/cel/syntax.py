@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from berth.plugins.dynamic_resources.cel.errors import EvaluationError, SyntaxProblemError
-from berth.plugins.dynamic_resources.cel.tokens import Token, tokens
+from berth.cel.errors import EvaluationError, SyntaxProblemError
+from berth.cel.tokens import Token, tokens
 
 MAX_DEPTH = 250
 

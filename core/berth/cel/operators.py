@@ -8,8 +8,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from berth.plugins.dynamic_resources.cel.errors import EvaluationError
-from berth.plugins.dynamic_resources.cel.values import (
+from berth.cel.errors import EvaluationError
+from berth.cel.values import (
     Quantity,
     Semver,
     UInt,

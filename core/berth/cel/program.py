@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from berth.plugins.dynamic_resources.cel.errors import CELError, EvaluationError, SyntaxProblemError
-from berth.plugins.dynamic_resources.cel.functions import FUNCTIONS, METHODS, NAMESPACED
-from berth.plugins.dynamic_resources.cel.operators import OPERATORS, truth
-from berth.plugins.dynamic_resources.cel.syntax import (
+from berth.cel.errors import CELError, EvaluationError, SyntaxProblemError
+from berth.cel.functions import FUNCTIONS, METHODS, NAMESPACED
+from berth.cel.operators import OPERATORS, truth
+from berth.cel.syntax import (
     Call,
     Index,
     Listing,
@@ -22,7 +22,7 @@ from berth.plugins.dynamic_resources.cel.syntax import (
     Select,
     parse,
 )
-from berth.plugins.dynamic_resources.cel.values import NONE, OptionalValue, type_name
+from berth.cel.values import NONE, OptionalValue, type_name
 
 Variables = Mapping[str, Any]
 Evaluate = Callable[[Variables], Any]

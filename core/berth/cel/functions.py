@@ -12,14 +12,14 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from berth.objects.quantity import NANOS
-from berth.plugins.dynamic_resources.cel.errors import EvaluationError
-from berth.plugins.dynamic_resources.cel.operators import add, compare_amounts, contained
-from berth.plugins.dynamic_resources.cel.values import (
+from berth.cel.errors import EvaluationError
+from berth.cel.operators import add, compare_amounts, contained
+from berth.cel.values import (
     NONE,
     OptionalValue,
     Quantity,
     Semver,
+    Span,
     UInt,
     comparable,
     equal,
@@ -27,6 +27,7 @@ from berth.plugins.dynamic_resources.cel.values import (
     in_uint64,
     type_name,
 )
+from berth.objects.quantity import NANOS
 
 Function = Callable[..., Any]
 
@@ -249,6 +250,11 @@ def is_semver(text: str, normalize: bool = False) -> bool:
     return _parses(lambda: Semver.parse(_of(str, text), normalize=_of(bool, normalize)))
 
 
+def duration(value: Any) -> Span:
+    """The span of time that the text stands for."""
+    return value if isinstance(value, Span) else Span.parse(_of(str, value))
+
+
 def _parses(read: Callable[[], object]) -> bool:
     try:
         read()
@@ -306,6 +312,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "dyn": lambda value: value,
     "type": type_name,
     "matches": matches,
+    "duration": duration,
     "quantity": quantity,
     "isQuantity": is_quantity,
     "semver": semver,
@@ -352,6 +359,8 @@ METHODS: Mapping[str, Function] = {
     "isInteger": is_integer,
     "asInteger": as_integer,
     "asApproximateFloat": lambda value: _of(Quantity, value).nanos / NANOS,
+    "getSeconds": lambda value: _of(Span, value).nanos // NANOS,
+    "getMilliseconds": lambda value: _of(Span, value).nanos // 1_000_000,
     "major": lambda value: _of(Semver, value).major,
     "minor": lambda value: _of(Semver, value).minor,
     "patch": lambda value: _of(Semver, value).patch,

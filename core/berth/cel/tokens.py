@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from berth.plugins.dynamic_resources.cel.errors import SyntaxProblemError
-from berth.plugins.dynamic_resources.cel.values import UInt, in_int64, in_uint64
+from berth.cel.errors import SyntaxProblemError
+from berth.cel.values import UInt, in_int64, in_uint64
 
 _PATTERN = re.compile(
     r"""
