@@ -8,7 +8,7 @@ STAMP := $(VENV)/.synced
 ARGS ?=
 JOBS ?= 2
 
-.PHONY: run test bench lint proto clean
+.PHONY: run test bench lint proto manifests clean
 
 $(UV):
 	$(PYTHON) -m venv $(VENV)
@@ -36,6 +36,9 @@ lint: $(STAMP)
 
 proto: $(STAMP)
 	$(BIN)/python -m tests.proto_check --write
+
+manifests: $(STAMP)
+	$(BIN)/python -m berth.operator.definitions kustomize/crds
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache run

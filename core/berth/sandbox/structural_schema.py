@@ -80,7 +80,9 @@ def validate(node: Any, schema: Json, path: str) -> list[Cause]:
         )
     if schema.get(_INT_OR_STRING):
         wrong = not isinstance(node, int | str) or isinstance(node, bool)
-        return [_wrong_type(node, "integer,string", path)] if wrong else []
+        if wrong:
+            return [_wrong_type(node, "integer,string", path)]
+        return _string(node, schema, path) if isinstance(node, str) else []
     kind = schema.get("type")
     if kind and not _is(node, kind):
         return [_wrong_type(node, kind, path)]

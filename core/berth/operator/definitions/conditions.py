@@ -1,0 +1,52 @@
+"""The status that both kinds share: conditions as Kubernetes' own kinds have them."""
+
+from berth.operator.definitions.schema import Schema, choice, fields, keyed, text
+
+_REASON_LENGTH = 1024
+_MESSAGE_LENGTH = 32768
+
+
+def conditions(about: str) -> Schema:
+    """A list of conditions, told apart by their types."""
+    condition = fields(
+        {
+            "type": text(longest=316),
+            "status": choice(("True", "False", "Unknown")),
+            "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+            "lastTransitionTime": {"type": "string", "format": "date-time"},
+            "reason": text(
+                longest=_REASON_LENGTH, shortest=1, pattern="^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+            ),
+            "message": text(longest=_MESSAGE_LENGTH),
+        },
+        required=("type", "status", "lastTransitionTime", "reason", "message"),
+    )
+    return keyed(condition, "type", about, most=16)
+
+
+def condition_column(kind: str, *, priority: int = 0, name: str = "", part: str = "status") -> Schema:
+    """A printer column with one condition's status, or another part of it."""
+    column: Schema = {
+        "name": name or kind,
+        "type": "string",
+        "jsonPath": f'.status.conditions[?(@.type=="{kind}")].{part}',
+    }
+    return {**column, "priority": priority} if priority else column
+
+
+AGE: Schema = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+def definition(names: Schema, version: Schema) -> Schema:
+    """A namespaced CustomResourceDefinition of berth.dev with one version."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{names['plural']}.berth.dev"},
+        "spec": {
+            "group": "berth.dev",
+            "names": {**names, "listKind": f"{names['kind']}List", "categories": ["berth"]},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1alpha1", "served": True, "storage": True, **version}],
+        },
+    }

@@ -1,0 +1,130 @@
+"""The kind SchedulerPlugin: one out-of-tree plugin, a sidecar or a server of its own."""
+
+from berth.config.catalogue import ExtensionPoint
+from berth.config.sidecars import SIDECAR_POINTS
+from berth.operator.definitions.conditions import AGE, condition_column, conditions, definition
+from berth.operator.definitions.profile_schema import MAX_PROFILES, policy_choice
+from berth.operator.definitions.schema import (
+    TEXT_LENGTH,
+    Schema,
+    choice,
+    duration,
+    fields,
+    free,
+    free_list,
+    integer,
+    listed,
+    resources,
+    rule,
+    text,
+)
+
+POINTS = tuple(point.value for point in ExtensionPoint if point in SIDECAR_POINTS)
+
+
+def plugin_definition() -> Schema:
+    """Give the CustomResourceDefinition of SchedulerPlugin."""
+    names = {
+        "kind": "SchedulerPlugin",
+        "plural": "schedulerplugins",
+        "singular": "schedulerplugin",
+        "shortNames": ["bplugin"],
+    }
+    columns = [
+        {"name": "Image", "type": "string", "jsonPath": ".spec.image"},
+        {"name": "Address", "type": "string", "jsonPath": ".spec.address", "priority": 1},
+        {"name": "Profiles", "type": "string", "jsonPath": ".spec.profiles[*]"},
+        {"name": "Schedulers", "type": "string", "jsonPath": ".status.schedulers[*]"},
+        condition_column("Ready"),
+        AGE,
+    ]
+    properties = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": _spec(),
+        "status": _status(),
+    }
+    about = "SchedulerPlugin is a plugin that a Scheduler runs beside itself, or reaches at an address."
+    short = rule("self.metadata.name.size() <= 40", "give it a name of 40 characters or fewer")
+    return definition(
+        names,
+        {
+            "schema": {"openAPIV3Schema": fields(properties, about, required=("spec",), rules=[short])},
+            "subresources": {"status": {}},
+            "additionalPrinterColumns": columns,
+        },
+    )
+
+
+def _spec() -> Schema:
+    one = rule(
+        "has(self.image) != has(self.address)",
+        "give either image, for a sidecar, or address, for a plugin that runs elsewhere",
+    )
+    container = " && ".join(f"!has(self.{name})" for name in ("command", "args", "env", "resources"))
+    sidecar_only = rule(
+        f"has(self.image) || ({container})",
+        "command, args, env and resources describe a sidecar; remove them, or give image instead of address",
+    )
+    served = rule(
+        "!has(self.failurePolicy) || !has(self.extensionPoints) || "
+        + " && ".join(
+            f"(!has(self.failurePolicy.{point}) || '{point}' in self.extensionPoints)" for point in POINTS
+        ),
+        "names a point that extensionPoints leaves out; remove it there, or add it to extensionPoints",
+        ".failurePolicy",
+    )
+    return fields(
+        {
+            "image": text(
+                "The image that runs as a sidecar of the scheduler.", longest=TEXT_LENGTH, shortest=1
+            ),
+            "imagePullPolicy": choice(("Always", "IfNotPresent", "Never"), default="IfNotPresent"),
+            "command": listed(text(longest=TEXT_LENGTH), "The sidecar's command.", most=64),
+            "args": listed(text(longest=TEXT_LENGTH), "The sidecar's arguments.", most=64),
+            "env": free_list("The sidecar's environment, as a container's."),
+            "resources": resources("What the sidecar asks for."),
+            "address": text(
+                "Where the plugin listens, if it is no sidecar.", longest=TEXT_LENGTH, rules=[_reachable()]
+            ),
+            "arguments": free("What the plugin is configured with; changes reach it while it runs."),
+            "extensionPoints": listed(
+                choice(POINTS),
+                "Where it takes part; everywhere if not given.",
+                most=len(POINTS),
+                kind="set",
+                minItems=1,
+            ),
+            "failurePolicy": fields(
+                {point: policy_choice() for point in POINTS}, "What a failing call means, by extension point."
+            ),
+            "timeout": duration("The longest that one call may take."),
+            "profiles": listed(
+                text(shortest=1),
+                "The profiles in which it is enabled at every point it serves; those that name it themselves "
+                "need not be listed.",
+                most=MAX_PROFILES,
+                kind="set",
+            ),
+            "weight": integer("How much its scores count in these profiles.", least=1, most=100, default=1),
+        },
+        rules=[one, sidecar_only, served],
+    )
+
+
+def _reachable() -> Schema:
+    return rule(
+        r"self.matches(r'^(unix:/.+|(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):[0-9]{1,5})$')",
+        "write unix:/path/to.sock or host:port",
+    )
+
+
+def _status() -> Schema:
+    return fields(
+        {
+            "observedGeneration": {"type": "integer", "format": "int64"},
+            "schedulers": listed(text(), "The schedulers that run it.", most=64),
+            "conditions": conditions("Ready."),
+        }
+    )

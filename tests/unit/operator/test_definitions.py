@@ -1,0 +1,216 @@
+"""The kinds of berth.dev: what they fill in, what they refuse, and what they say then."""
+
+from pathlib import Path
+
+import pytest
+
+from berth.operator.definitions.__main__ import write
+from tests.unit.operator.kit import PLUGINS, SCHEDULERS, plugin, scheduler, serving
+
+KUSTOMIZE = Path(__file__).parents[3] / "kustomize"
+P = [{"schedulerName": "a"}]
+
+
+@pytest.fixture
+def api():
+    return serving()
+
+
+def election(**changes):
+    return {"leaderElection": changes}
+
+
+def profile(**changes):
+    return {"profiles": [{"schedulerName": "a", **changes}]}
+
+
+def points(**sets):
+    return profile(plugins=sets)
+
+
+BAD_SCHEDULERS = [
+    ({"profiles": None}, "spec.profiles", "Required value"),
+    ({"profiles": []}, "spec.profiles", "should have at least 1 items"),
+    ({"profiles": [*P, *P]}, "spec.profiles[1]", 'Duplicate value: {"schedulerName":"a"}'),
+    ({"profiles": [{"schedulerName": ""}]}, "spec.profiles[0].schedulerName", "at least 1 chars long"),
+    (
+        profile(percentageOfNodesToScore=101),
+        "spec.profiles[0].percentageOfNodesToScore",
+        "less than or equal to 100",
+    ),
+    (
+        points(score={"enabled": [{"name": "X", "weight": -1}]}),
+        "spec.profiles[0].plugins.score.enabled[0].weight",
+        "greater than or equal to 0",
+    ),
+    (
+        points(filter={"enabled": [{"name": "*"}]}),
+        "spec.profiles[0].plugins.filter.enabled",
+        "name each plugin; '*' works in `disabled` only",
+    ),
+    (
+        points(filter={"disabled": [{"name": "*"}, {"name": "NodeName"}]}),
+        "spec.profiles[0].plugins.filter.disabled",
+        "remove the other entries of `disabled`, or '*'",
+    ),
+    (
+        points(filter={"enabled": [{"name": "X"}, {"name": "X"}]}),
+        "spec.profiles[0].plugins.filter.enabled[1]",
+        "Duplicate value",
+    ),
+    (
+        profile(pluginConfig=[{"args": {}}]),
+        "spec.profiles[0].pluginConfig[0].name",
+        "Required value",
+    ),
+    ({"replicas": -1}, "spec.replicas", "greater than or equal to 0"),
+    ({"replicas": "2"}, "spec.replicas", "must be of type integer"),
+    (
+        {"replicas": 2, **election(leaderElect=False)},
+        "spec.leaderElection.leaderElect",
+        "set leaderElection.leaderElect to true, or replicas to 1",
+    ),
+    (
+        election(leaderElect=True, leaseDuration="5s"),
+        "spec.leaderElection.renewDeadline",
+        "shorten it, or lengthen leaseDuration",
+    ),
+    (
+        election(leaderElect=True, retryPeriod="9s"),
+        "spec.leaderElection.retryPeriod",
+        "shorten it, or lengthen renewDeadline",
+    ),
+    (election(leaseDuration="15"), "spec.leaderElection.leaseDuration", "such as 200ms, 15s or 1m30s"),
+    (election(retryPeriod="0s"), "spec.leaderElection.retryPeriod", "write a duration above zero"),
+    (election(resourceName=""), "spec.leaderElection.resourceName", "at least 1 chars long"),
+    (
+        {"podInitialBackoffSeconds": 20},
+        "spec.podMaxBackoffSeconds",
+        "must not be less than podInitialBackoffSeconds",
+    ),
+    ({"podMaxBackoffSeconds": 0}, "spec.podMaxBackoffSeconds", "greater than or equal to 1"),
+    ({"parallelism": 0}, "spec.parallelism", "greater than or equal to 1"),
+    ({"clientConnection": {"qps": -2}}, "spec.clientConnection.qps", "greater than or equal to -1"),
+    ({"featureGates": {"X": "yes"}}, "spec.featureGates.X", "must be of type boolean"),
+    ({"imagePullPolicy": "Sometimes"}, "spec.imagePullPolicy", 'supported values: "Always"'),
+    ({"image": ""}, "spec.image", "at least 1 chars long"),
+    (
+        {"resources": {"requests": {"cpu": "lots"}}},
+        "spec.resources.requests[cpu]",
+        "write an amount such as 500m, 2 or 1Gi",
+    ),
+    ({"telemetry": {"tracing": {}}}, "spec.telemetry.tracing.endpoint", "Required value"),
+    (
+        {"telemetry": {"tracing": {"endpoint": "collector:4317"}}},
+        "spec.telemetry.tracing.endpoint",
+        "write the collector's URL, such as http://collector:4317",
+    ),
+    ({"telemetry": {"logging": {"format": "xml"}}}, "spec.telemetry.logging.format", "supported values"),
+    (
+        {"rollout": {"maxSurge": 0}},
+        "spec.rollout.maxUnavailable",
+        "maxSurge and maxUnavailable cannot both be 0",
+    ),
+    (
+        {"pod": {"schedulerName": "packing"}},
+        "spec.pod.schedulerName",
+        "cannot place its own pods; name another scheduler than one of the profiles",
+    ),
+    ({"plugins": [{"name": "x"}, {"name": "x"}]}, "spec.plugins[1]", "Duplicate value"),
+    (
+        {"extenders": [{"urlPrefix": "here"}]},
+        "spec.extenders[0].urlPrefix",
+        "beginning with http:// or https://",
+    ),
+    (
+        {"extenders": [{"urlPrefix": "http://x", "prioritizeVerb": "p"}]},
+        "spec.extenders[0].weight",
+        "needs a weight of 1 or more",
+    ),
+    (
+        {"extenders": [{"urlPrefix": "http://x", "bindVerb": "b"}] * 2},
+        "spec.extenders",
+        "only one extender can bind; remove bindVerb from the others",
+    ),
+]
+BAD_PLUGINS = [
+    ({"image": None}, "spec", "give either image, for a sidecar, or address"),
+    ({"image": "x", "address": "unix:/x"}, "spec", "give either image, for a sidecar, or address"),
+    ({"address": "somewhere"}, "spec.address", "write unix:/path/to.sock or host:port"),
+    ({"address": "h:1", "args": ["-v"]}, "spec", "remove them, or give image instead of address"),
+    ({"extensionPoints": ["queueSort"]}, "spec.extensionPoints[0]", 'supported values: "'),
+    ({"extensionPoints": []}, "spec.extensionPoints", "should have at least 1 items"),
+    ({"extensionPoints": ["score", "score"]}, "spec.extensionPoints[1]", "Duplicate value"),
+    (
+        {"extensionPoints": ["score"], "failurePolicy": {"filter": "Fail"}},
+        "spec.failurePolicy",
+        "remove it there, or add it to extensionPoints",
+    ),
+    (
+        {"failurePolicy": {"filter": "Retry"}},
+        "spec.failurePolicy.filter",
+        'supported values: "Fail", "Ignore"',
+    ),
+    ({"timeout": "fast"}, "spec.timeout", "such as 200ms, 15s or 1m30s"),
+    ({"weight": 0}, "spec.weight", "greater than or equal to 1"),
+]
+
+
+def refusal(answer):
+    status, body = answer
+    assert 422 == status, body
+    return {(one["field"], one["message"]) for one in body["details"]["causes"]}
+
+
+@pytest.mark.parametrize(("spec", "field", "words"), BAD_SCHEDULERS)
+def test_bad_scheduler(api, spec, field, words):
+    """A Scheduler that cannot work is refused, with the field and what to do about it."""
+    spec = {"profiles": [{"schedulerName": "packing"}], **spec}
+    given = {key: value for key, value in spec.items() if value is not None}
+    found = refusal(api.post(SCHEDULERS, {**scheduler(), "spec": given}))
+
+    assert any(field == where and words in said for where, said in found), found
+
+
+@pytest.mark.parametrize(("spec", "field", "words"), BAD_PLUGINS)
+def test_bad_plugin(api, spec, field, words):
+    """A SchedulerPlugin that cannot work is refused, with the field and what to do about it."""
+    found = refusal(api.post(PLUGINS, plugin(**spec)))
+
+    assert any(field == where and words in said for where, said in found), found
+
+
+def test_long_name(api):
+    """A name that would not leave room for the names of what is made of it is refused."""
+    assert "40 characters or fewer" in str(refusal(api.post(SCHEDULERS, scheduler("n" * 41))))
+
+
+def test_defaults(api):
+    """What is left out is filled in, so that a Scheduler of one profile is complete."""
+    status, made = api.post(SCHEDULERS, scheduler(leaderElection={}, rollout={}))
+
+    assert 201 == status, made
+    assert 1 == made["spec"]["replicas"]
+    expected = {"leaderElect": True, "leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
+    assert expected == made["spec"]["leaderElection"]
+    assert (1, 0) == (made["spec"]["rollout"]["maxSurge"], made["spec"]["rollout"]["maxUnavailable"])
+
+
+def test_columns(api):
+    """`kubectl get` shows profiles, replicas and conditions."""
+    api.post(SCHEDULERS, scheduler(profiles=[{"schedulerName": "a"}, {"schedulerName": "b"}], replicas=2))
+    _, table = api.get(SCHEDULERS, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+
+    named = dict(
+        zip((one["name"] for one in table["columnDefinitions"]), table["rows"][0]["cells"], strict=True)
+    )
+    assert ("main", "a,b", 2) == (named["Name"], named["Profiles"], named["Desired"])
+    assert {"Ready", "Available", "Degraded", "Plugins", "Cause", "Age"} <= named.keys()
+
+
+def test_written_out(tmp_path):
+    """The definitions that are shipped are those of the source."""
+    write(tmp_path)
+
+    for made in tmp_path.iterdir():
+        assert made.read_text() == (KUSTOMIZE / "crds" / made.name).read_text(), "run `make manifests`"
