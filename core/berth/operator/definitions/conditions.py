@@ -1,6 +1,6 @@
 """The status that both kinds share: conditions as Kubernetes' own kinds have them."""
 
-from berth.operator.definitions.schema import Schema, choice, fields, keyed, text
+from berth.operator.definitions.schema import Schema, choice, fields, keyed, rule, text
 
 _REASON_LENGTH = 1024
 _MESSAGE_LENGTH = 32768
@@ -37,8 +37,27 @@ def condition_column(kind: str, *, priority: int = 0, name: str = "", part: str 
 AGE: Schema = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
-def definition(names: Schema, version: Schema) -> Schema:
+def definition(
+    names: Schema, about: str, spec: Schema, status: Schema, columns: list[Schema], **subresources: Schema
+) -> Schema:
     """A namespaced CustomResourceDefinition of berth.dev with one version."""
+    properties = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": spec,
+        "status": status,
+    }
+    # The names of what is made of it have to stay DNS labels.
+    short = rule("self.metadata.name.size() <= 40", "give it a name of 40 characters or fewer")
+    version = {
+        "name": "v1alpha1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": fields(properties, about, required=("spec",), rules=[short])},
+        "subresources": {"status": {}, **subresources},
+        "additionalPrinterColumns": columns,
+    }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -47,6 +66,6 @@ def definition(names: Schema, version: Schema) -> Schema:
             "group": "berth.dev",
             "names": {**names, "listKind": f"{names['kind']}List", "categories": ["berth"]},
             "scope": "Namespaced",
-            "versions": [{"name": "v1alpha1", "served": True, "storage": True, **version}],
+            "versions": [version],
         },
     }

@@ -38,23 +38,8 @@ def plugin_definition() -> Schema:
         condition_column("Ready"),
         AGE,
     ]
-    properties = {
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": {"type": "object"},
-        "spec": _spec(),
-        "status": _status(),
-    }
     about = "SchedulerPlugin is a plugin that a Scheduler runs beside itself, or reaches at an address."
-    short = rule("self.metadata.name.size() <= 40", "give it a name of 40 characters or fewer")
-    return definition(
-        names,
-        {
-            "schema": {"openAPIV3Schema": fields(properties, about, required=("spec",), rules=[short])},
-            "subresources": {"status": {}},
-            "additionalPrinterColumns": columns,
-        },
-    )
+    return definition(names, about, _spec(), _status(), columns)
 
 
 def _spec() -> Schema:

@@ -39,31 +39,13 @@ def scheduler_definition() -> Schema:
         condition_column("Degraded", name="Cause", part="reason", priority=1),
         AGE,
     ]
-    properties = {
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": {"type": "object"},
-        "spec": _spec(),
-        "status": _status(),
+    scale = {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
     }
     about = "Scheduler is a Berth scheduler: its profiles, its plugins, and how it runs."
-    # The names of what is made of it have to stay DNS labels.
-    short = rule("self.metadata.name.size() <= 40", "give it a name of 40 characters or fewer")
-    return definition(
-        names,
-        {
-            "schema": {"openAPIV3Schema": fields(properties, about, required=("spec",), rules=[short])},
-            "subresources": {
-                "status": {},
-                "scale": {
-                    "specReplicasPath": ".spec.replicas",
-                    "statusReplicasPath": ".status.replicas",
-                    "labelSelectorPath": ".status.selector",
-                },
-            },
-            "additionalPrinterColumns": columns,
-        },
-    )
+    return definition(names, about, _spec(), _status(), columns, scale=scale)
 
 
 def _spec() -> Schema:
