@@ -30,7 +30,7 @@ def plugin_definition() -> Schema:
         "singular": "schedulerplugin",
         "shortNames": ["bplugin"],
     }
-    columns = [
+    columns: list[Schema] = [
         {"name": "Image", "type": "string", "jsonPath": ".spec.image"},
         {"name": "Address", "type": "string", "jsonPath": ".spec.address", "priority": 1},
         {"name": "Profiles", "type": "string", "jsonPath": ".spec.profiles[*]"},
