@@ -118,10 +118,14 @@ class ClusterEvent:
 
 
 class QueueingHint(Enum):
-    """What a plugin says: the event may make the pod schedulable, or it cannot."""
+    """What a plugin says: the event may make the pod schedulable, or it cannot.
+
+    ASK is no answer yet: the plugin lives elsewhere and is asked beside the queue's work.
+    """
 
     SKIP = "QueueSkip"
     QUEUE = "Queue"
+    ASK = "Ask"
 
 
 QueueingHintFn = Callable[[Pod, Any, Any], QueueingHint]

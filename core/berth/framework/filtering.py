@@ -3,7 +3,7 @@
 Source: spec/core.md 4.4, 4.7; spec/plugins.md 1.2, 1.3.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
@@ -109,7 +109,8 @@ async def run_filters(
 ) -> Mask:
     """Where the pod fits, among the candidates; every rejection of a candidate goes into the diagnosis.
 
-    The first plugin, in the profile's order, that turns a node down owns the rejection.
+    The first plugin, in the profile's order, that turns a node down owns the rejection. Plugins in other
+    processes work while this one does.
 
     Shapes: candidates and result bool (n,). Raises: PluginError with upstream's text where a plugin fails.
     """
@@ -119,11 +120,13 @@ async def run_filters(
     asked: dict[str, MaybeAwaitable[ReasonCodes]] = {}
     alive = candidates.copy()
     try:
-        for plugin in active:
-            if not plugin.in_process:
-                asked[plugin.name] = _ask(plugin, attempt)
-        for plugin in active:
+        asked = {plugin.name: _ask(plugin, attempt) for plugin in active if not plugin.in_process}
+        if asked:
+            await LET_OTHERS_RUN
+        for i, plugin in enumerate(active):
             mark = record.begin(plugin.name, point)
+            if not plugin.in_process:
+                asked |= _asked_here(active[i + 1 :], asked, attempt)
             answer = asked.pop(plugin.name, None)
             codes = await _codes(plugin, _ask(plugin, attempt) if answer is None else answer)
             rejected = _fold(plugin, state, codes, alive, diagnosis)
@@ -134,6 +137,23 @@ async def run_filters(
         drop_unread(asked.values())
         record.end(point)
     return alive
+
+
+def _asked_here(
+    later: Sequence[FilterPlugin], asked: Container[str], attempt: Attempt
+) -> dict[str, MaybeAwaitable[ReasonCodes]]:
+    """What the plugins of this process say whose turn is later, found while another process is at work."""
+    return {p.name: _ask(p, attempt) for p in later if p.in_process and p.name not in asked}
+
+
+class _LetOthersRun:
+    """Awaited, it gives the loop one turn, in which what other processes are asked is sent."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+LET_OTHERS_RUN = _LetOthersRun()
 
 
 def drop_unread(answers: Iterable[object]) -> None:

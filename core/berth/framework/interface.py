@@ -86,8 +86,11 @@ class PreEnqueuePlugin(Plugin):
     """Keeps pods out of the active queue."""
 
     @abstractmethod
-    def pre_enqueue(self, pod: Pod) -> Status:
-        """Whether the pod may be queued for scheduling; must be cheap."""
+    def pre_enqueue(self, pod: Pod) -> MaybeAwaitable[Status]:
+        """Whether the pod may be queued for scheduling; must be cheap.
+
+        Only a plugin in another process may give an awaitable: the pod waits in the pool meanwhile.
+        """
 
 
 class QueueSortPlugin(Plugin):

@@ -28,6 +28,10 @@ class QueuedPodInfo:
     pending_plugins: set[str] = field(default_factory=set)
     gating_plugin: str = ""
     gating_plugin_events: tuple[ClusterEvent, ...] = ()
+    asked_as: Pod | None = None
+    """The version of the pod about which plugins in other processes are asked whether it may be queued."""
+    gates_passed: frozenset[str] = frozenset()
+    """The plugins in other processes that let this version pass, while others are still asked."""
     was_flushed_from_unschedulable: bool = False
     signature: Hashable | None = None
 

@@ -3,7 +3,7 @@
 Source: spec/core.md 4.10; spec/plugins.md 0.4, 1.5.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from inspect import isawaitable
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_state import CycleState
-from berth.framework.filtering import drop_unread
+from berth.framework.filtering import LET_OTHERS_RUN, drop_unread
 from berth.framework.interface import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
@@ -86,11 +86,13 @@ async def run_scores(
     active = [(p, w) for p, w in plugins if p.name not in state.skip_score]
     asked: dict[str, MaybeAwaitable[Scores]] = {}
     try:
-        for plugin, _ in active:
-            if not plugin.in_process:
-                asked[plugin.name] = _ask(plugin, attempt)
-        for plugin, weight in active:
+        asked = {plugin.name: _ask(plugin, attempt) for plugin, _ in active if not plugin.in_process}
+        if any(not isinstance(answer, np.ndarray) for answer in asked.values()):
+            await LET_OTHERS_RUN
+        for i, (plugin, weight) in enumerate(active):
             mark = record.begin(plugin.name, point)
+            if not plugin.in_process:
+                asked |= _asked_here(active[i + 1 :], asked, attempt)
             answer = asked.pop(plugin.name, None)
             every = await _scores(plugin, _ask(plugin, attempt) if answer is None else answer)
             raw = every if rows.size == feasible.size else every[rows]
@@ -102,6 +104,13 @@ async def run_scores(
         drop_unread(asked.values())
         record.end(point)
     return scores
+
+
+def _asked_here(
+    later: Sequence[tuple[ScorePlugin, int]], asked: Container[str], attempt: Attempt
+) -> dict[str, MaybeAwaitable[Scores]]:
+    """What the plugins of this process say whose turn is later, found while another process is at work."""
+    return {p.name: _ask(p, attempt) for p, _ in later if p.in_process and p.name not in asked}
 
 
 def _ask(plugin: ScorePlugin, attempt: Attempt) -> MaybeAwaitable[Scores]:

@@ -1,24 +1,32 @@
 """PreEnqueue: plugins that keep a pod out of activeQ and backoffQ.
 
+Plugins in other processes are asked last, all at once and beside the queue's work (`asked_gates.py`).
+
 Source: spec/core.md 2.6.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ClusterEvent
-from berth.framework.interface import PreEnqueuePlugin
+from berth.framework.filtering import drop_unread
+from berth.framework.interface import MaybeAwaitable, PreEnqueuePlugin
 from berth.framework.queued_pod import QueuedPodInfo
-from berth.framework.status import Code, failed
+from berth.framework.status import Code, Status, failed
 from berth.queue.queue_metrics import QueueMetrics
 from berth.queue.queue_profile import QueueProfile
 
 log = logging.getLogger(__name__)
 
+AskElsewhere = Callable[[QueuedPodInfo, Mapping[str, Awaitable[Status]]], None]
+
 
 class Gating:
-    """Runs a profile's PreEnqueue plugins and notes in the record which one holds the pod back."""
+    """Runs a profile's PreEnqueue plugins and notes in the record which one holds the pod back.
+
+    `ask` waits for the answers of plugins in other processes, by plugin; then `settle` is to be called.
+    """
 
     def __init__(
         self,
@@ -26,11 +34,13 @@ class Gating:
         events_of: Callable[[str], tuple[ClusterEvent, ...]],
         clock: Clock,
         metrics: QueueMetrics,
+        ask: AskElsewhere,
     ) -> None:
         self._profiles = profiles
         self._events_of = events_of
         self._clock = clock
         self._metrics = metrics
+        self._ask = ask
 
     def check(self, record: QueuedPodInfo) -> bool:
         """Whether the pod may be queued; else the record names the plugin that holds it back."""
@@ -39,35 +49,68 @@ class Gating:
             return False
         record.gating_plugin = ""
         record.gating_plugin_events = ()
+        record.gates_passed = frozenset()
+        return True
+
+    def settle(self, record: QueuedPodInfo, verdicts: Mapping[str, Status]) -> bool:
+        """Take in what plugins elsewhere answered; whether all of them let the pod pass."""
+        for plugin, status in verdicts.items():
+            if not status.ok:
+                self._hold(plugin, record, status)
+                return False
+        record.gates_passed |= verdicts.keys()
         return True
 
     def _run(self, profile: QueueProfile, record: QueuedPodInfo) -> bool:
         started = self._clock.monotonic()
         plugins = _gating_first(profile, record) if record.gating_plugin else profile.pre_enqueue
-        passed = all(self._passes(plugin, record) for plugin in plugins)
+        elsewhere = [plugin for plugin in profile.pre_enqueue if not plugin.in_process]
+        passed = all(self._passes(plugin, record) for plugin in plugins if plugin.in_process)
         self._metrics.pre_enqueue_executed(record.pod.spec.scheduler_name, self._clock.monotonic() - started)
-        return passed
+        return passed and (not elsewhere or self._passes_elsewhere(elsewhere, record))
 
     def _passes(self, plugin: PreEnqueuePlugin, record: QueuedPodInfo) -> bool:
-        try:
-            status = plugin.pre_enqueue(record.pod)
-        except Exception as error:  # noqa: BLE001 - a broken gate holds its pod back, not the queue
-            status = failed(error)
-        if status.ok:
-            return True
+        status = _answer(plugin, record)
+        assert isinstance(status, Status)
+        if not status.ok:
+            self._hold(plugin.name, record, status)
+        return status.ok
+
+    def _passes_elsewhere(self, plugins: list[PreEnqueuePlugin], record: QueuedPodInfo) -> bool:
+        if record.asked_as is record.pod:
+            return False
+        answers = {p.name: _answer(p, record) for p in plugins if p.name not in record.gates_passed}
+        known = {name: answer for name, answer in answers.items() if isinstance(answer, Status)}
+        waited = {name: answer for name, answer in answers.items() if not isinstance(answer, Status)}
+        if not self.settle(record, known):
+            drop_unread(waited.values())
+            return False
+        if waited:
+            record.gating_plugin, record.gating_plugin_events = next(iter(waited)), ()
+            self._ask(record, waited)
+        return not waited
+
+    def _hold(self, plugin: str, record: QueuedPodInfo, status: Status) -> None:
         if status.code is Code.ERROR:
             log.error(
                 "PreEnqueue failed, the pod is held back: plugin=%s pod=%s error=%s",
-                plugin.name,
+                plugin,
                 record.pod.key,
                 status.message,
             )
-        if plugin.name not in record.rejectors:
-            self._metrics.rejected_pods(plugin.name, record.pod.spec.scheduler_name, 1)
-        record.unschedulable_plugins.add(plugin.name)
-        record.gating_plugin = plugin.name
-        record.gating_plugin_events = self._events_of(plugin.name)
-        return False
+        if plugin not in record.rejectors:
+            self._metrics.rejected_pods(plugin, record.pod.spec.scheduler_name, 1)
+        record.unschedulable_plugins.add(plugin)
+        record.gating_plugin = plugin
+        record.gating_plugin_events = self._events_of(plugin)
+        record.gates_passed = frozenset()
+
+
+def _answer(plugin: PreEnqueuePlugin, record: QueuedPodInfo) -> MaybeAwaitable[Status]:
+    try:
+        return plugin.pre_enqueue(record.pod)
+    except Exception as error:  # noqa: BLE001 - a broken gate holds its pod back, not the queue
+        return failed(error)
 
 
 def _gating_first(profile: QueueProfile, record: QueuedPodInfo) -> Iterator[PreEnqueuePlugin]:

@@ -4,7 +4,7 @@ Source: spec/core.md 2.8, 2.9.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from berth.framework.clock import Clock
 from berth.framework.cluster_event import ClusterEvent, QueueingHint
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
+from berth.queue.hint_questions import HintQuestion
 from berth.queue.queue_metrics import QueueMetrics
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.unschedulable_pods import Group
@@ -55,10 +56,13 @@ class RequeueStrategies:
             return True
         return not group.rejectors.isdisjoint(profile.hints.matching(event).hints)
 
-    def worth(self, record: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> Strategy:
+    def worth(
+        self, record: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any, asked: list[HintQuestion]
+    ) -> Strategy:
         """What the event means for the record: the best that any of its rejectors says.
 
-        A pod that a plugin left pending skips its backoff where that plugin says so.
+        A pod that a plugin left pending skips its backoff where that plugin says so. What has to be asked
+        elsewhere, and can still improve on the result, goes into `asked`.
         """
         rejectors = record.rejectors
         if not rejectors:
@@ -73,22 +77,40 @@ class RequeueStrategies:
             )
             return Strategy.AFTER_BACKOFF
         best = Strategy.SKIP
+        open_questions: list[HintQuestion] = []
         label, matching = profile.hints.matching(event)
         for plugin, hints in matching.items():
             if plugin not in rejectors:
                 continue
-            if not any(self._queues(plugin, label, record, partial(h, record.pod, old, new)) for h in hints):
+            hint = self._best(plugin, label, record, [partial(h, record.pod, old, new) for h in hints])
+            if hint is QueueingHint.ASK:
+                open_questions.append(HintQuestion(plugin, event, old, new, record, record.attempts))
+            if hint is not QueueingHint.QUEUE:
                 continue
             if plugin in record.pending_plugins:
                 return Strategy.IMMEDIATELY
             if not record.pending_plugins:
                 return Strategy.AFTER_BACKOFF
             best = Strategy.AFTER_BACKOFF
+        asked += still_open(open_questions, best)
         return best
 
-    def _queues(
+    def _best(
+        self, plugin: str, event: str, record: QueuedPodInfo, hints: list[Callable[[], QueueingHint]]
+    ) -> QueueingHint:
+        """What the plugin says, by the first of its hints that says Queue."""
+        best = QueueingHint.SKIP
+        for ask in hints:
+            hint = self._hint(plugin, event, record, ask)
+            if hint is QueueingHint.QUEUE:
+                return hint
+            if hint is QueueingHint.ASK:
+                best = hint
+        return best
+
+    def _hint(
         self, plugin: str, event: str, record: QueuedPodInfo, ask: Callable[[], QueueingHint]
-    ) -> bool:
+    ) -> QueueingHint:
         started = self._clock.monotonic()
         try:
             answer = ask()
@@ -102,5 +124,15 @@ class RequeueStrategies:
                 error,
             )
             answer, text = QueueingHint.QUEUE, ERROR_HINT
-        self._metrics.hint_executed(plugin, event, text, self._clock.monotonic() - started)
-        return answer is QueueingHint.QUEUE
+        if answer is not QueueingHint.ASK:
+            self._metrics.hint_executed(plugin, event, text, self._clock.monotonic() - started)
+        return answer
+
+
+def still_open(questions: Iterable[HintQuestion], known: Strategy) -> list[HintQuestion]:
+    """The questions whose answers can improve on what is known."""
+    if known is Strategy.SKIP:
+        return list(questions)
+    if known is Strategy.IMMEDIATELY:
+        return []
+    return [question for question in questions if question.plugin in question.record.pending_plugins]

@@ -21,6 +21,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from math import floor
 from typing import Any, NamedTuple
 
+from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import (
     FORCE_ACTIVATE,
@@ -33,21 +34,24 @@ from berth.framework.cluster_event import (
 from berth.framework.object_events import pod_events
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
+from berth.queue.asked_gates import AskedGates, Verdicts
 from berth.queue.backoff_queue import Backoff
 from berth.queue.errors import AlreadyQueuedError
 from berth.queue.gating import Gating
-from berth.queue.in_flight import InFlight
+from berth.queue.hint_questions import HintAsker, HintQuestion
+from berth.queue.in_flight import InFlight, InFlightEvent
 from berth.queue.nominator import Nominator, PodLister
 from berth.queue.places import ACTIVE, POD_ADD, POD_UPDATE, Places
 from berth.queue.queue_metrics import NoMetrics, QueueMetrics
 from berth.queue.queue_order import Less, queue_order
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.record_heap import Order
-from berth.queue.requeue_strategy import RequeueStrategies, Strategy
+from berth.queue.requeue_strategy import RequeueStrategies, Strategy, still_open
 
 log = logging.getLogger(__name__)
 
 LEFTOVER_FLUSH_SECONDS = 30.0
+LABEL_GATES_ANSWERED = "GatesAnswered"
 
 PodPredicate = Callable[[Pod], bool]
 
@@ -89,9 +93,12 @@ class SchedulingQueue:
         metrics: QueueMetrics | None = None,
         pop_from_backoff: bool = True,
         generic_workload: bool = False,
+        background: Background | None = None,
         on_ready: Callable[[], None] | None = None,
     ) -> None:
         self.on_ready = on_ready
+        self.ask_hints: HintAsker = self.hints_answered
+        """Asks plugins in other processes; until somebody can, the answer is Queue."""
         self.scheduling_cycle = 0
         self.closed = False
         self._clock = clock
@@ -103,10 +110,14 @@ class SchedulingQueue:
         self._next_leftover_flush = clock.now()
         self._strategies = RequeueStrategies(profiles, clock, self._metrics)
         self._in_flight = InFlight(self._metrics)
+        self._asked_gates = AskedGates(background, self._gates_answered)
+        self._gating = Gating(
+            profiles, self._strategies.events_of, clock, self._metrics, self._asked_gates.ask
+        )
         self._places = Places(
             queue_order(less, sort_key),
             Backoff(initial_backoff_seconds, max_backoff_seconds, windowed=pop_from_backoff),
-            Gating(profiles, self._strategies.events_of, clock, self._metrics),
+            self._gating,
             clock=clock,
             pod_lister=pod_lister,
             metrics=self._metrics,
@@ -186,6 +197,7 @@ class SchedulingQueue:
         places = self._places
         record = places.active.remove(key) or places.backoff.remove(key) or places.pool.remove(key)
         if record is not None:
+            self._asked_gates.forget(record.pod)
             self._count_rejected(record, -1)
 
     def _new_record(self, pod: Pod) -> QueuedPodInfo:
@@ -197,10 +209,12 @@ class SchedulingQueue:
         self.nominator.update(old, new)
 
     def _moved_by_own_update(self, record: QueuedPodInfo, old: Pod, new: Pod) -> bool:
+        asked: list[HintQuestion] = []
         for event in pod_events(old, new):
-            strategy = self._strategies.worth(record, event, old, new)
+            strategy = self._strategies.worth(record, event, old, new, asked)
             if self._places.requeue(record, strategy, event.label):
                 return True
+        self._ask(asked)
         return False
 
     # The scheduling cycle takes and returns.
@@ -250,11 +264,12 @@ class SchedulingQueue:
         try:
             self._refuse_present(record.pod.key)
             self._note_failure(record)
-            strategy = self._strategy_after_failure(record)
+            strategy, asked = self._strategy_after_failure(record)
             queued = self._places.requeue(record, strategy, LABEL_SCHEDULE_ATTEMPT_FAILURE)
         finally:
             self.done(record.pod.uid)
         self._notify(queued)
+        self._ask(asked)
 
     def _refuse_present(self, key: str) -> None:
         places = self._places
@@ -276,23 +291,25 @@ class SchedulingQueue:
         record.was_flushed_from_unschedulable = False
         self._count_rejected(record, 1)
 
-    def _strategy_after_failure(self, record: QueuedPodInfo) -> Strategy:
+    def _strategy_after_failure(self, record: QueuedPodInfo) -> tuple[Strategy, list[HintQuestion]]:
+        """What the events mean that came during the attempt, and what is still to be asked about them."""
         if not record.rejectors or (self._generic_workload and record.pod.spec.scheduling_group is not None):
-            return Strategy.AFTER_BACKOFF
+            return Strategy.AFTER_BACKOFF, []
         missed = self._in_flight.events_for(record.pod.uid)
         if missed is None:
             log.error("in flight Pod isn't found in the scheduling queue: pod=%s", record.pod.key)
-            return Strategy.AFTER_BACKOFF
+            return Strategy.AFTER_BACKOFF, []
         best = Strategy.SKIP
+        asked: list[HintQuestion] = []
         for entry in missed:
-            strategy = self._strategies.worth(record, entry.event, entry.old, entry.new)
+            strategy = self._strategies.worth(record, entry.event, entry.old, entry.new, asked)
             if strategy is Strategy.IMMEDIATELY:
-                return strategy
+                return strategy, []
             if strategy is Strategy.AFTER_BACKOFF:
                 best = strategy
                 if not record.pending_plugins:
                     break
-        return best
+        return best, still_open(asked, best)
 
     def done(self, uid: str) -> None:
         """The pod of that UID is not in flight any longer; it need not have been."""
@@ -320,13 +337,69 @@ class SchedulingQueue:
 
     def _move(self, candidates: Iterable[QueuedPodInfo], event: ClusterEvent, old: Any, new: Any) -> None:
         moved = False
+        asked: list[HintQuestion] = []
         for record in candidates:
-            strategy = self._strategies.worth(record, event, old, new)
+            strategy = self._strategies.worth(record, event, old, new, asked)
             if strategy is not Strategy.SKIP:
                 self._places.pool.remove(record.pod.key)
                 moved |= self._places.requeue(record, strategy, event.label)
         self._in_flight.record(event, old, new)
+        self._asked_gates.record(event, old, new)
         self._notify(moved)
+        self._ask(asked)
+
+    def _ask(self, questions: list[HintQuestion]) -> None:
+        if questions:
+            self.ask_hints(questions)
+
+    def hints_answered(self, queue: Iterable[HintQuestion]) -> None:
+        """Move the pods on for which a plugin elsewhere said Queue, unless another attempt began since.
+
+        An attempt that began after the event has seen what the event brought.
+        """
+        moved = False
+        for question in queue:
+            if question.stands:
+                moved |= self._move_answered(question.record, question.plugin, question.event.label)
+        self._notify(moved)
+
+    def _move_answered(self, record: QueuedPodInfo, plugin: str, event: str) -> bool:
+        places, key = self._places, record.pod.key
+        immediately = plugin in record.pending_plugins
+        if places.pool.get(key) is record:
+            strategy = Strategy.IMMEDIATELY if immediately else Strategy.AFTER_BACKOFF
+            places.pool.remove(key)
+            return places.requeue(record, strategy, event)
+        if immediately and places.backoff.get(key) is record:
+            places.backoff.remove(key)
+            return places.move_to_active(record, event, from_backoff=True)
+        return False
+
+    def _gates_answered(
+        self, record: QueuedPodInfo, verdicts: Verdicts, missed: Iterable[InFlightEvent]
+    ) -> None:
+        """Queue a pod that plugins elsewhere let pass; ask again where an event may have changed a no."""
+        key = record.pod.key
+        if self._places.pool.get(key) is not record:
+            return
+        passed = self._gating.settle(record, verdicts)
+        self._places.pool.put(key, record)
+        asked: list[HintQuestion] = []
+        if passed or self._outdated(record, missed, asked):
+            self._notify(self._places.requeue(record, Strategy.AFTER_BACKOFF, LABEL_GATES_ANSWERED))
+        else:
+            self._ask(asked)
+
+    def _outdated(
+        self, record: QueuedPodInfo, missed: Iterable[InFlightEvent], asked: list[HintQuestion]
+    ) -> bool:
+        """Whether one of the events that came while the gate was asked may have changed its answer."""
+        gating = record.gating_plugin_events
+        return any(
+            self._strategies.worth(record, event, old, new, asked) is not Strategy.SKIP
+            for _, event, old, new in missed
+            if any(registered.matches(event) for registered in gating)
+        )
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Make these pods ready, whatever their backoff; one in flight is retried soon if it fails."""

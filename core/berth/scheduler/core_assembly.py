@@ -193,6 +193,7 @@ def _shared(
         metrics=around.queue_metrics,
         pop_from_backoff=enabled("SchedulerPopFromBackoffQ"),
         generic_workload=enabled(GENERIC_WORKLOAD),
+        background=around.background,
     )
     return Shared(
         Cache(PodGroupStates() if enabled(GENERIC_WORKLOAD) else None),

@@ -135,6 +135,34 @@ async def test_nobody_waits_for_a_remote_answer_that_is_not_needed():
     assert remote.answer.cancelled()
 
 
+class Sends(Remote):
+    """A plugin in another process whose question leaves with the loop's next turn."""
+
+    def __init__(self, happened):
+        super().__init__("R", ["n1"], calls=["answers later"])
+        self.happened = happened
+
+    def filter(self, state, pod, nodes):
+        asyncio.get_running_loop().call_soon(self.happened.append, "sent")
+        return super().filter(state, pod, nodes)
+
+
+async def test_this_process_works_while_another_does():
+    """A question is sent before plugins of this process run, whatever the order; the first to reject owns."""
+    happened = []
+    remote = Sends(happened)
+    asking = asyncio.create_task(filtered(remote, Rejects("A", ["n1", "n2"], calls=happened)))
+    while len(happened) < 2:  # noqa: ASYNC110 - the loop turns until both have happened
+        await asyncio.sleep(0)
+    assert not asking.done()
+    remote.answer.set_result(np.array([1, 0, 0], dtype=np.uint8))
+    mask, statuses, _ = await asking
+
+    assert ["sent", "A.filter"] == happened
+    assert [False, False, True] == mask
+    assert ["R", "A"] == [statuses["n1"].plugin, statuses["n2"].plugin]
+
+
 async def nominated(plugin, placed=(), others=()):
     nodes = table([make_node("n1")], placed)
     attempt = attempt_at(nodes)

@@ -58,14 +58,14 @@ def test_best_of(unschedulable, pending, strategy):
     """2.8: Immediately beats AfterBackoff beats Skip, over the plugins that rejected the pod."""
     record = a_record(unschedulable, pending)
 
-    assert strategy is strategies(A, B).worth(record, NODE_ADD, None, make_node())
+    assert strategy is strategies(A, B).worth(record, NODE_ADD, None, make_node(), [])
 
 
 def test_immediately_is_looked_for_behind_a_queue():
     """2.8.4: with pending plugins a Queue of another rejector does not end the search."""
     pending_last = Rejector("Z", {NODE_ADD: queue_it})
 
-    assert strategies(A, pending_last).worth(a_record("A", "Z"), NODE_ADD, None, None) is NOW
+    assert strategies(A, pending_last).worth(a_record("A", "Z"), NODE_ADD, None, None, []) is NOW
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_immediately_is_looked_for_behind_a_queue():
 @pytest.mark.parametrize("rejectors", ["A", "B"])
 def test_wildcard(new, strategy, rejectors):
     """2.8.2 and 11.3.7: a wildcard is for everybody, or for the one pod that it names."""
-    assert strategy is strategies(A, B).worth(a_record(rejectors), FORCE_ACTIVATE, None, new)
+    assert strategy is strategies(A, B).worth(a_record(rejectors), FORCE_ACTIVATE, None, new, [])
 
 
 def test_unknown_profile(caplog):
     """2.8.3: a pod whose profile is gone is retried after its backoff."""
     record = a_record("A", scheduler_name="gone")
     with caplog.at_level(logging.ERROR):
-        assert strategies(A).worth(record, NODE_ADD, None, None) is BACKOFF
+        assert strategies(A).worth(record, NODE_ADD, None, None, []) is BACKOFF
 
     assert "no profile of that name" in caplog.text
 
@@ -105,7 +105,7 @@ def test_hints_are_counted(hint, text, strategy, caplog):
     metrics = CountingMetrics()
     asked = strategies(Rejector("A", {NODE_ADD: hint}), metrics=metrics)
     with caplog.at_level(logging.ERROR):
-        assert strategy is asked.worth(a_record("A"), NODE_ADD, None, None)
+        assert strategy is asked.worth(a_record("A"), NODE_ADD, None, None, [])
 
     assert metrics.hints == {("A", "NodeAdd", text): 1}
     assert (hint is raising) == ("hint failed" in caplog.text)
@@ -120,6 +120,6 @@ def test_the_hint_sees_the_waiting_pod_and_both_objects():
         return QueueingHint.SKIP
 
     old, new, record = make_node(), make_node(labels={"a": "b"}), a_record("A")
-    strategies(Rejector("A", {NODE_LABEL: hint})).worth(record, NODE_LABEL, old, new)
+    strategies(Rejector("A", {NODE_LABEL: hint})).worth(record, NODE_LABEL, old, new, [])
 
     assert seen == [(record.pod, old, new)]

@@ -1,0 +1,79 @@
+"""Gates that another process keeps: asked beside the queue's work, while the pod waits in the pool.
+
+    Gating.check -- awaitables --> AskedGates.ask --(other processes)--> answered
+                                                                             |
+         all passed: checked once more, and queued <-------------------------+--> one said no: gated by it
+
+Events that come in between are kept for the pod, as they are for a pod in flight: the plugin's "no" may be
+older than they are.
+
+Source: spec/core.md 2.6; docs/protocol.md "Order of calls".
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from berth.framework.background import Background
+from berth.framework.cluster_event import ClusterEvent
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.status import Status, failed
+from berth.objects.pod import Pod
+from berth.queue.in_flight import InFlight, InFlightEvent
+from berth.queue.queue_metrics import NoMetrics
+
+Verdicts = Mapping[str, Status]
+"""Statuses by plugin, in the profile's order."""
+
+
+class AskedGates:
+    """Pods about which plugins elsewhere are being asked.
+
+    `answered` is told of a record with its verdicts, and of the events that it has missed, unless it was
+    asked about again in another version since.
+    """
+
+    def __init__(
+        self,
+        background: Background | None,
+        answered: Callable[[QueuedPodInfo, Verdicts, list[InFlightEvent]], None],
+    ) -> None:
+        self._background = background
+        self._answered = answered
+        self._missed = InFlight(NoMetrics())
+
+    def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        """Keep an event for all pods that are asked about."""
+        self._missed.record(event, old, new)
+
+    def ask(self, record: QueuedPodInfo, answers: Mapping[str, Awaitable[Status]]) -> None:
+        """Wait for the answers of the plugins of those names."""
+        record.asked_as = record.pod
+        self._missed.done(record.pod.uid)
+        self._missed.begin(record.pod.uid)
+        background = self._background
+        if background is None:
+            raise RuntimeError("a queue with gates in other processes needs a background to ask them in")
+        background.spawn(self._wait(background, record, answers), f"gates of {record.pod.key}")
+
+    async def _wait(
+        self, background: Background, record: QueuedPodInfo, answers: Mapping[str, Awaitable[Status]]
+    ) -> None:
+        pod = record.pod
+        statuses = await background.all_of([_status(answer) for answer in answers.values()])
+        if record.asked_as is not pod:
+            return
+        record.asked_as = None
+        missed = self._missed.events_for(pod.uid) or []
+        self._missed.done(pod.uid)
+        self._answered(record, dict(zip(answers, statuses, strict=True)), missed)
+
+    def forget(self, pod: Pod) -> None:
+        """Nobody waits for the pod any longer."""
+        self._missed.done(pod.uid)
+
+
+async def _status(answer: Awaitable[Status]) -> Status:
+    try:
+        return await answer
+    except Exception as error:  # noqa: BLE001 - a broken gate holds its pod back, not the queue
+        return failed(error)

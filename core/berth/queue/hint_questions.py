@@ -1,0 +1,32 @@
+"""Hints that the queue cannot have at once: what is asked elsewhere, and what its answer is an answer to.
+
+    worth() -- ASK --> HintQuestion --> SchedulingQueue.ask_hints --(other process)--> hints_answered
+
+Source: KEP-4247; docs/protocol.md "Hints".
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from berth.framework.cluster_event import ClusterEvent
+from berth.framework.queued_pod import QueuedPodInfo
+
+
+class HintQuestion(NamedTuple):
+    """One event for one pod, as it was rejected in one attempt."""
+
+    plugin: str
+    event: ClusterEvent
+    old: Any
+    new: Any
+    record: QueuedPodInfo
+    attempt: int
+
+    @property
+    def stands(self) -> bool:
+        """Whether the pod still waits for want of that plugin's consent, in the same attempt."""
+        return self.record.attempts == self.attempt and self.plugin in self.record.rejectors
+
+
+HintAsker = Callable[[Sequence[HintQuestion]], None]
+"""Asks beside everything else, and calls `SchedulingQueue.hints_answered` with those that say Queue."""

@@ -1,0 +1,261 @@
+"""Gates and hints of plugins in other processes: asked beside the queue, answered later."""
+
+import pytest
+
+from berth.framework.cluster_event import QueueingHint
+from berth.framework.status import SUCCESS, failed, unschedulable
+from berth.testing.handles import ManualClock
+from tests.fakes import Steps
+from tests.unit.queue.kit import NODE_ADD, NODE_LABEL, Gates, Rejector, a_bench, a_pod, queue_it, skip_it
+
+
+def ask_it(*_question):
+    return QueueingHint.ASK
+
+
+class FarGate(Gates):
+    """A gate in another process; a test gives its answers, by pod version."""
+
+    in_process = False
+
+    def __init__(self, steps, name="Far", hint=queue_it):
+        super().__init__(name, (NODE_ADD,), hint)
+        self._steps = steps
+        self.answers = []
+
+    def pre_enqueue(self, pod):
+        del pod
+        self.asked += 1
+        later = self._steps.outcome()
+        self.answers.append(later)
+        return later
+
+
+@pytest.fixture
+def far_bench():
+    """Makes a queue with gates of the given names in other processes."""
+    steps = Steps(ManualClock())
+
+    def make(*names, near=(), hint=queue_it):
+        gates = [FarGate(steps, name, hint) for name in names or ("Far",)]
+        return a_bench([*near, *gates], background=steps), steps, gates
+
+    yield make
+    steps.close()
+
+
+def give(steps, gate, status=SUCCESS, turn=-1):
+    """Let the gate answer what it was asked."""
+    steps.run()
+    gate.answers[turn].set(status)
+    steps.run()
+
+
+def test_a_pod_waits_for_the_answer_of_a_gate_elsewhere(far_bench):
+    """While a plugin in another process is asked its pod is in the pool, and goes on once it may."""
+    bench, steps, (gate,) = far_bench()
+    pod = bench.add()
+    waiting = bench.queue.record("default", "p0")
+
+    assert ("pool", "Far", set()) == (bench.where(pod), waiting.gating_plugin, waiting.rejectors)
+    give(steps, gate)
+    assert ("active", False, 1) == (bench.where(pod), waiting.gated, gate.asked)
+
+
+def test_a_no_from_elsewhere_gates(far_bench):
+    """A plugin that says no holds the pod back until one of its events."""
+    bench, steps, (gate,) = far_bench()
+    pod = bench.add()
+    give(steps, gate, unschedulable("quota"))
+    record = bench.queue.record("default", "p0")
+
+    assert ("pool", "Far", {"Far"}) == (bench.where(pod), record.gating_plugin, record.rejectors)
+    bench.queue.move_all(NODE_LABEL, None, None)
+    assert gate.asked == 1
+    bench.queue.move_all(NODE_ADD, None, None)
+    assert gate.asked == 2
+    give(steps, gate)
+    assert bench.where(pod) == "active"
+
+
+def test_an_event_during_the_question_is_not_lost(far_bench):
+    """What happens while the plugin makes up its mind is asked about after a no."""
+    bench, steps, (gate,) = far_bench()
+    pod = bench.add()
+    steps.run()
+    bench.queue.move_all(NODE_ADD, None, None)
+    give(steps, gate, unschedulable("quota"))
+
+    assert gate.asked == 2
+    give(steps, gate)
+    assert bench.where(pod) == "active"
+
+
+def test_an_event_that_does_not_help_leaves_the_no(far_bench):
+    """A hint that skips the event keeps the pod where it is, without another question."""
+    bench, steps, (gate,) = far_bench(hint=skip_it)
+    pod = bench.add()
+    bench.queue.move_all(NODE_ADD, None, None)
+    give(steps, gate, unschedulable("quota"))
+
+    assert ("pool", 1) == (bench.where(pod), gate.asked)
+
+
+def test_gates_elsewhere_are_asked_together(far_bench):
+    """All of them have to pass, and each is asked once."""
+    bench, steps, gates = far_bench("One", "Two")
+    pod = bench.add()
+    steps.run()
+    assert [1, 1] == [gate.asked for gate in gates]
+    gates[1].answers[0].set(SUCCESS)
+    give(steps, gates[0])
+
+    assert ("active", [1, 1]) == (bench.where(pod), [gate.asked for gate in gates])
+
+
+def test_a_gate_here_comes_first(far_bench):
+    """A pod that a plugin of this process holds back is no question to another process."""
+    bench, _, (gate,) = far_bench(near=[Gates()])
+    bench.add(gates=["Gates"])
+
+    assert gate.asked == 0
+
+
+def test_another_version_is_another_question(far_bench):
+    """The answer to an outdated version of the pod counts for nothing."""
+    bench, steps, (gate,) = far_bench()
+    old = bench.add()
+    steps.run()
+    bench.update(old, a_pod(labels={"a": "b"}))
+    steps.run()
+    give(steps, gate, turn=0)
+    assert ("pool", 2) == (bench.where(old), gate.asked)
+
+    give(steps, gate, turn=1)
+    assert bench.where(old) == "active"
+
+
+def test_activation_does_not_ask_twice(far_bench):
+    """A pod about which a plugin is being asked waits for that answer, whoever activates it."""
+    bench, _, (gate,) = far_bench()
+    pod = bench.add()
+    bench.queue.activate([pod])
+
+    assert ("pool", 1) == (bench.where(pod), gate.asked)
+
+
+def test_a_pod_that_went_is_not_queued_by_a_late_answer(far_bench):
+    """An answer about a pod that was deleted does nothing."""
+    bench, steps, (gate,) = far_bench()
+    pod = bench.add()
+    bench.queue.delete(pod)
+    give(steps, gate)
+
+    assert bench.where(pod) == "nowhere"
+
+
+def test_a_broken_gate_elsewhere_holds_back(far_bench):
+    """An error counts as a no."""
+    bench, steps, (gate,) = far_bench()
+    pod = bench.add()
+    give(steps, gate, failed("no answer"))
+
+    assert ("pool", {"Far"}) == (bench.where(pod), bench.queue.record("default", "p0").rejectors)
+
+
+# Hints.
+
+
+def asking(*plugins):
+    """A queue whose questions are kept for the test."""
+    bench = a_bench(list(plugins) or [Rejector("A", {NODE_ADD: ask_it})])
+    bench.asked = []
+    bench.queue.ask_hints = bench.asked.extend
+    return bench
+
+
+def test_a_hint_from_elsewhere_moves_the_pod():
+    """A question is put for every rejected pod; a pod moves once its answer is Queue."""
+    bench = asking()
+    records = [bench.pooled(f"p{i}") for i in range(3)]
+    bench.queue.move_all(NODE_ADD, None, "node")
+    assert [("A", "node", 1)] * 3 == [(q.plugin, q.new, q.attempt) for q in bench.asked]
+    assert ["pool"] * 3 == [bench.where(record.pod) for record in records]
+
+    bench.queue.hints_answered([bench.asked[1]])
+    assert ["pool", "active", "pool"] == [bench.where(record.pod) for record in records]
+
+
+def test_only_plugins_that_rejected_are_asked():
+    """A plugin that did not reject the pod is not asked about it."""
+    bench = asking(Rejector("A", {NODE_ADD: ask_it}), Rejector("B", {NODE_ADD: ask_it}))
+    bench.pooled(rejectors=["B"])
+    bench.queue.move_all(NODE_ADD, None, None)
+
+    assert ["B"] == [question.plugin for question in bench.asked]
+
+
+def test_nobody_is_asked_for_what_is_decided():
+    """Where a plugin of this process says Queue the pod moves at once."""
+    bench = asking(Rejector("A", {NODE_ADD: ask_it}), Rejector("B", {NODE_ADD: queue_it}))
+    record = bench.pooled(rejectors=["A", "B"])
+    bench.queue.move_all(NODE_ADD, None, None)
+
+    assert ("active", []) == (bench.where(record.pod), bench.asked)
+
+
+def test_a_pending_plugin_elsewhere_may_still_hurry():
+    """A pod backs off for one plugin's Queue; the pending plugin's Queue ends that."""
+    bench = asking(Rejector("A", {NODE_ADD: ask_it}), Rejector("B", {NODE_ADD: queue_it}))
+    record = bench.popped()
+    bench.fail(record, "B", pending=["A"])
+    bench.queue.move_all(NODE_ADD, None, None)
+    assert ("normal", ["A"]) == (bench.where(record.pod), [question.plugin for question in bench.asked])
+
+    bench.queue.hints_answered(bench.asked)
+    assert bench.where(record.pod) == "active"
+
+
+@pytest.mark.parametrize(("pending", "place"), [((), "normal"), (("A",), "active")])
+def test_backoff_after_a_hint(pending, place):
+    """Queue waits for the backoff to end, unless the plugin left the pod pending."""
+    bench = asking()
+    record = bench.popped()
+    bench.fail(record, "A", pending=pending)
+    bench.queue.move_all(NODE_ADD, None, None)
+    bench.queue.hints_answered(bench.asked)
+
+    assert place == bench.where(record.pod)
+
+
+def test_an_event_in_flight_is_asked_about_after_the_attempt():
+    """What came while the pod was being scheduled becomes a question once it is rejected."""
+    bench = asking()
+    record = bench.popped()
+    bench.queue.move_all(NODE_ADD, None, "node")
+    assert [] == bench.asked
+    bench.fail(record, "A")
+
+    assert [("A", "node")] == [(question.plugin, question.new) for question in bench.asked]
+    assert bench.where(record.pod) == "pool"
+
+
+def test_an_answer_to_an_older_attempt_counts_for_nothing():
+    """An attempt that began after the event has seen it; its rejection stands."""
+    bench = asking()
+    record = bench.pooled()
+    bench.queue.move_all(NODE_ADD, None, None)
+    bench.queue.activate([record.pod])
+    bench.fail(bench.queue.pop(), "A")
+    bench.queue.hints_answered(bench.asked)
+
+    assert bench.where(record.pod) == "pool"
+
+
+def test_without_anybody_to_ask_pods_are_queued():
+    """Until somebody carries questions to plugins the answer is Queue."""
+    bench = a_bench([Rejector("A", {NODE_ADD: ask_it})])
+    record = bench.pooled()
+    bench.queue.move_all(NODE_ADD, None, None)
+
+    assert bench.where(record.pod) == "active"
