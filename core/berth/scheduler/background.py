@@ -42,6 +42,8 @@ class AsyncioBackground:
         task = self._tasks.create_task(_logged(work, name), name=name)
         self._mine.add(task)
         task.add_done_callback(self._mine.discard)
+        # Work that was cancelled before it began would otherwise be reported as never awaited.
+        task.add_done_callback(lambda _: work.close())
 
     async def settle(self, seconds: float) -> None:
         """Give what runs that long to end, and cancel what does not."""

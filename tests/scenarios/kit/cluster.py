@@ -37,13 +37,16 @@ SHORT = ("cpu", "memory")
 
 @dataclass
 class _Noting:
-    """The scheduling cycle, and the names of the pods that it was given, in order."""
+    """The scheduling cycle, and the pods that it was given, in order: their names, and when that was."""
 
     real: Any
+    clock: LoopClock
     tried: list = field(default_factory=list)
+    tried_at: list = field(default_factory=list)
 
     async def schedule(self, info):
         self.tried.append(info.pod.name)
+        self.tried_at.append(self.clock.now())
         await self.real.schedule(info)
 
 
@@ -78,13 +81,18 @@ class Cluster:
             extenders=extenders,
         )
         core = assemble(loaded, factories, around)
-        self._cycles = _Noting(core.schedule_one)
+        self._cycles = _Noting(core.schedule_one, self.clock)
         self.core = replace(core, schedule_one=self._cycles)
         self.metrics.watch_queue(self.queue.sizes)
         self.metrics.watch_cache(self.cache)
         self._connect_watch()
         self._loop = SchedulingLoop(self.core, self.clock)
-        self._running = loop.create_task(self._loop.run())
+        self._pause = False
+        self._running = loop.create_task(self._drive())
+
+    async def _drive(self):
+        if not self._pause:
+            await self._loop.run()
 
     def _connect_watch(self):
         handlers = self.api.watch.handlers
@@ -140,10 +148,21 @@ class Cluster:
     @asynccontextmanager
     async def paused(self):
         """A time in which nothing is popped and nothing flushed, as before this process leads."""
+        self._pause = True
         self._loop.stop()
         await self.run()
         yield
-        self._running = asyncio.get_running_loop().create_task(self._loop.run())
+        self._pause = False
+        self._running = asyncio.get_running_loop().create_task(self._drive())
+        await self.run()
+
+    async def turn(self):
+        """In a pause: pop a pod and schedule it; gives its name, None where none is ready."""
+        info = self.queue.pop()
+        if info is not None:
+            await self.core.schedule_one.schedule(info)
+            await self.run()
+        return info and info.pod.name
 
     # What users and other controllers do.
 
@@ -205,6 +224,11 @@ class Cluster:
     def tried(self):
         """The pods that a scheduling cycle was begun for, in order, each as often as it was."""
         return self._cycles.tried
+
+    @property
+    def tried_at(self):
+        """When each of these cycles was begun."""
+        return self._cycles.tried_at
 
     @property
     def notes(self):
