@@ -30,6 +30,11 @@ def incoming(cluster, queue, event):
     return cluster.metric("queue_incoming_pods_total", queue=queue, event=event)
 
 
+def worth(cluster, event, new):
+    """What the event means for the pod that waits."""
+    return cluster.queue._strategies.worth(cluster.queued(), event, None, new, []).value
+
+
 # 2.7: moves.
 
 
@@ -149,17 +154,15 @@ async def test_2_8_1_without_rejectors_any_event_will_do():
     cluster = await rejected(Gate("Gate", "p0", hints={NODE_ADD: QUEUE}), Doorkeeper())
     async with cluster.paused():
         cluster.queued().unschedulable_plugins.clear()
-        strategies = cluster.queue._strategies
 
-        assert "after backoff" == strategies.worth(cluster.queued(), CLAIM_ADD, None, object()).value
+        assert "after backoff" == worth(cluster, CLAIM_ADD, object())
 
 
 async def test_2_8_2_a_wildcard_meant_for_another_pod_skips():
     """With a pod of another UID, or with what is no pod, it is somebody else's."""
     cluster = await rejected(Doorkeeper())
     event = ClusterEvent(EventResource.WILDCARD, ActionType.ALL)
-    worth, record = cluster.queue._strategies.worth, cluster.queued()
-    answers = [worth(record, event, None, new).value for new in (cluster.node(), None, cluster.pod())]
+    answers = [worth(cluster, event, new) for new in (cluster.node(), None, cluster.pod())]
 
     assert ["skip", "after backoff", "after backoff"] == answers
 
@@ -167,10 +170,9 @@ async def test_2_8_2_a_wildcard_meant_for_another_pod_skips():
 async def test_2_8_3_without_a_profile_a_pod_is_moved(caplog):
     """A pod whose profile is gone is moved, and an error logged."""
     cluster = await rejected(Doorkeeper())
-    record = cluster.queued()
-    record.pod = cluster.add_pod("other", scheduler_name="gone")
+    cluster.queued().pod = cluster.add_pod("other", scheduler_name="gone")
 
-    assert "after backoff" == cluster.queue._strategies.worth(record, NODE_ADD, None, None).value
+    assert "after backoff" == worth(cluster, NODE_ADD, None)
     assert "no profile of that name" in caplog.text
 
 
