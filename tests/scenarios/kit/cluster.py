@@ -14,6 +14,7 @@ import asyncio
 import random
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -200,6 +201,13 @@ class Cluster:
         """Delete a pod; one on a node goes after the API's grace period."""
         self.api.begin_deletion(self.pod(name))
         self.watch.deliver()
+
+    def mark_deleted(self, name="p0"):
+        """Begin a pod's deletion, and let something (a finalizer) keep it there."""
+        stamp = datetime.fromtimestamp(self.now, UTC)
+        pod = self.pod(name)
+        metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=stamp)
+        return self.add(msgspec.structs.replace(pod, metadata=metadata))
 
     def remove_node(self, name="n0"):
         """Remove a node; its pods stay for now."""

@@ -12,6 +12,7 @@ from tests.unit.queue.kit import GATES_GONE, NODE_ADD
 
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.SKIP
 PENDING = Status(Code.PENDING, ("not yet",))
+WAIT = Status(Code.WAIT)
 
 
 class Doorkeeper(Named, FilterPlugin, EnqueueExtensions):
