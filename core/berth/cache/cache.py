@@ -17,6 +17,7 @@ from berth.cache.errors import CacheCorruptedError, PodStateError
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.snapshot.node_info import NodeInfo
+from berth.snapshot.node_tree import NodeTree
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
@@ -32,6 +33,7 @@ class Cache:
     def __init__(self, pod_groups: PodGroupStates | None = None) -> None:
         self.pod_groups = pod_groups
         self._nodes: dict[str, NodeInfo] = {}
+        self._tree = NodeTree()
         self._pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
         self._changed: dict[str, NodeInfo] = {}
@@ -163,6 +165,7 @@ class Cache:
         if info is None:
             info = self._nodes[node.name] = NodeInfo(node.name)
         info.set_node(node)
+        self._tree.put(node)
         self._touch(info)
 
     def update_node(self, old: Node, new: Node) -> None:
@@ -179,6 +182,7 @@ class Cache:
         if info is None or info.ghost:
             raise KeyError(f"node {node.name} is not found")
         info.set_node(None)
+        self._tree.remove(node.name)
         self._changed.pop(node.name, None)
         self._removed[node.name] = None
         self._drop_empty_ghost(info)
@@ -195,6 +199,7 @@ class Cache:
         for name in dropped:
             snapshot.drop(name)
         snapshot.take(self._changed.values())
+        snapshot.tree = self._tree
         snapshot.generation += 1
         self._removed.clear()
         self._changed.clear()
