@@ -3,7 +3,7 @@
 Source: spec/core.md 4.3-4.8.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,11 +19,10 @@ from berth.framework.filtering import (
     run_pre_filters,
 )
 from berth.framework.handle import Nominator
-from berth.framework.nominated import NominatedPods, with_pods
+from berth.framework.nominated import NominatedPods, Promised, with_pods
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, PluginError, Status, failed, unresolvable
 from berth.snapshot.columns import Mask, Rows, rows_where
-from berth.snapshot.pod_info import PodInfo
 
 MIN_FEASIBLE_NODES = 100
 
@@ -144,14 +143,14 @@ class NodeSearch:
         self, framework: Framework, attempt: Attempt, candidates: Mask, diagnosis: Diagnosis
     ) -> None:
         """Take out the nodes that the pod does not fit on once the pods nominated to them are there."""
-        promised = self.nominated.beside(attempt.pod, attempt.nodes)
-        promised = {row: others for row, others in promised.items() if candidates[row]}
-        if not promised:
+        promised = self.nominated.beside(attempt.pod, attempt.nodes).among(candidates)
+        if not promised.rows.size:
             return
         if all(plugin.name in attempt.state.skip_filter for plugin in framework.extensions):
             await _all_with_nominated(framework, attempt, promised, candidates, diagnosis)
             return
-        for row, others in promised.items():
+        for row in promised.rows.tolist():
+            others = promised.pods[row]
             status = await filter_with_nominated(
                 framework.plugins.filter, framework.extensions, attempt, row, others
             )
@@ -182,12 +181,12 @@ class NodeSearch:
 async def _all_with_nominated(
     framework: Framework,
     attempt: Attempt,
-    promised: Mapping[int, Sequence[PodInfo]],
+    promised: Promised,
     candidates: Mask,
     diagnosis: Diagnosis,
 ) -> None:
     """The same for all nodes at once, where no plugin at work looks at more than one of them."""
-    rows = np.fromiter(promised, dtype=np.intp, count=len(promised))
+    rows = promised.rows
     crowded = attempt.on(with_pods(attempt.nodes, promised), attempt.state.clone())
     why_not = Diagnosis(crowded.nodes.names)
     everywhere = np.ones(rows.size, dtype=bool)

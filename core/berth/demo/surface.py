@@ -38,7 +38,7 @@ class Surface:
         while True:
             child.check()
             try:
-                await asyncio.to_thread(self._get, "/readyz")
+                await asyncio.to_thread(self.read, "/readyz")
             except (HTTPError, URLError, OSError):
                 if asyncio.get_running_loop().time() > deadline:
                     raise DemoError(f"{child.name} not ready in time (log: {child.log})") from None
@@ -52,9 +52,10 @@ class Surface:
         Raises: URLError.
         """
         named = urllib.parse.urlencode([("name[]", PENDING), ("name[]", ATTEMPTS)])
-        return read_progress((await asyncio.to_thread(self._get, f"/metrics?{named}")).decode())
+        return read_progress((await asyncio.to_thread(self.read, f"/metrics?{named}")).decode())
 
-    def _get(self, path: str) -> bytes:
+    def read(self, path: str) -> bytes:
+        """What is served there. Raises: URLError."""
         # The certificate is made by the process itself at its start, for this machine alone.
         context = ssl._create_unverified_context()  # noqa: S323, SLF001 - loopback, certificate made on the spot
         url = f"https://{LOOPBACK}:{self.port}{path}"

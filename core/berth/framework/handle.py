@@ -15,6 +15,7 @@ from berth.framework.listers import Listers
 from berth.framework.preempting import Preemption
 from berth.objects.pod import Pod, PodCondition
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
+from berth.snapshot.journal import Journal
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.snapshot import Snapshot
 
@@ -78,6 +79,10 @@ class EventRecorder(Protocol):
 
 class Nominator(Protocol):
     """Pods that were promised a node and are not on it yet. Source: spec/core.md 2.14."""
+
+    @property
+    def changes(self) -> Journal[str]:
+        """The nodes whose nominations, or nominated pods, changed."""
 
     def nominated_pods_for_node(self, node_name: str) -> Iterable[Pod]:
         """The pods nominated to that node, in the order of nomination."""

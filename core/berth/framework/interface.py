@@ -136,6 +136,9 @@ class PreFilterPlugin(Plugin):
 class PreFilterExtensions(PreFilterPlugin):
     """A pre-filter whose state has to follow pods that are thought added or removed."""
 
+    follows_side_by_side: ClassVar[bool] = False
+    """Whether `follow_pods` is there, so that several nodes can be thought about in one state."""
+
     @abstractmethod
     def add_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
         """Count `other` in on that node, a table of one row."""
@@ -143,6 +146,16 @@ class PreFilterExtensions(PreFilterPlugin):
     @abstractmethod
     def remove_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
         """Count `other` out."""
+
+    def follow_pods(
+        self, state: CycleState, pod: Pod, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int
+    ) -> None:
+        """Count pods in (sign 1) or out (-1), each on its row of the table.
+
+        Each row is a world of its own: what comes and goes there changes the answer for that row alone. One
+        state follows one table, and `filter` is asked about that table.
+        """
+        raise NotImplementedError
 
 
 class FilterPlugin(Plugin):

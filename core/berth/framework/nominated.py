@@ -1,20 +1,59 @@
 """Nodes with the pods that were promised them thought to be there already.
 
-Every cycle asks whether its pod fits beside them, so all such nodes are asked about at once.
+Every cycle asks whether its pod fits beside them, so all such nodes are asked about at once, and what the
+promised pods would hold is kept as columns: a cycle looks only at nominations that changed since the last.
 
 Source: spec/core.md 2.14, 4.7.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from berth.framework.handle import Nominator
 from berth.objects.pod import Pod
+from berth.snapshot.columns import Ints, Mask, Rows
+from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
-MOST_KEPT = 10_000
+PRIORITIES_REMEMBERED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """The rows that pods were promised, and what these pods would hold there.
+
+    Shapes: rows intp (k,), ascending; count int64 (k,); requested int64 (r, k); non_zero int64 (2, k).
+    """
+
+    rows: Rows
+    pods: Mapping[int, Sequence[PodInfo]]
+    """By row."""
+    count: Ints
+    requested: Ints
+    non_zero: Ints
+
+    def among(self, mask: Mask) -> "Promised":
+        """Those of the rows that the mask has. Shapes: mask bool (n,), over the table's rows."""
+        return self._picked(np.flatnonzero(mask[self.rows]))
+
+    def at(self, rows: Rows) -> tuple[Rows, "Promised"]:
+        """Which of the rows, by their positions, pods were promised, and what they would hold there."""
+        places = np.searchsorted(self.rows, rows)
+        places[places == self.rows.size] = 0
+        (here,) = np.nonzero(self.rows[places] == rows) if self.rows.size else (self.rows[:0],)
+        return here, self._picked(places[here])
+
+    def _picked(self, places: Rows) -> "Promised":
+        return Promised(
+            self.rows[places],
+            self.pods,
+            self.count[places],
+            self.requested[:, places],
+            self.non_zero[:, places],
+        )
 
 
 class NominatedPods:
@@ -22,50 +61,132 @@ class NominatedPods:
 
     def __init__(self, nominator: Nominator) -> None:
         self._nominator = nominator
-        self._infos: dict[str, PodInfo] = {}
+        self._position = -1
+        self._pods: dict[str, list[PodInfo]] = {}
+        self._node_of: dict[str, str] = {}
+        self._columns: dict[int, _Columns] = {}
 
-    def beside(self, pod: Pod, nodes: Snapshot) -> dict[int, list[PodInfo]]:
-        """The pods of no lower priority that were promised a node, by its row; the pod itself is none."""
-        found: dict[int, list[PodInfo]] = {}
-        if len(self._infos) > MOST_KEPT:
-            self._infos.clear()
-        for name in self._nominator.nodes_with_nominations():
-            row = nodes.row_of.get(name)
-            if row is not None and (others := self.on_node(pod, name)):
-                found[row] = others
-        return found
+    def beside(self, pod: Pod, nodes: Snapshot) -> Promised:
+        """The pods of no lower priority that were promised a node; the pod itself is none."""
+        self._follow()
+        columns = self._columns.pop(pod.priority, None) or _Columns(pod.priority)
+        if len(self._columns) >= PRIORITIES_REMEMBERED:
+            del self._columns[next(iter(self._columns))]
+        self._columns[pod.priority] = columns
+        columns.follow(self._pods, self._nominator, nodes)
+        return columns.without(pod.uid, nodes.row_of.get(self._node_of.get(pod.uid, "")))
 
     def on_node(self, pod: Pod, name: str) -> list[PodInfo]:
         """Those that were promised that node."""
-        return [
-            self._info(other)
-            for other in self._nominator.nominated_pods_for_node(name)
-            if other.priority >= pod.priority and other.uid != pod.uid
-        ]
+        self._follow()
+        others = self._pods.get(name, ())
+        return [info for info in others if info.pod.priority >= pod.priority and info.uid != pod.uid]
 
-    def _info(self, pod: Pod) -> PodInfo:
-        known = self._infos.get(pod.uid)
-        if known is None or known.pod is not pod:
-            known = self._infos[pod.uid] = PodInfo(pod)
-        return known
+    def _follow(self) -> None:
+        changes = self._nominator.changes
+        names: Iterable[str] | None = changes.since(self._position) if self._position >= 0 else None
+        self._position = changes.end
+        if names is None:
+            names = [*self._pods, *self._nominator.nodes_with_nominations()]
+        for name in dict.fromkeys(names):
+            self._look_up(name)
+
+    def _look_up(self, name: str) -> None:
+        known = {info.uid: info for info in self._pods.pop(name, ())}
+        for uid in known:
+            if self._node_of.get(uid) == name:
+                del self._node_of[uid]
+        infos = [_info(pod, known.get(pod.uid)) for pod in self._nominator.nominated_pods_for_node(name)]
+        if infos:
+            self._pods[name] = infos
+            self._node_of |= {info.uid: name for info in infos}
 
 
-def with_pods(nodes: Snapshot, added: Mapping[int, Sequence[PodInfo]]) -> Snapshot:
-    """The rows that get pods added, in that order, as a table of what is on them then.
+class _Columns:
+    """What pods of at least that priority would hold, by row of one table.
+
+    Shapes: sums int64 (3 + r, n): count, cpu and memory with defaults, requests.
+    """
+
+    def __init__(self, priority: int) -> None:
+        self._priority = priority
+        self._position = -1
+        self._nodes: Snapshot | None = None
+        self._static_generation = -1
+        self._index: dict[str, int] = {}
+        self._sums: Ints = np.zeros((3, 0), dtype=np.int64)
+        self._pods: dict[int, Sequence[PodInfo]] = {}
+
+    def follow(self, pods: Mapping[str, Sequence[PodInfo]], nominator: Nominator, nodes: Snapshot) -> None:
+        """Take over the nodes whose nominations changed; all of them on another table."""
+        same = nodes is self._nodes and nodes.static_generation == self._static_generation
+        same = same and len(nodes.resource_names) == len(self._index)
+        changes = nominator.changes
+        names: Iterable[str] | None = changes.since(self._position) if same else None
+        self._position = changes.end
+        if names is None:
+            self._begin(nodes)
+            names = pods
+        for name in names:
+            row = nodes.row_of.get(name)
+            if row is not None:
+                self._set(row, [info for info in pods.get(name, ()) if info.pod.priority >= self._priority])
+
+    def without(self, uid: str, row: int | None) -> Promised:
+        """All of it, but for the pod of that UID on that row."""
+        sums, pods = self._sums, self._pods
+        if row is not None and any(info.uid == uid for info in pods.get(row, ())):
+            sums, pods = sums.copy(), pods.copy()
+            others = [info for info in pods.pop(row) if info.uid != uid]
+            sums[:, row] = self._added_up(others)
+            if others:
+                pods[row] = others
+        rows = np.flatnonzero(sums[0])
+        picked = sums[:, rows]
+        return Promised(rows, pods, picked[0], picked[3:], picked[1:3])
+
+    def _begin(self, nodes: Snapshot) -> None:
+        self._nodes, self._static_generation = nodes, nodes.static_generation
+        self._index = {name: i for i, name in enumerate(nodes.resource_names, 3)}
+        self._sums = np.zeros((3 + len(self._index), len(nodes)), dtype=np.int64)
+        self._pods = {}
+
+    def _set(self, row: int, infos: list[PodInfo]) -> None:
+        self._pods.pop(row, None)
+        if infos:
+            self._pods[row] = infos
+        self._sums[:, row] = self._added_up(infos)
+
+    def _added_up(self, infos: Sequence[PodInfo]) -> list[int]:
+        sums = [0] * len(self._sums)
+        for info in infos:
+            sums[0] += 1
+            sums[1] += info.non_zero[0]
+            sums[2] += info.non_zero[1]
+            for name, amount in info.requests.items():
+                # What no node offers and no placed pod holds has no column, and is there for nobody.
+                if name in self._index:
+                    sums[self._index[name]] += amount
+        return sums
+
+
+def with_pods(nodes: Snapshot, promised: Promised) -> Snapshot:
+    """The rows that were promised to pods, in that order, as a table of what is on them with these pods.
 
     Counts over other nodes (`placed`) stay as they are: for plugins that look at one node at a time.
     """
-    rows = np.fromiter(added, dtype=np.intp, count=len(added))
-    table = nodes.view(rows)
-    table.pods = [nodes.pods[row] | {info.uid: info for info in infos} for row, infos in added.items()]
-    table.ports = [{port for info in pods.values() for port in info.ports} for pods in table.pods]
-    index = {name: i for i, name in enumerate(nodes.resource_names)}
-    for i, infos in enumerate(added.values()):
-        for info in infos:
-            for name, amount in info.requests.items():
-                # What no node offers and no placed pod holds has no column, and is there for nobody.
-                if name in index:
-                    table.requested[index[name], i] += amount
-            table.non_zero_requested[:, i] += info.non_zero
-        table.pod_count[i] += len(infos)
+    added = [promised.pods[row] for row in promised.rows.tolist()]
+    table = nodes.view(promised.rows)
+    table.requested = table.requested + promised.requested
+    table.non_zero_requested = table.non_zero_requested + promised.non_zero
+    table.pod_count = table.pod_count + promised.count
+    here = table.pods
+    table.pods = OnDemand(len(here), lambda i: here[i] | {info.uid: info for info in added[i]})
+    table.ports = OnDemand(
+        len(here), lambda i: {port for pod in table.pods[i].values() for port in pod.ports}
+    )
     return table
+
+
+def _info(pod: Pod, known: PodInfo | None) -> PodInfo:
+    return known if known is not None and known.pod is pod else PodInfo(pod)

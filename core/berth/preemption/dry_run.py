@@ -7,78 +7,93 @@ that it would give alone.
 Source: spec/core.md 6.4 "Victims on one node"; spec/plugins.md 5.18.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress
 from typing import TypeAlias
 
 import numpy as np
 
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis
+from berth.framework.interface import PreFilterExtensions
+from berth.framework.nominated import Promised
 from berth.framework.runtime import Framework
-from berth.framework.status import SUCCESS, PluginError, Status, failed, unresolvable
+from berth.framework.status import PluginError, Status, failed, unresolvable
 from berth.preemption.candidates import Candidate
 from berth.preemption.screening import Beneath
-from berth.preemption.trial import Trial, following
-from berth.preemption.victims import Budgets, by_importance, lower_priority
-from berth.snapshot.columns import Mask, Rows
+from berth.preemption.trial import Trial, Turns, following
+from berth.preemption.victims import Budgets, by_importance
+from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
 Outcome: TypeAlias = Candidate | Status
 
 
-@dataclass(slots=True)
-class _Choice:
-    """One node's potential victims in the order in which they may stay, and those that have to go."""
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """Each node's potential victims in the order in which they may stay, and which of them have to go.
 
-    order: list[PodInfo]
-    violating: int
-    """How many of them, the first ones, violate a budget if they go."""
-    gone: list[PodInfo] = field(default_factory=list)
-    violations: int = 0
+    Shapes: violating int64 (k,), how many of the first ones violate a budget if they go; gone bool (k, t).
+    """
 
-    def lose(self, turn: int) -> None:
-        """That pod of the order cannot stay."""
-        self.gone.append(self.order[turn])
-        self.violations += turn < self.violating
+    turns: Turns
+    violating: Ints
+    gone: Mask
 
-    def victims(self, now: float) -> list[PodInfo]:
-        """Those that have to go, the most important first."""
-        mixed = 0 < self.violating < len(self.order)
-        return by_importance(self.gone, now) if mixed else self.gone
+    def victims(self, i: int, now: float) -> list[PodInfo]:
+        """Those that have to go from row i, the most important first."""
+        order = self.turns.order[i]
+        gone = list(compress(order, self.gone[i].tolist()))
+        mixed = 0 < self.violating[i] < len(order)
+        return by_importance(gone, now) if mixed else gone
+
+    def violations(self) -> Ints:
+        """How many of them violate a budget. Shapes: result int64 (k,)."""
+        turns = np.arange(self.gone.shape[1])
+        counts: Ints = np.count_nonzero(self.gone & (turns < self.violating[:, np.newaxis]), axis=1)
+        return counts
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
     """Tries the pod on nodes without their less important pods.
 
-    `beneath` are the pods of lower priority; `nominated` those of no lower one that were promised a node, by
-    its row.
+    `beneath` are the pods of lower priority; `nominated` those of no lower one that were promised a node.
     """
 
     framework: Framework
     attempt: Attempt
     beneath: Beneath
     budgets: Budgets
-    nominated: Mapping[int, Sequence[PodInfo]]
+    nominated: Promised
     now: float
 
     @property
     def side_by_side(self) -> bool:
-        """Whether all nodes can be asked about at once: no plugin at work looks at more than one of them."""
-        return not following(self.framework, self.attempt.state)
+        """Whether all nodes can be asked about at once: no plugin at work follows one node alone."""
+        return all(plugin.follows_side_by_side for plugin in self._following)
 
-    async def without_victims(self, rows: Rows) -> tuple[Mask, Diagnosis]:
-        """Where the pod fits once all potential victims are gone, and why not elsewhere.
+    @property
+    def _following(self) -> list[PreFilterExtensions]:
+        return following(self.framework, self.attempt.state)
 
-        Shapes: result bool (k,) and a diagnosis of k rows, those asked about.
-        Raises: PluginError where a plugin fails on any of the nodes.
+    @property
+    def screens(self) -> bool:
+        """Whether all nodes can be asked about before anybody looks at their pods."""
+        return not self._following
+
+    async def without_victims(self, among: Mask) -> tuple[Mask, Diagnosis]:
+        """Where among the nodes the pod fits once all potential victims are gone, and why not elsewhere.
+
+        Shapes: among and result bool (n,). Raises: PluginError where a plugin fails on any of the nodes.
         """
-        trial = self._trial(rows)
+        trial = self._trial(self.beneath.everywhere(), np.arange(among.size))
         diagnosis = Diagnosis(trial.table.names)
-        return await trial.fits(np.ones(len(rows), dtype=bool), diagnosis), diagnosis
+        return await trial.fits(among, diagnosis), diagnosis
 
     async def run(self, rows: Rows) -> list[Outcome]:
         """A candidate for each row, or the status that says why there is none."""
@@ -106,49 +121,50 @@ class DryRun:
         return [outcomes[row] for row in rows.tolist()]
 
     async def _reprieve(self, rows: Rows) -> list[Outcome]:
-        pods, trial = self.attempt.nodes.pods, self._trial(rows)
-        potential = [lower_priority(pods[row].values(), self.beneath.priority) for row in rows.tolist()]
-        if not self.side_by_side:
-            for victim in potential[0]:
-                trial.tell_removed(victim)
+        trial = self._trial(self.beneath.without(rows), rows)
+        choices = self._choices(rows)
+        trial.begin(choices.turns)
         diagnosis = Diagnosis(trial.table.names)
         fits = await trial.fits(np.ones(len(rows), dtype=bool), diagnosis)
-        choices = [self._choice(victims) for victims in potential]
         await self._bring_back(trial, choices, fits)
-        statuses = diagnosis.statuses()
+        statuses, violations = diagnosis.statuses(), choices.violations().tolist()
         return [
-            self._outcome(trial.table.names[i], choice, SUCCESS if fits[i] else statuses[i])
-            for i, choice in enumerate(choices)
+            self._outcome(name, choices.victims(i, self.now), violations[i]) if fits[i] else statuses[i]
+            for i, name in enumerate(trial.table.names)
         ]
 
-    def _trial(self, rows: Rows) -> Trial:
-        promised = [self.nominated.get(row, ()) for row in rows.tolist()]
-        return Trial(self.framework, self.attempt, self.beneath.without(rows), promised)
+    def _trial(self, table: Snapshot, rows: Rows) -> Trial:
+        return Trial(self.framework, self.attempt, table, rows, self.nominated)
 
-    def _choice(self, victims: list[PodInfo]) -> _Choice:
-        violating, others = self.budgets.split(by_importance(victims, self.now))
-        return _Choice(violating + others, len(violating))
+    def _choices(self, rows: Rows) -> _Choices:
+        order: list[Sequence[PodInfo]] = []
+        amounts: list[Ints] = []
+        violating = np.zeros(len(rows), dtype=np.int64)
+        for i, row in enumerate(rows.tolist()):
+            potential = self.beneath.potential(row, self.now)
+            protected, others = self.budgets.split(potential.infos)
+            violating[i] = len(protected)
+            order.append((*protected, *others))
+            amounts.append(potential.amounts_of(order[-1]) if protected and others else potential.amounts)
+        turns = Turns.of(order, amounts)
+        return _Choices(turns, violating, np.zeros(turns.there.shape, dtype=bool))
 
-    async def _bring_back(self, trial: Trial, choices: list[_Choice], fits: Mask) -> None:
-        """Let stay whoever can, one pod of each node in a round."""
-        for turn in range(max(len(choice.order) for choice in choices)):
-            among = fits & np.array([turn < len(choice.order) for choice in choices])
+    async def _bring_back(self, trial: Trial, choices: _Choices, fits: Mask) -> None:
+        """Let stay whoever can, one pod of each node in a turn."""
+        there = choices.turns.there
+        for turn in range(there.shape[1]):
+            among = fits & there[:, turn]
             if not among.any():
                 return
-            for i in np.flatnonzero(among):
-                trial.add(int(i), choices[i].order[turn])
+            trial.bring_back(turn, among)
             stays = await _fits_or_not(trial, among)
-            for i in np.flatnonzero(among & ~stays):
-                trial.remove(int(i), choices[i].order[turn])
-                choices[i].lose(turn)
+            choices.gone[:, turn] = among & ~stays
+            trial.take_again(turn, choices.gone[:, turn])
 
-    def _outcome(self, name: str, choice: _Choice, status: Status) -> Outcome:
-        if not status.ok:
-            return status
-        if not choice.gone:
+    def _outcome(self, name: str, victims: Sequence[PodInfo], violations: int) -> Outcome:
+        if not victims:
             return failed(f'expected at least one victim pod on node "{name}"')
-        victims = tuple(info.pod for info in choice.victims(self.now))
-        return Candidate(name, victims, choice.violations)
+        return Candidate(name, tuple(info.pod for info in victims), violations)
 
 
 async def _fits_or_not(trial: Trial, among: Mask) -> Mask:

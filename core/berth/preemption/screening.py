@@ -7,8 +7,9 @@ Rows are worked out anew only where pods came or went since the last pod of that
 Source: spec/plugins.md 5.18 "Vectorisation".
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,11 +18,32 @@ from berth.framework.runtime import Framework
 from berth.objects.host_ports import HostPort
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.node_resources_fit.filtering import Fit
+from berth.preemption.victims import by_importance, lower_priority, start_seconds
 from berth.snapshot.columns import Ints, Mask, Rows, grown
+from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.resource_columns import write
 from berth.snapshot.snapshot import Snapshot
 
 PRIORITIES_REMEMBERED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Potential:
+    """The pods beneath on one node, the most important first, and what each of them holds.
+
+    Shapes: amounts int64 (m, 3 + r): one, cpu and memory with defaults, requests.
+    """
+
+    infos: tuple[PodInfo, ...]
+    amounts: Ints
+    last_start: float
+    """When the one that started last did, -inf where none did. Units: seconds since the epoch."""
+
+    def amounts_of(self, infos: Sequence[PodInfo]) -> Ints:
+        """The same of these pods, in that order."""
+        place = {info.uid: i for i, info in enumerate(self.infos)}
+        return self.amounts[[place[info.uid] for info in infos]]
 
 
 class Beneath:
@@ -34,76 +56,126 @@ class Beneath:
     def __init__(self, priority: int) -> None:
         self.priority = priority
         self._nodes: Snapshot | None = None
-        self._position = 0
-        self._others: list[dict[str, PodInfo]] = []
-        self._ports: list[set[HostPort]] = []
+        self._forget()
+
+    def _forget(self) -> None:
+        self._position = -1
+        self._index: dict[str, int] = {}
         self._sums: Ints = np.zeros((3, 0), dtype=np.int64)
+        self._potential: dict[int, Potential] = {}
 
     @property
     def count(self) -> Ints:
         """How many there are on each node."""
-        return self._sums[0, : len(self._others)]
+        return self._sums[0, : len(self._followed)]
 
     @property
     def requested(self) -> Ints:
         """The sums of their requests."""
-        return self._sums[3:, : len(self._others)]
+        return self._sums[3 : 3 + len(self._index), : len(self._followed)]
 
     @property
     def non_zero(self) -> Ints:
         """The same with defaults, cpu and memory."""
-        return self._sums[1:3, : len(self._others)]
+        return self._sums[1:3, : len(self._followed)]
 
     def follow(self, nodes: Snapshot) -> None:
         """Take over the rows whose pods changed."""
-        self._make_room(len(nodes), len(nodes.resource_names))
-        index = {name: i for i, name in enumerate(nodes.resource_names, 3)}
+        if nodes is not self._nodes:
+            self._forget()
+            self._nodes = nodes
+        self._make_room(len(nodes), nodes.resource_names)
         for row in self._changed(nodes):
-            self._add_up(row, nodes.pods[row], index)
+            self._potential.pop(row, None)
+            self._add_up(row, nodes.pods[row])
 
-    def _changed(self, nodes: Snapshot) -> Iterable[int]:
-        changed = nodes.changed_rows.since(self._position) if nodes is self._nodes else None
-        self._nodes, self._position = nodes, nodes.changed_rows.end
-        return range(len(nodes)) if changed is None else {row for row in changed if row < len(nodes)}
+    def potential(self, row: int, now: float) -> Potential:
+        """The pods beneath on that node; those that have not started count as starting now."""
+        known = self._potential.get(row)
+        if known is None or known.last_start > now:
+            known = self._ordered(lower_priority(self._followed.pods[row].values(), self.priority), now)
+            self._potential[row] = known
+        return known
 
     def without(self, rows: Rows) -> Snapshot:
-        """These rows as a table that can be changed, as they are once those pods are gone."""
+        """These rows as a table whose sums can be changed, as they are once those pods are gone."""
+        table = self._followed.view(rows)
+        numbers = rows.tolist()
+        return self._freed(table, rows, lambda i: self.others(numbers[i]), lambda i: self.ports(numbers[i]))
+
+    def everywhere(self) -> Snapshot:
+        """The same of all nodes."""
+        return self._freed(copy(self._followed), slice(None), self.others, self.ports)
+
+    def others(self, row: int) -> dict[str, PodInfo]:
+        """The pods of that node that are not beneath."""
+        pods = self._followed.pods[row]
+        return {uid: info for uid, info in pods.items() if info.pod.priority >= self.priority}
+
+    def ports(self, row: int) -> set[HostPort]:
+        """The ports that are taken there then."""
+        pods = self._followed.pods[row].values()
+        freed = {port for info in pods if info.pod.priority < self.priority for port in info.ports}
+        # As upstream has it: of two pods with one port, which only bypass the scheduler, either frees it.
+        return {port for info in pods for port in info.ports} - freed
+
+    @property
+    def _followed(self) -> Snapshot:
         assert self._nodes is not None, "follow comes first"
-        table = self._nodes.view(rows)
-        table.pods = [self._others[row].copy() for row in rows.tolist()]
-        table.ports = [self._ports[row].copy() for row in rows.tolist()]
+        return self._nodes
+
+    def _freed(
+        self,
+        table: Snapshot,
+        rows: slice | Rows,
+        others: Callable[[int], dict[str, PodInfo]],
+        ports: Callable[[int], set[HostPort]],
+    ) -> Snapshot:
+        table.pods, table.ports = OnDemand(len(table), others), OnDemand(len(table), ports)
         table.requested = table.requested - self.requested[:, rows]
         table.non_zero_requested = table.non_zero_requested - self.non_zero[:, rows]
         table.pod_count = table.pod_count - self.count[rows]
         return table
 
-    def _make_room(self, n: int, r: int) -> None:
+    def _changed(self, nodes: Snapshot) -> Iterable[int]:
+        changed = nodes.changed_rows.since(self._position) if self._position >= 0 else None
+        self._position = nodes.changed_rows.end
+        return range(len(nodes)) if changed is None else {row for row in changed if row < len(nodes)}
+
+    def _make_room(self, n: int, resource_names: list[str]) -> None:
         if n > self._sums.shape[1]:
             self._sums = grown(self._sums, 2 * n)
-        if 3 + r > self._sums.shape[0]:
-            more = np.zeros((3 + r - self._sums.shape[0], self._sums.shape[1]), dtype=np.int64)
+        new = len(resource_names) - len(self._index)
+        if new > 0:
+            more = np.zeros((new, self._sums.shape[1]), dtype=np.int64)
             self._sums = np.vstack((self._sums, more))
-        for column in (self._others, self._ports):
-            del column[n:]
-        new = n - len(self._others)
-        self._others.extend({} for _ in range(new))
-        self._ports.extend(set() for _ in range(new))
+            self._index = {name: i for i, name in enumerate(resource_names, 3)}
+            self._potential.clear()
 
-    def _add_up(self, row: int, pods: dict[str, PodInfo], index: dict[str, int]) -> None:
-        beneath = [info for info in pods.values() if info.pod.priority < self.priority]
-        sums = [0] * self._sums.shape[0]
-        for info in beneath:
-            sums[1] += info.non_zero[0]
-            sums[2] += info.non_zero[1]
-            for name, amount in info.requests.items():
-                sums[index[name]] += amount
-        sums[0] = len(beneath)
-        self._sums[:, row] = sums
-        gone = {info.uid for info in beneath}
-        self._others[row] = {uid: info for uid, info in pods.items() if uid not in gone} if gone else pods
-        freed = {port for info in beneath for port in info.ports}
-        # As upstream has it: of two pods with one port, which only bypass the scheduler, either frees it.
-        self._ports[row] = {port for info in pods.values() for port in info.ports} - freed
+    def _add_up(self, row: int, pods: dict[str, PodInfo]) -> None:
+        sums = [0] * len(self._sums)
+        for info in pods.values():
+            if info.pod.priority < self.priority:
+                self._count(info, sums)
+        write(self._sums, row, sums)
+
+    def _count(self, info: PodInfo, sums: list[int]) -> None:
+        sums[0] += 1
+        sums[1] += info.non_zero[0]
+        sums[2] += info.non_zero[1]
+        for name, amount in info.requests.items():
+            sums[self._index[name]] += amount
+
+    def _ordered(self, beneath: list[PodInfo], now: float) -> Potential:
+        infos = by_importance(beneath, now)
+        amounts = []
+        for info in infos:
+            self._count(info, one := [0] * len(self._sums))
+            amounts.append(one)
+        last_start = max((start_seconds(info.pod, -np.inf) for info in infos), default=-np.inf)
+        return Potential(
+            tuple(infos), np.array(amounts, dtype=np.int64).reshape(len(infos), len(self._sums)), last_start
+        )
 
 
 class Screening:

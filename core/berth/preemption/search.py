@@ -7,7 +7,7 @@ Source: spec/core.md 6.2-6.4.
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -64,15 +64,16 @@ async def find_candidates(
 
 async def _screened(dry_run: DryRun, order: Rows, diagnosis: Diagnosis) -> tuple[Rows, Rows]:
     """The rows that may be candidates, and those that are none for a reason yet to be told."""
-    if order.size and dry_run.side_by_side:
+    if order.size and dry_run.screens:
+        among = np.zeros(len(diagnosis.node_names), dtype=bool)
+        among[order] = True
         try:
-            fits, why_not = await dry_run.without_victims(order)
+            fits, why_not = await dry_run.without_victims(among)
         except PluginError:
             pass
         else:
-            for rejections in why_not.rejections:
-                diagnosis.record(replace(rejections, rows=order[rejections.rows]))
-            return order[fits], order[:0]
+            diagnosis.rejections.extend(why_not.rejections)
+            return order[fits[order]], order[:0]
     attempt = dry_run.attempt
     promising = may_fit(dry_run.framework, attempt.state, attempt.nodes, dry_run.beneath)[order]
     return order[promising], order[~promising]

@@ -1,12 +1,15 @@
 """Nodes on which pods are thought away and back, and whether the preemptor fits there then.
 
-All rows are tried at once. Plugins that count over several nodes follow such changes in the cycle state, and
-one state holds for one node: with such a plugin at work a trial has one row.
+All rows are tried at once, and each of them is a world of its own: what is thought away on one is there for
+all others. Sums change as columns; which pods a row has is worked out only for plugins that look. Plugins
+that count over several nodes follow the changes in the cycle state; where one of them cannot do so for
+several worlds at once, a trial has one row.
 
 Source: spec/core.md 4.7, 6.4.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,14 +18,14 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.filtering import run_filters
 from berth.framework.interface import PreFilterExtensions
+from berth.framework.nominated import Promised
 from berth.framework.runtime import Framework
-from berth.framework.status import PluginError, Status
-from berth.objects.pod import Pod
-from berth.snapshot.columns import Mask
+from berth.framework.status import SUCCESS, PluginError, Status
+from berth.objects.host_ports import HostPort
+from berth.snapshot.columns import Ints, Mask, Rows
+from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
-
-Follow = Callable[[CycleState, Pod, PodInfo, Snapshot], Status]
 
 
 def following(framework: Framework, state: CycleState) -> list[PreFilterExtensions]:
@@ -30,124 +33,166 @@ def following(framework: Framework, state: CycleState) -> list[PreFilterExtensio
     return [plugin for plugin in framework.extensions if plugin.name not in state.skip_filter]
 
 
-class Trial:
-    """A table of nodes without their potential victims, to be changed at will.
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """The pods that come back to each row, one in each turn, in this order.
 
-    `nominated` are the pods promised to each of its rows.
+    Shapes: there bool (k, t), where a row has a pod for a turn; amounts int64 (t, 3 + r, k): how many pods,
+        cpu and memory with defaults, requests.
+    """
+
+    order: Sequence[Sequence[PodInfo]]
+    there: Mask
+    amounts: Ints
+
+    @classmethod
+    def of(cls, order: Sequence[Sequence[PodInfo]], amounts: Sequence[Ints]) -> "Turns":
+        """From each row's pods and what each of these holds. Shapes: amounts (m, 3 + r) for each row."""
+        lengths = np.array([len(infos) for infos in order], dtype=np.intp)
+        together = np.concatenate(amounts)
+        turn = np.arange(len(together)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        spread = np.zeros((int(lengths.max()), together.shape[1], len(order)), dtype=np.int64)
+        spread[turn, :, np.repeat(np.arange(len(order)), lengths)] = together
+        return cls(order, np.arange(len(spread)) < lengths[:, np.newaxis], spread)
+
+
+NO_TURNS = Turns((), np.zeros((0, 0), dtype=bool), np.zeros((0, 0, 0), dtype=np.int64))
+"""Nobody comes back: the question is only where the preemptor fits without them."""
+
+
+class Trial:
+    """A table of nodes without their potential victims, to which these come back turn by turn.
+
+    `rows` are the table's rows in the snapshot; `promised` are the pods promised to any of the snapshot's.
 
     Raises (all methods): PluginError where a plugin fails.
     """
 
     def __init__(
-        self,
-        framework: Framework,
-        attempt: Attempt,
-        table: Snapshot,
-        nominated: Sequence[Sequence[PodInfo]],
+        self, framework: Framework, attempt: Attempt, table: Snapshot, rows: Rows, promised: Promised
     ) -> None:
         self.table = table
-        self._ports = table.ports or []
         self._framework = framework
         self._attempt = attempt
         self._state = attempt.state.clone()
         self._following = following(framework, attempt.state)
-        self._nominated = nominated
-        self._index = {name: i for i, name in enumerate(table.resource_names)}
-        # From the first change on, sums change in plain integers and become columns once for each question.
-        self._sums: tuple[list[list[int]], list[list[int]]] | None = None
+        self._places, self._promised = promised.at(rows)
+        self._promised_here: dict[int, Sequence[PodInfo]] = {}
+        self._turns = NO_TURNS
+        self._pods_without, self._ports_without = table.pods, table.ports or ()
+        table.pods, table.ports = OnDemand(len(table), self._pods), OnDemand(len(table), self._ports)
 
-    def tell_removed(self, info: PodInfo) -> None:
-        """Let plugins know of a pod that the table was made without."""
-        for plugin in self._following:
-            self._tell(plugin.name, "RemovePod", plugin.remove_pod, self._state, info)
+    def begin(self, turns: Turns) -> None:
+        """Let plugins know that the pods of these turns are gone."""
+        self._turns = turns
+        k = len(self.table)
+        self._came = np.zeros(turns.there.shape, dtype=bool)
+        self._stayed = np.zeros(turns.there.shape, dtype=bool)
+        self._tell(self._state, -1, ((i, info) for i in range(k) for info in turns.order[i]))
 
-    def add(self, i: int, info: PodInfo) -> None:
-        """Think the pod back onto row i."""
-        self._put(i, info, self._state)
+    def bring_back(self, turn: int, among: Mask) -> None:
+        """Think the pod of that turn back onto these rows. Shapes: among bool (k,)."""
+        self._came[:, turn] = self._stayed[:, turn] = among
+        self._change(turn, among, 1)
 
-    def remove(self, i: int, info: PodInfo) -> None:
-        """Think the pod away from row i."""
-        self._take(i, info)
-        self.tell_removed(info)
+    def take_again(self, turn: int, which: Mask) -> None:
+        """Think the pod of that turn away again from these rows. Shapes: which bool (k,)."""
+        self._stayed[which, turn] = False
+        self._change(turn, which, -1)
 
     async def fits(self, among: Mask, diagnosis: Diagnosis) -> Mask:
         """Where the preemptor fits, with and without the pods that were promised the node.
 
-        Shapes: among and result bool (n,), rows of the trial.
+        Shapes: among and result bool (k,), rows of the trial.
         """
-        promised = np.array([bool(pods) for pods in self._nominated]) & among
+        promised = np.zeros(among.size, dtype=bool)
+        promised[self._places] = True
+        promised &= among
         if not promised.any():
             return await self._pass(self._state, among, diagnosis)
-        alive = await self._pass_with_nominated(promised, among, diagnosis)
+        alive = await self._pass_with_promised(among, diagnosis)
         again = alive & promised
         if again.any():
             alive &= await self._pass(self._state, again, diagnosis) | ~again
         return alive
 
-    async def _pass_with_nominated(self, promised: Mask, among: Mask, diagnosis: Diagnosis) -> Mask:
-        state = self._state.clone()
-        coming = [(i, info) for i in np.flatnonzero(promised).tolist() for info in self._nominated[i]]
-        taken = {i: self._ports[i].copy() for i, _ in coming}
-        added = 0
+    async def _pass_with_promised(self, among: Mask, diagnosis: Diagnosis) -> Mask:
+        state = self._state.clone() if self._following else self._state
+        promised = {
+            place: self._promised.pods[row]
+            for place, row in zip(self._places.tolist(), self._promised.rows.tolist(), strict=True)
+        }
+        self._hold(self._places, self._promised, 1)
+        self._promised_here = promised
         try:
-            for i, info in coming:
-                added += 1
-                self._put(i, info, state)
+            self._tell(state, 1, ((i, info) for i, infos in promised.items() for info in infos))
             return await self._pass(state, among, diagnosis)
         finally:
-            for i, info in coming[:added]:
-                self._take(i, info)
-            for i, ports in taken.items():
-                self._ports[i] = ports
+            self._promised_here = {}
+            self._hold(self._places, self._promised, -1)
+
+    def _hold(self, places: Rows, promised: Promised, sign: int) -> None:
+        table = self.table
+        table.requested[:, places] += sign * promised.requested
+        table.non_zero_requested[:, places] += sign * promised.non_zero
+        table.pod_count[places] += sign * promised.count
 
     async def _pass(self, state: CycleState, among: Mask, diagnosis: Diagnosis) -> Mask:
-        self._show()
         attempt = self._attempt.on(self.table, state)
         try:
             return await run_filters(self._framework.plugins.filter, attempt, among, diagnosis)
         finally:
             attempt.record.intervals.clear()
 
-    def _put(self, i: int, info: PodInfo, state: CycleState) -> None:
-        self.table.pods[i][info.uid] = info
-        if info.ports:
-            self._ports[i].update(info.ports)
-        self._count(i, info, 1)
-        for plugin in self._following:
-            self._tell(plugin.name, "AddPod", plugin.add_pod, state, info)
+    def _change(self, turn: int, among: Mask, sign: int) -> None:
+        amounts, table = self._turns.amounts[turn] * (sign * among), self.table
+        table.pod_count += amounts[0]
+        table.non_zero_requested += amounts[1:3]
+        table.requested += amounts[3:]
+        order = self._turns.order
+        self._tell(self._state, sign, ((i, order[i][turn]) for i in np.flatnonzero(among).tolist()))
 
-    def _take(self, i: int, info: PodInfo) -> None:
-        del self.table.pods[i][info.uid]
-        if info.ports:
+    def _pods(self, i: int) -> dict[str, PodInfo]:
+        pods = dict(self._pods_without[i])
+        for turn in np.flatnonzero(self._stayed[i]).tolist() if self._turns is not NO_TURNS else ():
+            info = self._turns.order[i][turn]
+            pods[info.uid] = info
+        return pods | {info.uid: info for info in self._promised_here.get(i, ())}
+
+    def _ports(self, i: int) -> set[HostPort]:
+        ports = set(self._ports_without[i])
+        for turn in np.flatnonzero(self._came[i]).tolist() if self._turns is not NO_TURNS else ():
+            info = self._turns.order[i][turn]
             # As upstream has it: of two pods with one port, which only bypass the scheduler, either frees it.
-            self._ports[i].difference_update(info.ports)
-        self._count(i, info, -1)
+            (ports.update if self._stayed[i, turn] else ports.difference_update)(info.ports)
+        return ports.union(*(info.ports for info in self._promised_here.get(i, ())))
 
-    def _count(self, i: int, info: PodInfo, sign: int) -> None:
-        if self._sums is None:
-            self._sums = self.table.requested.T.tolist(), self.table.non_zero_requested.T.tolist()
-        requested, non_zero = self._sums[0][i], self._sums[1][i]
-        for name, amount in info.requests.items():
-            # What no node offers and no placed pod holds has no column: then the preemptor's plugins see 0.
-            if (index := self._index.get(name)) is not None:
-                requested[index] += sign * amount
-        non_zero[0] += sign * info.non_zero[0]
-        non_zero[1] += sign * info.non_zero[1]
-
-    def _show(self) -> None:
-        if self._sums is None:
+    def _tell(self, state: CycleState, sign: int, pods: Iterable[tuple[int, PodInfo]]) -> None:
+        """Let plugins know of pods that come (1) to rows of the table, or go (-1)."""
+        if not self._following:
             return
-        table = self.table
-        table.requested = np.array(self._sums[0], dtype=np.int64).T
-        table.non_zero_requested = np.array(self._sums[1], dtype=np.int64).T
-        table.pod_count = np.array([len(pods) for pods in table.pods], dtype=np.int64)
+        told = list(pods)
+        for plugin in self._following:
+            self._tell_one(plugin, state, sign, told)
 
-    def _tell(self, plugin: str, call: str, follow: Follow, state: CycleState, info: PodInfo) -> None:
-        self._show()
-        text = f'running {call} on PreFilter plugin "{plugin}"'
+    def _tell_one(
+        self, plugin: PreFilterExtensions, state: CycleState, sign: int, pods: Sequence[tuple[int, PodInfo]]
+    ) -> None:
+        text = f'running {"AddPod" if sign > 0 else "RemovePod"} on PreFilter plugin "{plugin.name}"'
         try:
-            status = follow(state, self._attempt.pod, info, self.table)
+            status = self._follow(plugin, state, sign, pods)
         except Exception as error:
             raise PluginError(f"{text}: {error}") from error
         if not status.ok:
             raise PluginError(f"{text}: {status.message}")
+
+    def _follow(
+        self, plugin: PreFilterExtensions, state: CycleState, sign: int, pods: Sequence[tuple[int, PodInfo]]
+    ) -> Status:
+        pod, table = self._attempt.pod, self.table
+        if plugin.follows_side_by_side:
+            plugin.follow_pods(state, pod, pods, table, sign)
+            return SUCCESS
+        follow = plugin.add_pod if sign > 0 else plugin.remove_pod
+        statuses = (follow(state, pod, info, table) for _, info in pods)
+        return next((status for status in statuses if not status.ok), SUCCESS)

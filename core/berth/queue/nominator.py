@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from berth.framework.interface import KEEP_NOMINATION, NominatingInfo, NominatingMode
 from berth.objects.api_object import ObjectMeta
 from berth.objects.pod import Pod
+from berth.snapshot.journal import Journal
 
 PodLister = Callable[[str, str], Pod | None]
 """(namespace, name) -> the pod as the watch last told it, None where it is gone."""
@@ -19,13 +20,14 @@ PodLister = Callable[[str, str], Pod | None]
 class Nominator:
     """Nominations by node, each in order of nomination, and by pod UID."""
 
-    __slots__ = ("_by_node", "_node_of", "_pod_lister", "_queued")
+    __slots__ = ("_by_node", "_node_of", "_pod_lister", "_queued", "changes")
 
     def __init__(self, pod_lister: PodLister, queued: Callable[[str], Pod | None]) -> None:
         self._pod_lister = pod_lister
         self._queued = queued
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
+        self.changes: Journal[str] = Journal()
 
     def nominated_pods_for_node(self, node_name: str) -> Iterator[Pod]:
         """The pods nominated to that node, in the order of nomination."""
@@ -40,6 +42,12 @@ class Nominator:
         """The node that the pod of that UID is nominated to, empty if to none."""
         return self._node_of.get(uid, "")
 
+    def touch(self, pod: Pod) -> None:
+        """Note that the pod began or ceased to wait in the queue, where its nomination is looked up."""
+        node_name = self._node_of.get(pod.uid)
+        if node_name is not None:
+            self.changes.note(node_name)
+
     def add(self, pod: Pod, info: NominatingInfo | None = None) -> None:
         """Nominate the pod as `info` says, or as its status does; without a node this takes it back."""
         self.delete(pod)
@@ -52,6 +60,7 @@ class Nominator:
             return
         self._node_of[pod.uid] = node_name
         self._by_node.setdefault(node_name, {})[pod.uid] = bare_reference(pod)
+        self.changes.note(node_name)
 
     def update(self, old: Pod, new: Pod) -> None:
         """Follow an update of the pod; one that knows of no nomination yet leaves it standing."""
@@ -67,6 +76,7 @@ class Nominator:
         node_name = self._node_of.pop(pod.uid, None)
         if node_name is None:
             return
+        self.changes.note(node_name)
         on_node = self._by_node[node_name]
         del on_node[pod.uid]
         if not on_node:

@@ -242,6 +242,7 @@ class SchedulingQueue:
 
     def _begin(self, record: QueuedPodInfo) -> bool:
         record.attempts += 1
+        self.nominator.touch(record.pod)
         if record.pod.uid in self._in_flight:
             log.error(
                 "the same pod is tracked in multiple places in the scheduler: pod=%s uid=%s",
@@ -267,6 +268,7 @@ class SchedulingQueue:
             strategy, asked = self._strategy_after_failure(record)
             queued = self._places.requeue(record, strategy, LABEL_SCHEDULE_ATTEMPT_FAILURE)
         finally:
+            self.nominator.touch(record.pod)
             self.done(record.pod.uid)
         self._notify(queued)
         self._ask(asked)

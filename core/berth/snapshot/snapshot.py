@@ -13,7 +13,7 @@ Source: spec/core.md 3.5; docs/architecture.md.
 """
 
 import copy
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,12 +66,13 @@ class Snapshot:
         self.names: list[str] = []
         self.row_of: dict[str, int] = {}
         self.nodes: list[Node] = []
-        self.pods: list[dict[str, PodInfo]] = []
+        self._pods: list[dict[str, PodInfo]] = []
+        self.pods: Sequence[dict[str, PodInfo]] = self._pods
         self.claims: dict[str, int] = {}
         """How many placed pods use each PersistentVolumeClaim, by `namespace/name`."""
         self.rows: slice | Rows = slice(None)
         self._whole = self
-        self.ports: list[set[HostPort]] | None = None
+        self.ports: Sequence[set[HostPort]] | None = None
         """The ports taken on each row of a table whose pods are its own; None where the columns tell."""
         self._capacity = FIRST_CAPACITY
         self._resources = ResourceColumns(self._capacity)
@@ -224,6 +225,7 @@ class Snapshot:
         table.names = [self.names[i] for i in picked]
         table.nodes = [self.nodes[i] for i in picked]
         table.pods = [self.pods[i] for i in picked]
+        table.ports = None if self.ports is None else [self.ports[i] for i in picked]
         table.row_of = {name: i for i, name in enumerate(table.names)}
         for column in ("allocatable", "requested", "non_zero_requested", "has_taint"):
             setattr(table, column, getattr(self, column)[:, rows])
@@ -276,7 +278,7 @@ class Snapshot:
         if row != last:
             self._move(last, row)
             self.changed_rows.note(row)
-        del self.names[last], self.nodes[last], self.pods[last]
+        del self.names[last], self.nodes[last], self._pods[last]
         self._changed_statically()
 
     def _as_before(self, info: NodeInfo) -> bool:
@@ -304,7 +306,7 @@ class Snapshot:
         self.changed_rows.note(row)
         for sign, pod in changes:
             self._count(row, sign, pod)
-        self.pods[row] = info.pods.copy()
+        self._pods[row] = info.pods.copy()
         self._resources.set_row(row, info)
         if info.ports or any(pod.ports for _, pod in changes):
             self._ports.set_row(row, info.ports)
@@ -330,7 +332,7 @@ class Snapshot:
         self.row_of[info.name] = row
         self.names.append(info.name)
         self.nodes.append(info.node)
-        self.pods.append({})
+        self._pods.append({})
         return row
 
     def _count(self, row: int, sign: int, info: PodInfo) -> None:
@@ -351,7 +353,7 @@ class Snapshot:
         self._unschedulable[target] = self._unschedulable[source]
         self.names[target] = self.names[source]
         self.nodes[target] = self.nodes[source]
-        self.pods[target] = self.pods[source]
+        self._pods[target] = self._pods[source]
         self.row_of[self.names[target]] = target
 
     def _grow(self, capacity: int) -> None:

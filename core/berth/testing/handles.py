@@ -18,6 +18,7 @@ from berth.objects.api_object import ObjectMeta
 from berth.objects.pod import Pod, PodCondition
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
 from berth.preemption.evaluator import Evaluator
+from berth.snapshot.journal import Journal
 from berth.snapshot.snapshot import Snapshot
 
 P = TypeVar("P", bound=Plugin)
@@ -127,6 +128,13 @@ class FixedNominator:
     """Nominations that a test gives, in order."""
 
     by_node: dict[str, list[Pod]] = field(default_factory=dict)
+    _changes: Journal[str] = field(default_factory=lambda: Journal(0))
+
+    @property
+    def changes(self) -> Journal[str]:
+        """A journal that has forgotten everything: tests change nominations as they like."""
+        self._changes.note("")
+        return self._changes
 
     @classmethod
     def of(cls, pods: Iterable[Pod]) -> "FixedNominator":

@@ -1,0 +1,115 @@
+"""A sandbox and a scheduler with the default profile as real processes, and all that the API says of pods."""
+
+import asyncio
+import json
+import urllib.parse
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+
+from berth.client.api import Api
+from berth.client.credentials import load_endpoint
+from berth.client.resources import PODS
+from berth.client.transport import Transport
+from berth.client.watch import Source, pages, watch_lines
+from berth.client.wire import encode
+from berth.demo.processes import Child, program
+from berth.demo.surface import Surface
+
+READY_SECONDS = 40.0
+LONGEST_SECONDS = 240.0
+LOOK_SECONDS = 0.02
+WATCH_SECONDS = 300
+AT_ONCE = 16
+
+CONFIGURATION = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
+leaderElection: {{leaderElect: false}}
+"""
+
+
+class Running:
+    """The two processes, and what a user does with them."""
+
+    def __init__(self, transport, scheduler, surface):
+        self.transport, self.scheduler, self._surface = transport, scheduler, surface
+        self.api = Api(transport)
+
+    async def create(self, resource, documents):
+        """Create objects, a few at a time."""
+        for i in range(0, len(documents), AT_ONCE):
+            batch = documents[i : i + AT_ONCE]
+            await asyncio.gather(*(self._create(resource, document) for document in batch))
+
+    async def _create(self, resource, document):
+        await self.api.create(resource, document["metadata"].get("namespace", ""), encode(document))
+
+    async def metrics(self, *names):
+        """The scheduler's metrics of these names, each sample's value by its name and labels."""
+        query = urllib.parse.urlencode([("name[]", name) for name in names])
+        text = (await asyncio.to_thread(self._surface.read, f"/metrics?{query}")).decode()
+        lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+        return {name: float(value) for name, _, value in lines}
+
+    @asynccontextmanager
+    async def watching(self, look):
+        """Tell `look` of every event of every pod, in order, those there are as added: (type, pod)."""
+        (page,) = [page async for page in pages(self.transport, Source(PODS), page_size=0)]
+        for item in page.items or ():
+            look("ADDED", json.loads(bytes(item)))
+        task = asyncio.create_task(self._watch(page.metadata.resource_version, look))
+        try:
+            yield
+            assert not task.done(), "the watch ended before its time"
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _watch(self, resource_version, look):
+        async for lines in watch_lines(self.transport, Source(PODS), resource_version, WATCH_SECONDS):
+            for line in lines:
+                event = json.loads(line)
+                if event["type"] != "BOOKMARK":
+                    look(event["type"], event["object"])
+
+    async def reach(self, claim):
+        """Wait until the claim holds."""
+        async with asyncio.timeout(LONGEST_SECONDS):
+            while not claim():
+                self.scheduler.check()
+                await asyncio.sleep(LOOK_SECONDS)
+
+
+@asynccontextmanager
+async def default_cluster(folder, documents, configuration=CONFIGURATION):
+    """Sandbox with these objects, and scheduler."""
+    kubeconfig, objects, configured = (
+        folder / "kubeconfig",
+        folder / "objects.json",
+        folder / "scheduler.yaml",
+    )
+    objects.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    configured.write_text(configuration.format(kubeconfig=kubeconfig))
+    async with AsyncExitStack() as stack:
+
+        async def child(name, *command):
+            process = await Child.start(name, (program("berth"), *command), folder / f"{name}.log")
+            stack.push_async_callback(process.stop)
+            return process
+
+        sandbox = await child("sandbox", "sandbox", "up", f"--kubeconfig={kubeconfig}", f"--load={objects}")
+        await sandbox.wait_for(kubeconfig, READY_SECONDS)
+        transport = Transport(load_endpoint(kubeconfig=str(kubeconfig)), max_connections=AT_ONCE + 2)
+        stack.push_async_callback(transport.aclose)
+        surface = Surface.free()
+        scheduler = await child(
+            "scheduler",
+            "scheduler",
+            f"--config={configured}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={surface.port}",
+            "--authorization-always-allow-paths=/readyz,/metrics",
+        )
+        await surface.wait_ready(scheduler, READY_SECONDS)
+        yield Running(transport, scheduler, surface)
