@@ -4,8 +4,12 @@ import asyncio
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from berth.sandbox import Options
 
 DEFAULT_KUBECONFIG = Path("run/sandbox.kubeconfig")
 _USAGE_ERROR = 2
@@ -34,28 +38,36 @@ def sandbox() -> None:
     type=click.Path(path_type=Path),
     help="Kubernetes YAML or JSON, or a folder of openb CSV files, to create objects from. Repeatable.",
 )
+@click.option(
+    "--data-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep everything in this file, and begin with what it holds.",
+)
 @click.option("--kubelets/--no-kubelets", default=True, show_default=True, help="Run bound pods.")
-def up(port: int, kubeconfig: Path, sources: tuple[Path, ...], *, kubelets: bool) -> None:
+def up(
+    port: int, kubeconfig: Path, sources: tuple[Path, ...], data_file: Path | None, *, kubelets: bool
+) -> None:
     """Serve until interrupted; prints one line when ready."""
     # Imported here so that the other verbs start quickly.
-    from berth.sandbox import SandboxError  # noqa: PLC0415 (see above)
+    from berth.sandbox import Options, SandboxError  # noqa: PLC0415 (see above)
     from berth.sandbox.dataset import DatasetError  # noqa: PLC0415 (see above)
 
+    options = Options(port=port, kubelets=kubelets, data_file=data_file)
     try:
-        asyncio.run(_serve(port, kubeconfig, sources, kubelets=kubelets))
+        asyncio.run(_serve(options, kubeconfig, sources))
     except (SandboxError, DatasetError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(_USAGE_ERROR)
 
 
-async def _serve(port: int, kubeconfig: Path, sources: tuple[Path, ...], *, kubelets: bool) -> None:
-    from berth.sandbox import Options, serve  # noqa: PLC0415 (quick start of the other verbs)
+async def _serve(options: "Options", kubeconfig: Path, sources: tuple[Path, ...]) -> None:
+    from berth.sandbox import serve  # noqa: PLC0415 (quick start of the other verbs)
     from berth.sandbox.dataset import open_dataset  # noqa: PLC0415 (quick start of the other verbs)
 
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with await serve(Options(port=port, kubelets=kubelets)) as running:
+    async with await serve(options) as running:
         loaded = sum(running.load(open_dataset(path).load().in_creation_order()) for path in sources)
         running.write_kubeconfig(kubeconfig)
         try_it = f"kubectl --kubeconfig {kubeconfig} get nodes"

@@ -147,11 +147,14 @@ class LeaderElector:
             return
         fresh, lease = self.is_fresh(), self._lease
         self._stop()
-        if not fresh or lease is None:
+        if not fresh:
             return
         try:
-            await self._write(self._filled(lease, holder="", duration=1.0), self._request_seconds())
-        except ClientError as error:
+            # After a renewal that was cut short the lease's version is not known.
+            lease = lease or await self._read(self._request_seconds())
+            if lease is not None and (lease.get("spec") or {}).get("holderIdentity") == self.identity:
+                await self._write(self._filled(lease, holder="", duration=1.0), self._request_seconds())
+        except (ClientError, msgspec.DecodeError) as error:
             log.warning("lease not released, it will run out: error=%s", error)
 
     def _stop(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 from berth.sandbox.api import Api
 from berth.sandbox.errors import ApiError, SandboxError
 from berth.sandbox.http import Connection
+from berth.sandbox.journal import Journal
 from berth.sandbox.kubeconfig import kubeconfig_text
 from berth.sandbox.kubelet import Kubelets
 from berth.sandbox.meta import Clock
@@ -27,13 +28,14 @@ class Options:
 
     `port` 0 takes a free one. `history_limit` is how many writes of a collection a watch may be behind before
     it is told to list again. `pod_grace_seconds` is the longest that a deleted pod takes to stop. Without
-    `kubelets` bound pods stay Pending.
+    `kubelets` bound pods stay Pending. With a `data_file` the sandbox begins with what it held when it last ran.
     """
 
     port: int = 0
     history_limit: int = 20_000
     pod_grace_seconds: float = 0.5
     kubelets: bool = True
+    data_file: Path | None = None
     clock: Clock = time.time
 
 
@@ -47,15 +49,19 @@ class RunningSandbox:
         self._options = options
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
+        self._journal: Journal | None = None
         self._kubelets: Kubelets | None = None
         self._namespaces: NamespaceLifecycle | None = None
 
     async def start(self) -> None:
         """Fill in what every cluster has, and listen.
 
-        Raises: SandboxError when the port is taken.
+        Raises: SandboxError when the port is taken, or the data file cannot be used.
         """
         loop = asyncio.get_running_loop()
+        if self._options.data_file is not None:
+            self._journal = Journal.open(self._options.data_file, self.store)
+            self._serve_definitions()
         self._populate()
         try:
             self._server = await loop.create_server(self._connect, LOOPBACK, self._options.port)
@@ -79,6 +85,8 @@ class RunningSandbox:
             connection.close()
         if self._server is not None:
             await self._server.wait_closed()
+        if self._journal is not None:
+            self._journal.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -111,6 +119,13 @@ class RunningSandbox:
 
     def _connect(self) -> Connection:
         return Connection(self.api.handle, self._connections)
+
+    def _serve_definitions(self) -> None:
+        """Serve the custom resources that earlier runs defined."""
+        definitions = self.api.catalogue.by_kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+        assert definitions is not None
+        for entry in self.store.collection(definitions.store_name).entries():
+            self.api.definitions.changed(definitions, entry)
 
     def _populate(self) -> None:
         self.load(

@@ -78,6 +78,9 @@ class Store:
     def __init__(self, history_limit: int = 20_000) -> None:
         self.history_limit = history_limit
         self.revision = 1
+        self.on_write: Callable[[str, Event], None] = lambda _collection, _event: None
+        """Told of each write, with the collection's name, before any watcher is."""
+        self._started_at = 0
         self._collections: dict[str, Collection] = {}
 
     def collection(self, name: str) -> "Collection":
@@ -85,12 +88,23 @@ class Store:
         found = self._collections.get(name)
         if found is None:
             found = self._collections[name] = Collection(self, name)
+            found.forget_before(self._started_at)
         return found
+
+    def collections(self) -> list["Collection"]:
+        """Give all collections that were asked for."""
+        return list(self._collections.values())
 
     def next_revision(self) -> int:
         """Number one more write."""
         self.revision += 1
         return self.revision
+
+    def start_at(self, revision: int) -> None:
+        """Number on from that revision; nothing is known of what came before."""
+        self.revision = self._started_at = revision
+        for collection in self._collections.values():
+            collection.forget_before(revision)
 
 
 class Collection:
@@ -147,6 +161,15 @@ class Collection:
         self._record(Event(EventType.DELETED, entry, previous))
         return entry
 
+    def restore(self, entry: Entry) -> None:
+        """Take back an object of an earlier run, of which no watcher is told."""
+        self._items[entry.key] = entry
+        self._sorted = None
+
+    def forget_before(self, revision: int) -> None:
+        """Have watches from before that revision list again."""
+        self._compacted_revision = max(self._compacted_revision, revision)
+
     def position_after(self, revision: int) -> int:
         """Give the position of the first write later than the revision.
 
@@ -190,6 +213,7 @@ class Collection:
         return Entry(key, revision, encode(document))
 
     def _record(self, event: Event) -> None:
+        self._store.on_write(self.name, event)
         self._history.append(event)
         limit = self._store.history_limit
         # Trimming a quarter at a time keeps the cost of a write constant.

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from berth.client.errors import ClientError, ConflictError, NotFoundError
-from berth.client.pods import Ambiguous, Bound, Conflict, Pods
+from berth.client.errors import ClientError, ConflictError, NotFoundError, ServerError
+from berth.client.pods import Ambiguous, Bound, Conflict, NotFound, Pods, Rejected
 from berth.client.timing import Backoff
 from berth.framework.handle import NO_ANNOTATIONS, PodGoneError
 from berth.objects.decode import decoder
@@ -20,6 +20,12 @@ from berth.objects.pod import Pod, PodCondition
 log = logging.getLogger(__name__)
 
 Sleep = Callable[[float], Awaitable[None]]
+Failed = Ambiguous | Conflict | NotFound | Rejected
+
+# How often the API server may answer a binding with an error of its own before the pod goes back to the queue.
+REFUSALS = 5
+# What a proxy says when it has lost sight of the request: that may still arrive.
+FROM_IN_BETWEEN = frozenset({502, 504})
 
 
 class BindFailedError(Exception):
@@ -40,17 +46,20 @@ class PodWriter:
         Raises: BindFailedError where it is certain that it did not.
         """
         backoff = Backoff(0.05, cap=5.0)
+        refusals = 0
+        in_doubt = False
         while True:
             outcome = await self._pods.bind(pod.namespace, pod.name, pod.uid, node_name, annotations)
             if isinstance(outcome, Bound):
                 return
-            if not isinstance(outcome, Ambiguous | Conflict):
-                raise BindFailedError(outcome.message)
-            if await self.landed(pod, node_name):
+            in_doubt |= isinstance(outcome, Ambiguous | Conflict)
+            # What an earlier try did is open until a read tells, whatever became of this one.
+            if in_doubt and await self.landed(pod, node_name):
                 return
-            if isinstance(outcome, Conflict):
-                raise BindFailedError(outcome.message)
-            # The first try may yet arrive: the same binding once more is harmless, any other would not be.
+            refusals = refusals + 1 if _is_refusal(outcome) else 0
+            if not isinstance(outcome, Ambiguous) or refusals == REFUSALS:
+                raise BindFailedError(_words_of(outcome))
+            # An unanswered try may yet arrive: the same binding once more is harmless, any other would not be.
             await self._sleep(backoff.next())
 
     async def landed(self, pod: Pod, node_name: str) -> bool:
@@ -107,6 +116,16 @@ class PodWriter:
             await self._pods.delete(pod.namespace, pod.name, pod.uid)
         except (NotFoundError, ConflictError) as error:
             raise PodGoneError(str(error)) from error
+
+
+def _is_refusal(outcome: Failed) -> bool:
+    """Whether the API server itself is done with the try, and only its words leave open whether it landed."""
+    error = outcome.error if isinstance(outcome, Ambiguous) else None
+    return isinstance(error, ServerError) and error.status not in FROM_IN_BETWEEN
+
+
+def _words_of(outcome: Failed) -> str:
+    return str(outcome.error) if isinstance(outcome, Ambiguous) else outcome.message
 
 
 def _held(pod: Pod, kind: str) -> PodCondition | None:

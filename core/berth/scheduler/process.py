@@ -185,7 +185,9 @@ class Process:
         writer = PodWriter(Pods(transports.main, may_write=may_write))
         self._extenders = HttpExtenders(
             settings.loaded.extenders,
-            ExtenderSurroundings(self._host.nodes, self._host.pods, settings.tracing.sampled, writer.landed),
+            ExtenderSurroundings(
+                self._host.nodes, self._host.pods, settings.tracing.sampled, writer.landed, may_write
+            ),
         )
         self._core = assemble(
             settings.loaded,

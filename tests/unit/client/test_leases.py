@@ -211,6 +211,16 @@ async def test_release(server, elector):
     assert elector.said[-1] == "me stopped leading"
 
 
+async def test_release_after_a_renewal_that_was_cut_short(server, elector):
+    """The lease is given back even if its version is not known at the moment."""
+    await elector.acquire()
+    server.answers = ["lost"]
+    assert not await elector._try(5)
+    await elector.release()
+
+    assert "" == server.lease["spec"]["holderIdentity"]
+
+
 async def test_release_of_a_stale_lease(server, elector, clock):
     """A lease that ran out is somebody else's: it is not touched."""
     await elector.acquire()

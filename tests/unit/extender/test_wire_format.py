@@ -8,7 +8,7 @@ from berth.framework.extender import Victims
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.out_of_tree.extender import ReplyError, StatusError, UnansweredError
+from berth.out_of_tree.extender import NotAskedError, ReplyError, StatusError, UnansweredError
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from tests.fakes import attempt_at
@@ -191,6 +191,17 @@ async def test_bind_without_an_answer(landed):
                     await client.bind(attempt().state, make_pod("p"), "n1")
 
     assert [("p", "n1")] == looked
+
+
+async def test_bind_without_a_fresh_lease():
+    """A process that cannot prove that it leads has nobody bind for it."""
+    async with serving(Webhook(bind={})) as webhook:
+        entry = {"urlPrefix": webhook.url, "bindVerb": "bind"}
+        async with extending(entry, may_write=lambda: False) as ([client], _, _):
+            with pytest.raises(NotAskedError):
+                await client.bind(attempt().state, make_pod("p"), "n1")
+
+    assert [] == webhook.requests
 
 
 VICTIM = make_pod("v", uid="uv", node_name="n0")

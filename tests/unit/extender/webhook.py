@@ -69,10 +69,10 @@ def configured(*extenders):
 
 
 @asynccontextmanager
-async def extending(*entries, landed=None):
+async def extending(*entries, **around):
     """Clients for these entries of a configuration; `nodes` and `pods` are what the watches kept."""
     nodes, pods = RawObjects[Node](), RawObjects[Pod]()
-    clients = HttpExtenders(configured(*entries), ExtenderSurroundings(nodes, pods, landed=landed))
+    clients = HttpExtenders(configured(*entries), ExtenderSurroundings(nodes, pods, **around))
     try:
         yield clients, nodes, pods
     finally:

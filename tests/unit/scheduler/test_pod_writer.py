@@ -11,7 +11,7 @@ from berth.client.errors import AmbiguousError, NotFoundError, ServerError
 from berth.client.pods import Ambiguous, Bound, Conflict, NotFound, Rejected
 from berth.client.wire import encode
 from berth.objects.pod import PodCondition
-from berth.scheduler.pod_writer import BindFailedError, PodWriter
+from berth.scheduler.pod_writer import REFUSALS, BindFailedError, PodWriter
 from berth.testing.builders import make_pod
 
 POD = make_pod()
@@ -81,6 +81,31 @@ async def test_reading_goes_on_until_it_tells():
     server = Server(CUT, lands=[1], reads=[AmbiguousError("cut"), ServerError(503, "", "down")])
 
     assert (1, 3) == await bind(server)
+
+
+async def test_a_try_that_lands_after_the_read_is_found_whatever_the_next_one_meets():
+    """The first try lands late; the second is refused for another reason, and the pod is read once more."""
+    server = Server(CUT, Rejected(403, "forbidden"), lands=[2])
+
+    assert (2, 2) == await bind(server)
+
+
+async def test_a_server_that_keeps_refusing_is_believed():
+    """Errors of the server's own, with the pod on no node each time: the pod goes back to the queue."""
+    down = Ambiguous(ServerError(500, "InternalError", "failed calling webhook"))
+    server = Server(*[down] * 9)
+    with pytest.raises(BindFailedError, match="failed calling webhook"):
+        await bind(server)
+
+    assert (REFUSALS, REFUSALS) == (server.binds, server.gets)
+
+
+@pytest.mark.parametrize("lost", [CUT, Ambiguous(ServerError(504, "Timeout", "upstream request timeout"))])
+async def test_a_try_of_which_nobody_knows_is_never_given_up(lost):
+    """It may yet arrive, so that no other node may be tried."""
+    server = Server(*[lost] * 20, Bound(), lands=[21])
+
+    assert (21, 20) == await bind(server)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,13 @@ extender that wants objects, their bytes are kept (RawObjects).
 Source: spec/core.md 4.15; spec/config.md 11.
 """
 
-from berth.out_of_tree.extender.errors import ExtenderError, ReplyError, StatusError, UnansweredError
+from berth.out_of_tree.extender.errors import (
+    ExtenderError,
+    NotAskedError,
+    ReplyError,
+    StatusError,
+    UnansweredError,
+)
 from berth.out_of_tree.extender.http_extender import ExtenderSurroundings, HttpExtender, HttpExtenders
 
 __all__ = [
@@ -18,6 +24,7 @@ __all__ = [
     "ExtenderSurroundings",
     "HttpExtender",
     "HttpExtenders",
+    "NotAskedError",
     "ReplyError",
     "StatusError",
     "UnansweredError",

@@ -1,6 +1,7 @@
 """What can go wrong between the scheduler and an HTTP extender.
 
 ExtenderError              the call has failed; whether the extender is ignorable says what that means
+├── NotAskedError          nothing was sent
 ├── UnansweredError        it is not known what the extender did: no answer, or none in time
 ├── StatusError            it answered with a status other than 200
 └── ReplyError             it answered 200, with an error or with something that the protocol does not allow
@@ -9,6 +10,10 @@ ExtenderError              the call has failed; whether the extender is ignorabl
 
 class ExtenderError(Exception):
     """A call to an extender has failed."""
+
+
+class NotAskedError(ExtenderError):
+    """The call was held back: another process may lead."""
 
 
 class UnansweredError(ExtenderError):

@@ -23,7 +23,13 @@ from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree.extender import wire
-from berth.out_of_tree.extender.errors import ExtenderError, ReplyError, StatusError, UnansweredError
+from berth.out_of_tree.extender.errors import (
+    ExtenderError,
+    NotAskedError,
+    ReplyError,
+    StatusError,
+    UnansweredError,
+)
 from berth.out_of_tree.extender.tls import client_context
 from berth.out_of_tree.raw_objects import RawObjects
 from berth.out_of_tree.traceparent import call_span
@@ -44,6 +50,8 @@ class ExtenderSurroundings:
     pods: RawObjects[Pod]
     sampled: Callable[[bytes], bool] = lambda _: False
     landed: Landed | None = None
+    may_write: Callable[[], bool] = lambda: True
+    """Whether this process may bind; asked before each bind call."""
 
 
 class HttpExtender:
@@ -169,6 +177,8 @@ class HttpExtender:
 
         Raises: ExtenderError.
         """
+        if not self._around.may_write():
+            raise NotAskedError("not sent: the right to bind could not be proven")
         body = wire.bind_body(pod.name, pod.namespace, pod.uid, node_name)
         try:
             wire.bind_reply(await self._ask(self._settings.bind_verb, body, state.get(CycleRecord)))

@@ -1,0 +1,81 @@
+"""Two schedulers and one lease: a leader that stood still writes nothing, and whoever leads goes on.
+
+docs/decisions/0006-fresh-lease.md
+"""
+
+import json
+import signal
+
+import pytest
+
+from tests.e2e.faults import LEASES, faulty_cluster, node, pod
+
+pytestmark = pytest.mark.e2e
+
+ROOM = 200
+LEASE = {"duration": "8s", "deadline": "6s", "period": "1s"}
+
+
+class Election:
+    """Which of the two schedulers leads, as the proxy sees it, and how far the work is."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+
+    async def leader(self):
+        """Who wrote the lease last, and held it then."""
+        log = await self.cluster.proxy.ask("log")
+        wrote = [e["via"] for e in log if e["method"] in {"PUT", "POST"} and LEASES in e["path"]]
+        return wrote[-1] if wrote else ""
+
+    async def sent(self, name):
+        """How many bindings it has sent."""
+        return len(await self.cluster.proxy.bindings(name))
+
+    async def holder(self):
+        """Whom the lease names."""
+        lease = await self.cluster.get(f"{LEASES}/kube-scheduler")
+        return lease["spec"].get("holderIdentity")
+
+    async def bound(self, count):
+        """Wait until so many pods are bound."""
+        await self.cluster.until(lambda: len(self.cluster.witness.bound) >= count, f"{count} pods are bound")
+
+
+async def test_a_leader_that_was_frozen(tmp_path):
+    """It sends not one binding after it wakes, steps down without exiting, and leads again when its turn comes."""
+    async with faulty_cluster(tmp_path, room=ROOM) as cluster:
+        election = Election(cluster)
+        await cluster.create(*(node(f"n{i}", pods=ROOM) for i in range(4)))
+        for name in ("first", "second"):
+            await cluster.start_scheduler(name, elect=True, **LEASE)
+            await cluster.ready(name)
+        frozen = await cluster.until(election.leader, "one of them leads")
+        (successor,) = {"first", "second"} - {frozen}
+        await cluster.create(*(pod(f"a{i}") for i in range(200)))
+        await election.bound(20)
+        cluster.signal(frozen, signal.SIGSTOP)
+        before = await election.sent(successor)
+        await cluster.create(*(pod(f"b{i}") for i in range(100)))
+
+        async def taken_over():
+            return await election.sent(successor) > before
+
+        await cluster.until(taken_over, "the successor binds")
+        sent = await election.sent(frozen)
+        cluster.signal(frozen, signal.SIGCONT)
+        await election.bound(300)
+        await cluster.until(lambda: "stepped down" in cluster.log(frozen).read_text(), "it steps down")
+        await cluster.create(*(pod(f"c{i}") for i in range(20)))
+        await election.bound(320)
+        assert sent == await election.sent(frozen)
+
+        await cluster.create(*(pod(f"d{i}") for i in range(100)))
+        assert 0 == await cluster.end(successor)
+        assert successor not in await election.holder()
+        await cluster.create(*(pod(f"e{i}") for i in range(20)))
+        await election.bound(440)
+        assert await election.sent(frozen) > sent
+        assert [] == cluster.witness.wrongs
+        assert 320 + 120 == len(cluster.witness.bound)
+        assert not json.loads(await cluster.show(frozen, "/debug/cache"))["differences"]
