@@ -1,4 +1,4 @@
-"""A process between API clients and their server that makes things go wrong: `python -m tests.e2e.fault_proxy`.
+"""A process between API clients and their server that makes things go wrong: `-m tests.e2e.fault_proxy`.
 
     client ── listener (a name, a port) ── rule? ── upstream connection of its own ── API server
 
@@ -279,7 +279,9 @@ async def chunks(reader):
 def error_answer(code):
     """Head and body of an error."""
     body = json.dumps(status_object(code)).encode()
-    head = f"HTTP/1.1 {code} Injected\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = (
+        f"HTTP/1.1 {code} Injected\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
     return head.encode(), body
 
 

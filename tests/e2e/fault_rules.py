@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-
 # The test's own listener: nothing goes wrong there.
 DIRECT = "direct"
 

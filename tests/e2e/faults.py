@@ -1,4 +1,4 @@
-"""Real processes with a fault proxy between them: sandbox, proxy, and schedulers that reach one through the other."""
+"""Real processes with a fault proxy between them: a sandbox, the proxy, and schedulers behind it."""
 
 import asyncio
 import json
@@ -172,25 +172,35 @@ class FaultyCluster:
         """Send a scheduler a signal."""
         os.kill(self.schedulers[name].pid, number)
 
+    async def ready(self, name):
+        """Wait until a scheduler knows everything."""
+        await self.surfaces[name].wait_ready(self.schedulers[name], PATIENCE_SECONDS)
+
+    async def show(self, name, path):
+        """What a scheduler answers on its own port."""
+        return (await asyncio.to_thread(self.surfaces[name]._get, path)).decode()
+
     async def kill(self, name):
         """Let a scheduler drop dead."""
         self.signal(name, signal.SIGKILL)
         await self.schedulers.pop(name).stop()
 
     async def end(self, name):
-        """Ask a scheduler to end."""
-        await self.schedulers.pop(name).stop()
+        """Ask a scheduler to end, and give its exit status."""
+        child = self.schedulers.pop(name)
+        await child.stop()
+        return child._process.returncode
 
     async def create(self, *documents):
         """Create objects."""
         for several in batched(documents):
             await asyncio.gather(
-                *(self._api.call("POST", PATHS[d["kind"]], json.dumps(d).encode()) for d in several)
+                *(self.api.call("POST", PATHS[d["kind"]], json.dumps(d).encode()) for d in several)
             )
 
     async def get(self, path):
         """An answer of the API server itself."""
-        return json.loads(await self._api.call("GET", path))
+        return json.loads(await self.api.call("GET", path))
 
     async def until(self, claim, why):
         """Wait until the claim holds, and give what it gave; it may be a coroutine function."""
@@ -217,7 +227,7 @@ class FaultyCluster:
         """Connected to the API server, with the witness watching."""
         port = await self.proxy.ask("listen", name=DIRECT)
         transport = Transport(endpoint_of(f"http://{LOOPBACK}:{port}"))
-        self._api = Api(transport)
+        self.api = Api(transport)
         reflector = Reflector(transport, Source(PODS), msgspec.json.decode, self.witness)
         watching = asyncio.create_task(reflector.run())
         try:
@@ -253,6 +263,7 @@ async def faulty_cluster(folder, *, room, seed=0):
         yield cluster
 
 
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 PATHS = {
     "Node": "/api/v1/nodes",
     "Pod": "/api/v1/namespaces/default/pods",
@@ -267,17 +278,27 @@ PATHS = {
 
 def node(name, pods=1, **labels):
     """A node with room for so many pods."""
-    resources = {"cpu": "64", "memory": "256Gi", "pods": str(pods)}
+    resources = {"cpu": "1000", "memory": "4Ti", "pods": str(pods)}
     labels = {"kubernetes.io/hostname": name, **labels}
     status = {"capacity": resources, "allocatable": resources}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": status,
+    }
 
 
 def pod(name, **spec):
     """A pod of one small container."""
     container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}
     metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"containers": [container], **spec},
+    }
 
 
 def decided(pod):

@@ -72,6 +72,10 @@ class Cache:
         """What is known of a node."""
         return self._nodes.get(name)
 
+    def node_infos(self) -> list[NodeInfo]:
+        """All that is known of nodes, ghosts included. Cost: O(nodes); for people who ask, not for cycles."""
+        return list(self._nodes.values())
+
     def assume_pod(self, pod: Pod) -> None:
         """Count a pod on the node it is about to be bound to.
 

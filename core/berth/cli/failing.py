@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import click
 
+EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 
 

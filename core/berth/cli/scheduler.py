@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from berth.cli.failing import EXIT_BAD_INPUT, fail
+from berth.cli.failing import EXIT_BAD_INPUT, EXIT_FAILED, fail
 
 OWN_FLAGS = {"ignore_unknown_options": True, "help_option_names": []}
 
@@ -21,7 +21,7 @@ def scheduler(arguments: tuple[str, ...]) -> None:
     from berth.config.dump import to_yaml  # noqa: PLC0415 (see above)
     from berth.config.errors import ConfigError  # noqa: PLC0415 (see above)
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
-    from berth.scheduler.errors import StartError  # noqa: PLC0415 (see above)
+    from berth.scheduler.errors import FinishedError, StartError  # noqa: PLC0415 (see above)
     from berth.scheduler.event_loop import run  # noqa: PLC0415 (see above)
     from berth.scheduler.start import start  # noqa: PLC0415 (see above)
     from berth.telemetry.errors import TelemetryError  # noqa: PLC0415 (see above)
@@ -44,5 +44,8 @@ def scheduler(arguments: tuple[str, ...]) -> None:
         for line in complaint_lines(error, options.config_file if options else ""):
             click.echo(f"Error: {line}", err=True)
         sys.exit(EXIT_BAD_INPUT)
+    except FinishedError as end:
+        click.echo(f"Error: {end}", err=True)
+        sys.exit(EXIT_FAILED)
     except (ConfigurationError, EventRegistrationError, StartError, TelemetryError) as error:
         fail(error)

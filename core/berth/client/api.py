@@ -11,7 +11,7 @@ from berth.client.connection import Response
 from berth.client.errors import ClientError, HeldBackError, NotSentError, RetryError, ThrottledError
 from berth.client.resources import Resource
 from berth.client.timing import Sleep
-from berth.client.transport import JSON, REQUEST_SECONDS, SAFE_METHODS, Query, Transport
+from berth.client.transport import JSON, SAFE_METHODS, Query, Transport
 from berth.client.wire import error_from
 
 MERGE_PATCH = "application/merge-patch+json"
@@ -84,17 +84,18 @@ class Api:
         *,
         query: Query | None = None,
         content_type: str = JSON,
-        timeout_seconds: float = REQUEST_SECONDS,
+        timeout_seconds: float | None = None,
         guard: Callable[[], bool] | None = None,
         retry: Retry | None = None,
     ) -> bytes:
         """Send a request and return the body of a good answer.
 
         Without `retry`, reads are repeated on anything that may pass, writes only when they
-        certainly did not land. All tries together have `timeout_seconds`.
+        certainly did not land. All tries together have `timeout_seconds`, or the transport's own time.
         """
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_seconds
+        seconds = self.transport.request_seconds if timeout_seconds is None else timeout_seconds
+        deadline = loop.time() + seconds
         retry = retry or (READ if method in SAFE_METHODS else WRITE)
         failures = 0
         while True:

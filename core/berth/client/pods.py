@@ -89,7 +89,7 @@ class Pods:
         transport: Transport,
         *,
         may_write: Callable[[], bool] = always,
-        timeout_seconds: float = 30.0,
+        timeout_seconds: float | None = None,
         sleep: Sleep = asyncio.sleep,
         rng: Random | None = None,
     ) -> None:

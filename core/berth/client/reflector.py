@@ -125,6 +125,10 @@ class Reflector(Generic[T]):
     def __len__(self) -> int:
         return len(self._known)
 
+    def objects(self) -> list[T]:
+        """The objects as last told, as `keep` left them."""
+        return [known.obj for known in self._known.values()]
+
     async def run(self) -> None:
         """List, watch, resume and list again, until cancelled."""
         while True:

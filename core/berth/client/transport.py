@@ -51,7 +51,10 @@ class Transport:
         max_connections: int = 32,
         limiter: TokenBucket | None = None,
         user_agent: str = "berth",
+        request_seconds: float = REQUEST_SECONDS,
     ) -> None:
+        self.request_seconds = request_seconds
+        """How long a request may take that names no time of its own."""
         self._endpoint = endpoint
         self._user_agent = user_agent
         self._limiter = limiter or TokenBucket(-1, 0, SystemClock())
@@ -70,7 +73,7 @@ class Transport:
         *,
         query: Query | None = None,
         content_type: str = JSON,
-        timeout_seconds: float = REQUEST_SECONDS,
+        timeout_seconds: float | None = None,
         guard: Callable[[], bool] | None = None,
     ) -> Response:
         """Send a request and return the whole answer, whatever its status.
@@ -80,7 +83,7 @@ class Transport:
 
         Raises: NotSentError, HeldBackError, CutError, DeadlineError.
         """
-        deadline = asyncio.get_running_loop().time() + timeout_seconds
+        deadline = self._deadline(timeout_seconds)
         request = Request(method, _target(path, query), body, content_type, guard)
         await self._admit(deadline)
         try:
@@ -95,13 +98,13 @@ class Transport:
             self._slots.release()
 
     async def stream(
-        self, path: str, *, query: Query | None = None, timeout_seconds: float = REQUEST_SECONDS
+        self, path: str, *, query: Query | None = None, timeout_seconds: float | None = None
     ) -> BodyStream:
         """Start a GET and return its body as a stream, as soon as the head of the answer is here.
 
         Raises: NotSentError, CutError, DeadlineError.
         """
-        deadline = asyncio.get_running_loop().time() + timeout_seconds
+        deadline = self._deadline(timeout_seconds)
         target = _target(path, query)
         await self._limit(deadline)
         credential = await self._credential(deadline)
@@ -120,6 +123,9 @@ class Transport:
             connection.abort()
         self._idle.clear()
         await asyncio.sleep(0)  # Lets the loop close the sockets before it is itself closed.
+
+    def _deadline(self, seconds: float | None) -> float:
+        return asyncio.get_running_loop().time() + (self.request_seconds if seconds is None else seconds)
 
     async def _admit(self, deadline: float) -> None:
         await self._limit(deadline)

@@ -16,7 +16,8 @@ from berth.client.wire import Page, decode_page, error_from
 
 BAD = 400
 PAGE_SIZE = 500
-LIST_SECONDS = 60.0
+# A page of a list may take this many times as long as another request.
+LIST_TIMES = 2
 # A watch is ended by the server after its timeout; the connection is given up this much later.
 GRACE_SECONDS = 30.0
 
@@ -75,7 +76,8 @@ async def pages(
 
 async def _page(transport: Transport, source: Source, query: Query) -> Page:
     path = source.resource.collection(source.namespace)
-    response = await transport.request("GET", path, query=query, timeout_seconds=LIST_SECONDS)
+    seconds = LIST_TIMES * transport.request_seconds
+    response = await transport.request("GET", path, query=query, timeout_seconds=seconds)
     if response.status >= BAD:
         raise error_from(response)
     return decode_page(response.body)

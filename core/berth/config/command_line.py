@@ -106,6 +106,11 @@ class Options:
         """How long a pod stays unschedulable before it is tried again whatever happens."""
         return Duration(self.values["pod-max-in-unschedulable-pods-duration"])
 
+    @property
+    def request_timeout(self) -> Duration:
+        """How long the API server may take to answer a request."""
+        return Duration(self.values["request-timeout"])
+
 
 def parse_flags(arguments: Sequence[str], extra: Iterable[Flag] = (), program: str = PROGRAM) -> Options:
     """Read a command line without the program's name; `extra` adds flags to kube-scheduler's.
@@ -134,6 +139,8 @@ def _check(parsed: ParsedFlags, values: Mapping[str, Any], program: str) -> None
     if not 0 <= port <= _MAX_PORT:
         rule = f"must be between 0 and {_MAX_PORT}, inclusive. 0 for turning off secure port"
         raise FlagError(f"--secure-port {port} {rule}")
+    if values["request-timeout"] <= 0:
+        raise FlagError(f"--request-timeout {Duration(values['request-timeout'])} must be greater than zero")
 
 
 def _warnings(parsed: ParsedFlags, flags: Mapping[str, Flag]) -> Iterable[str]:

@@ -61,6 +61,15 @@ _FILES = _section(
     ("master", Kind.STRING, "", "The API server's address; overrides the kubeconfig."),
     ("version", Kind.VERSION, "", "Print the version and exit; raw prints more."),
 )
+_CLIENT = _section(
+    "misc",
+    (
+        "request-timeout",
+        Kind.DURATION,
+        Duration.of_seconds(30),
+        "How long the API server may take to answer.",
+    ),
+)
 _SERVING = _section(
     "secure serving",
     ("secure-port", Kind.INT, 10259, "The HTTPS port; 0 serves nothing."),
@@ -174,6 +183,7 @@ _LOGS_WITHOUT_EFFECT = _section(
 
 FLAGS: tuple[Flag, ...] = (
     *_FILES,
+    *_CLIENT,
     *_SERVING,
     *_SERVING_WITHOUT_EFFECT,
     *_AUTHENTICATION,

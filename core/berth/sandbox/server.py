@@ -28,7 +28,8 @@ class Options:
 
     `port` 0 takes a free one. `history_limit` is how many writes of a collection a watch may be behind before
     it is told to list again. `pod_grace_seconds` is the longest that a deleted pod takes to stop. Without
-    `kubelets` bound pods stay Pending. With a `data_file` the sandbox begins with what it held when it last ran.
+    `kubelets` bound pods stay Pending. A `data_file` keeps what the sandbox holds for the
+    next one.
     """
 
     port: int = 0

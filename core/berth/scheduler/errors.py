@@ -1,5 +1,12 @@
-"""What keeps a scheduler from starting, beside what config and client say of their own inputs."""
+"""What keeps a scheduler from starting, beside what config and client say of their inputs; how one ends."""
 
 
 class StartError(Exception):
     """An input of the process is unusable; the text names it and the remedy."""
+
+
+class FinishedError(Exception):
+    """The process ended in order, and says so as kube-scheduler does without an election: with exit status 1.
+
+    Source: spec/config.md 15.6.
+    """

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 Sleep = Callable[[float], Awaitable[None]]
 Failed = Ambiguous | Conflict | NotFound | Rejected
 
-# How often the API server may answer a binding with an error of its own before the pod goes back to the queue.
+# How often the API server may answer with an error of its own before the pod goes back to the queue.
 REFUSALS = 5
 # What a proxy says when it has lost sight of the request: that may still arrive.
 FROM_IN_BETWEEN = frozenset({502, 504})
@@ -59,7 +59,7 @@ class PodWriter:
             refusals = refusals + 1 if _is_refusal(outcome) else 0
             if not isinstance(outcome, Ambiguous) or refusals == REFUSALS:
                 raise BindFailedError(_words_of(outcome))
-            # An unanswered try may yet arrive: the same binding once more is harmless, any other would not be.
+            # An unanswered try may yet arrive: the same binding once more is harmless, no other would be.
             await self._sleep(backoff.next())
 
     async def landed(self, pod: Pod, node_name: str) -> bool:

@@ -12,7 +12,7 @@ Source: spec/core.md 0.1, 8.5; spec/config.md 15.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,10 +24,9 @@ from berth.client.errors import LeaseLostError
 from berth.client.events import EventRecorder, Reference
 from berth.client.leases import LeaderElector, LeaseSettings, new_identity
 from berth.client.pods import Pods, always
-from berth.client.reflector import Reflector
 from berth.client.timing import SystemClock as ClientClock
 from berth.client.timing import TokenBucket
-from berth.client.transport import Transport
+from berth.client.transport import REQUEST_SECONDS, Transport
 from berth.config.dump import to_v1
 from berth.config.loading import Loaded
 from berth.config.sidecars import SidecarSpec
@@ -38,6 +37,7 @@ from berth.out_of_tree.host import PluginHost
 from berth.plugins.registry import IN_TREE
 from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.background import AsyncioBackground
+from berth.scheduler.cache_debugger import CacheDebugger
 from berth.scheduler.claim_writer import ApiClaimWriter
 from berth.scheduler.core_assembly import SchedulerCore, Shared, Surroundings, assemble
 from berth.scheduler.delegated_access import DelegatedAccess
@@ -59,7 +59,6 @@ from berth.telemetry.tracing import Tracing
 log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 64
-SYNC_TIMEOUT_SECONDS = 300.0
 LAST_WRITES_SECONDS = 5.0
 PLUGIN_GRACE_SECONDS = 2.0
 
@@ -97,14 +96,15 @@ class ProcessSettings:
     master: str = ""
     seed: int | None = None
     max_in_unschedulable_seconds: float = 300.0
+    request_seconds: float = REQUEST_SECONDS
     tracing: Tracing = field(default_factory=Tracing)
     serving: Serving = field(default_factory=Serving)
     on_record: Callable[[CycleRecord], None] = lambda _: None
     on_ready: Callable[[SchedulerCore], None] = lambda _: None
 
 
-async def run(settings: ProcessSettings, stop: asyncio.Event) -> None:
-    """Schedule until `stop` is set, then end in order.
+async def run(settings: ProcessSettings, stop: asyncio.Event, dump: asyncio.Event | None = None) -> None:
+    """Schedule until `stop` is set, then end in order; each time `dump` is set, the log tells of the cache.
 
     Raises: ConfigurationError, BuildError, EventRegistrationError, StartError before anything runs.
     """
@@ -114,7 +114,8 @@ async def run(settings: ProcessSettings, stop: asyncio.Event) -> None:
     )
     try:
         async with AsyncExitStack() as stack:
-            await _run(settings, endpoint, stack, stop)
+            process = await _start(settings, endpoint, stack)
+            await _run(process, stack, stop, dump or asyncio.Event())
     except BaseExceptionGroup as group:
         # What the body of a task group raises comes out wrapped; alone, it is the error that was raised.
         if len(group.exceptions) > 1:
@@ -122,15 +123,12 @@ async def run(settings: ProcessSettings, stop: asyncio.Event) -> None:
         raise group.exceptions[0] from None
 
 
-async def _run(
-    settings: ProcessSettings, endpoint: Endpoint, stack: AsyncExitStack, stop: asyncio.Event
-) -> None:
-    process = await _start(settings, endpoint, stack)
-    server = await settings.serving.start(process.endpoints(), process.review)
+async def _run(process: "Process", stack: AsyncExitStack, stop: asyncio.Event, dump: asyncio.Event) -> None:
+    server = await process.serve()
     if server is not None:
         stack.push_async_callback(server.close)
     try:
-        await process.until(stop)
+        await process.until(stop, dump)
     finally:
         await process.finish()
 
@@ -138,11 +136,12 @@ async def _run(
 async def _start(settings: ProcessSettings, endpoint: Endpoint, stack: AsyncExitStack) -> "Process":
     connection = settings.loaded.configuration.client_connection
     limiter = TokenBucket(connection.qps, connection.burst, ClientClock())
-    transport = Transport(endpoint, max_connections=MAX_CONNECTIONS, limiter=limiter)
+    seconds = settings.request_seconds
+    transport = Transport(endpoint, max_connections=MAX_CONNECTIONS, limiter=limiter, request_seconds=seconds)
     stack.push_async_callback(transport.aclose)
     lease_transport = Transport(endpoint, max_connections=2)
     stack.push_async_callback(lease_transport.aclose)
-    event_transport = Transport(endpoint, max_connections=4)
+    event_transport = Transport(endpoint, max_connections=4, request_seconds=seconds)
     stack.push_async_callback(event_transport.aclose)
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
     return Process(settings, Transports(transport, lease_transport, event_transport), tasks)
@@ -167,7 +166,6 @@ class Process:
         tasks: asyncio.TaskGroup,
     ) -> None:
         self._settings = settings
-        self._transport = transports.main
         self._tasks = tasks
         self._recorder = EventRecorder(Api(transports.events))
         self._elector = self._new_elector(Api(transports.leases))
@@ -210,13 +208,21 @@ class Process:
             ),
         )
         self._loop = SchedulingLoop(self._core, clock)
+        self._mirrors = list(
+            reflectors(transports.main, self._core, self._host, keep=self._extenders.want_objects)
+        )
+        nodes, pods = self._mirrors[:2]
+        self._debugger = CacheDebugger(self._core, nodes, pods, self._loop.turn)
         self._running: list[asyncio.Task[Any]] = []
         self._metrics.watch_tracing(settings.tracing)
         self._metrics.watch_queue(self._core.shared.queue.sizes)
         self._metrics.watch_cache(self._core.shared.cache)
 
-    def endpoints(self) -> Endpoints:
-        """What the process shows of itself."""
+    async def serve(self) -> SecureServer | None:
+        """Show what the process shows of itself, if it is to be shown anywhere."""
+        return await self._settings.serving.start(self._endpoints(), self.review)
+
+    def _endpoints(self) -> Endpoints:
         leading: dict[str, Check] = {}
         if self._elector is not None:
             leading["leaderElection"] = self._lease_check
@@ -232,21 +238,22 @@ class Process:
             },
             set_verbosity=set_verbosity,
             explain=Explainer(self._core, self._attempts, self._loop.turn).explain,
+            cache=self._debugger.report,
         )
 
     def _lease_check(self) -> str:
         healthy = self._elector is None or self._elector.is_healthy()
         return "" if healthy else "the lease ran out and was not renewed"
 
-    async def until(self, stop: asyncio.Event) -> None:
+    async def until(self, stop: asyncio.Event, dump: asyncio.Event) -> None:
         """Watch, campaign and schedule until `stop` is set."""
         self._spawn(self._recorder.run(), "events")
         for name, work in self._host.work():
             self._spawn(work, name)
-        mirrors = list(reflectors(self._transport, self._core, self._host, keep=self._extenders.want_objects))
-        for reflector in mirrors:
+        for reflector in self._mirrors:
             self._spawn(reflector.run(), f"watch of {reflector.source.resource.plural}")
-        leading = self._spawn(self._schedule_once_synced(mirrors), "leadership")
+        self._spawn(self._debugger.write_whenever(dump), "dump")
+        leading = self._spawn(self._schedule_once_synced(), "leadership")
         stopped = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait([leading, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -255,9 +262,9 @@ class Process:
             leading.cancel()
             await asyncio.gather(stopped, leading, return_exceptions=True)
 
-    async def _schedule_once_synced(self, mirrors: Iterable[Reflector[Any]]) -> None:
-        for reflector in mirrors:
-            await reflector.wait_synced(SYNC_TIMEOUT_SECONDS)
+    async def _schedule_once_synced(self) -> None:
+        for reflector in self._mirrors:
+            await reflector.synced.wait()
         self._synced = True
         collect_less_often()
         # Plugins are told of the first generation before the first pod is tried.

@@ -76,6 +76,8 @@ class Endpoints:
     set_verbosity: Callable[[int], None] | None = None
     explain: Callable[[str, str], Awaitable[Mapping[str, Any]]] | None = None
     """What is known of a pod, by namespace and name; LookupError where nothing is."""
+    cache: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
+    """What cache and queue hold, and where they differ from what was watched."""
 
 
 def listen(address: str, port: int, *, share: bool = False) -> socket.socket | None:
@@ -187,6 +189,8 @@ class _Handlers:
         router.add_get("/configz", self._configuration)
         if self._endpoints.explain is not None:
             router.add_get("/explain", partial(_explanation, self._endpoints.explain))
+        if self._endpoints.cache is not None:
+            router.add_get("/debug/cache", partial(_cache, self._endpoints.cache))
         if self._endpoints.set_verbosity is not None:
             router.add_route("*", "/debug/flags/v", partial(_verbosity, self._endpoints.set_verbosity))
 
@@ -234,6 +238,10 @@ async def _explanation(
     except LookupError as error:
         return _status(404, "NotFound", str(error))
     return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
+
+
+async def _cache(report: Callable[[], Awaitable[Mapping[str, Any]]], _request: web.Request) -> web.Response:
+    return web.Response(body=msgspec.json.encode(await report()), content_type="application/json")
 
 
 async def _verbosity(set_verbosity: Callable[[int], None], request: web.Request) -> web.Response:

@@ -4,27 +4,34 @@ options -> files read -> configuration and plugins -> telemetry -> process
 """
 
 import asyncio
+import logging
+import os
 import signal
 from collections.abc import Iterable
 
 from berth.config.command_line import Options, Settings
 from berth.config.sidecars import SidecarSpec, is_unix, socket_path
 from berth.out_of_tree.socket_access import missing_folder
-from berth.scheduler.errors import StartError
+from berth.scheduler.errors import FinishedError, StartError
 from berth.scheduler.process import ProcessSettings, Serving, run
 from berth.telemetry.logs import configure_logs
 from berth.telemetry.tracing import Tracing
 
+log = logging.getLogger(__name__)
+
 
 async def start(options: Options, settings: Settings) -> None:
-    """Run a scheduler until SIGTERM or SIGINT.
+    """Run a scheduler until SIGTERM or SIGINT; a second of them ends the process at once.
 
-    Raises: ConfigurationError, BuildError, EventRegistrationError, StartError before anything runs.
+    Raises: ConfigurationError, BuildError, EventRegistrationError, StartError before anything runs;
+        FinishedError at the end of a process that took no part in an election.
     """
     _check_socket_folders(settings.sidecars)
-    stop = asyncio.Event()
+    stop, dump = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, _end, stop)
+    loop.add_signal_handler(signal.SIGUSR2, dump.set)
     configure_logs(verbosity=options.verbosity, log_format=str(options.value("logging-format")))
     tracing = Tracing.from_environment()
     process = ProcessSettings(
@@ -32,6 +39,7 @@ async def start(options: Options, settings: Settings) -> None:
         master=options.master,
         sidecars=settings.sidecars,
         max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods.seconds,
+        request_seconds=options.request_timeout.seconds,
         tracing=tracing,
         serving=Serving(
             options.bind_address,
@@ -42,9 +50,18 @@ async def start(options: Options, settings: Settings) -> None:
         ),
     )
     try:
-        await run(process, stop)
+        await run(process, stop, dump)
     finally:
         tracing.close()
+    if not settings.loaded.configuration.leader_election.leader_elect:
+        raise FinishedError("finished without leader elect")
+    log.info("Requested to terminate, exiting")
+
+
+def _end(stop: asyncio.Event) -> None:
+    if stop.is_set():
+        os._exit(1)
+    stop.set()
 
 
 def _check_socket_folders(sidecars: Iterable[SidecarSpec]) -> None:

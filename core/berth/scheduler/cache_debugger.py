@@ -1,0 +1,165 @@
+"""Whether cache, queue and snapshot still say what the watches told, and what they hold: for people.
+
+On SIGUSR2 the comparison and a dump go into the log; `/debug/cache` answers with the same as JSON. Both are
+taken between two turns of the scheduling loop, when everything that is under way has a place where it counts.
+
+Source: spec/core.md 3.9, 2.13 (PendingPods).
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from berth.cache.cache import Cache
+from berth.client.reflector import Reflector
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.scheduler.core_assembly import SchedulerCore
+from berth.snapshot.node_info import NodeInfo
+from berth.snapshot.snapshot import Snapshot
+
+log = logging.getLogger(__name__)
+
+SUMS = ("requested", "non_zero", "ports", "claims", "allocatable", "allowed_pods")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheDebugger:
+    """Looks at a core and at the mirrors that feed it; `turn` is the scheduling loop's lock."""
+
+    core: SchedulerCore
+    nodes: Reflector[Node]
+    pods: Reflector[Pod]
+    turn: asyncio.Lock
+
+    async def report(self) -> dict[str, Any]:
+        """The differences, none where all is well, and how much is where."""
+        async with self.turn:
+            shared = self.core.shared
+            shared.cache.update_snapshot(shared.snapshot)
+            return {"differences": list(self._differences()), **self._held()}
+
+    async def write_whenever(self, wanted: asyncio.Event) -> None:
+        """Write to the log each time the event is set."""
+        while True:
+            await wanted.wait()
+            wanted.clear()
+            await self.write_to_log()
+
+    async def write_to_log(self) -> None:
+        """The comparison and a dump, as upstream's debugger writes them."""
+        report = await self.report()
+        for difference in report.pop("differences"):
+            log.error("cache mismatch difference=%s", difference)
+        log.info("cache compared with the watches nodes=%s pods=%s", report["nodes"], report["pods"])
+        for info in self.core.shared.cache.node_infos():
+            held = ",".join(pod.pod.key for pod in info.pods.values())
+            log.info("cached node name=%s requested=%s pods=%s", info.name, info.requested, held)
+        pods, summary = self.core.shared.queue.pending_pods()
+        log.info("scheduling queue summary=%s pods=%s", summary, ",".join(pod.key for pod in pods))
+
+    def _held(self) -> dict[str, Any]:
+        shared = self.core.shared
+        nominator = shared.queue.nominator
+        return {
+            "nodes": shared.cache.node_count(),
+            "pods": shared.cache.pod_count(),
+            "assumed": shared.cache.assumed_count(),
+            "queue": shared.queue.sizes()._asdict(),
+            "inFlight": list(shared.queue.in_flight()),
+            "waiting": len(shared.waiting_pods),
+            "nominated": {
+                node: [pod.key for pod in nominator.nominated_pods_for_node(node)]
+                for node in nominator.nodes_with_nominations()
+            },
+        }
+
+    def _differences(self) -> Iterator[str]:
+        told = {pod.uid: pod for pod in self.pods.objects()}
+        placed = {uid: pod for uid, pod in told.items() if pod.node_name}
+        yield from self._of_placed_pods(told, placed)
+        yield from self._of_waiting_pods(told)
+        yield from self._of_nodes(self._rebuilt(placed.values()))
+
+    def _of_placed_pods(self, told: Mapping[str, Pod], placed: Mapping[str, Pod]) -> Iterator[str]:
+        cache = self.core.shared.cache
+        cached = {pod.uid: pod for info in cache.node_infos() for pod in (p.pod for p in info.pods.values())}
+        for uid, pod in placed.items():
+            held = cached.get(uid)
+            if held is None:
+                yield f"pod {pod.key} is on {pod.node_name} and not in the cache"
+            elif held.node_name != pod.node_name or cache.is_assumed(uid):
+                yield f"pod {pod.key} is on {pod.node_name}, the cache has not taken that over"
+        for uid, pod in cached.items():
+            if uid not in told:
+                yield f"pod {pod.key} is in the cache and does not exist"
+            elif uid not in placed and not cache.is_assumed(uid):
+                yield f"pod {pod.key} is in the cache and on no node"
+
+    def _of_waiting_pods(self, told: Mapping[str, Pod]) -> Iterator[str]:
+        shared = self.core.shared
+        queued = {pod.uid: pod for pod in shared.queue.pending_pods()[0]}
+        in_flight = set(shared.queue.in_flight())
+        for uid, pod in told.items():
+            ours = pod.spec.scheduler_name in self.core.frameworks and not pod.node_name
+            known = uid in queued or uid in in_flight or shared.cache.is_assumed(uid)
+            if ours and not known and not pod.terminating:
+                yield f"pod {pod.key} is on no node and nobody tries to schedule it"
+            if uid in queued and shared.cache.is_assumed(uid):
+                yield f"pod {pod.key} is assumed and in the queue"
+        for uid, pod in queued.items():
+            if uid not in told or told[uid].node_name:
+                yield f"pod {pod.key} is in the queue and not to be scheduled"
+        yield from (f"pod {uid} is in flight and does not exist" for uid in in_flight if uid not in told)
+
+    def _rebuilt(self, placed: Iterable[Pod]) -> Cache:
+        """A cache made from nothing of what the watches told and what is assumed."""
+        current, rebuilt = self.core.shared.cache, Cache()
+        for node in self.nodes.objects():
+            rebuilt.add_node(node)
+        for pod in placed:
+            rebuilt.add_pod(pod)
+        for info in current.node_infos():
+            for pod in (held.pod for held in info.pods.values()):
+                if current.is_assumed(pod.uid) and rebuilt.get_pod(pod.uid) is None:
+                    rebuilt.add_pod(pod)
+        return rebuilt
+
+    def _of_nodes(self, rebuilt: Cache) -> Iterator[str]:
+        shared = self.core.shared
+        wanted = {info.name: info for info in rebuilt.node_infos()}
+        held = {info.name: info for info in shared.cache.node_infos()}
+        yield from (f"node {name} is missing in the cache" for name in sorted(wanted.keys() - held.keys()))
+        yield from (f"node {name} is in the cache in vain" for name in sorted(held.keys() - wanted.keys()))
+        for name in sorted(wanted.keys() & held.keys()):
+            for field in SUMS:
+                if _said(wanted[name], field) != _said(held[name], field):
+                    found = f"{_said(held[name], field)}, rebuilt {_said(wanted[name], field)}"
+                    yield f"node {name}: {field} is {found}"
+        yield from _of_snapshots(rebuilt.fresh_snapshot(), shared.snapshot)
+
+
+def _said(info: NodeInfo, field: str) -> Any:
+    """A node's sums without those that are nought."""
+    value = getattr(info, field)
+    return {key: amount for key, amount in value.items() if amount} if isinstance(value, dict) else value
+
+
+def _of_snapshots(rebuilt: Snapshot, held: Snapshot) -> Iterator[str]:
+    if set(rebuilt.names) != set(held.names):
+        yield f"the snapshot has {len(held.names)} nodes, rebuilt {len(rebuilt.names)}"
+        return
+    rows = np.array([held.row_of[name] for name in rebuilt.names], dtype=np.intp)
+    for field in ("pod_count", "allowed_pods", "unschedulable"):
+        if not np.array_equal(getattr(rebuilt, field), getattr(held, field)[rows]):
+            yield f"the snapshot's column {field} differs from a rebuilt one"
+    for field in ("requested", "allocatable"):
+        for index, resource in enumerate(rebuilt.resource_names):
+            row = held.resource_index(resource)
+            found = np.zeros(len(rows), dtype=np.int64) if row is None else getattr(held, field)[row][rows]
+            if not np.array_equal(getattr(rebuilt, field)[index], found):
+                yield f"the snapshot's column {field} of {resource} differs from a rebuilt one"

@@ -1,0 +1,69 @@
+"""Everything at once, and the API server killed in the middle: afterwards all is as if nothing had been."""
+
+import json
+import signal
+from collections import Counter
+
+import pytest
+
+from tests.e2e.fault_rules import Fault
+from tests.e2e.faults import bound_names, decided, faulty_cluster, node, pod
+
+pytestmark = pytest.mark.e2e
+
+NODES, ROOM, PODS = 40, 5, 220
+API = r"/apis?/.*"
+WATCH = r"/apis?/.*watch=true"
+
+
+def storm():
+    """5 % of all requests answered with an error, cut or never answered; watches that break and expire."""
+    share = {"path": API, "rate": 0.05 / 6}
+    return (
+        {"fault": Fault.CUT_WATCH, "path": WATCH, "rate": 0.4, "events": 40},
+        {"fault": Fault.EXPIRE_WATCH, "path": WATCH, "rate": 0.2, "events": 40},
+        {"fault": Fault.STATUS_BEFORE, "path": WATCH, "rate": 0.05, "status": 410},
+        {"fault": Fault.STATUS_BEFORE, "status": 429, **share},
+        {"fault": Fault.STATUS_BEFORE, "status": 409, "method": "(?!GET)", **share},
+        {"fault": Fault.STATUS_AFTER, "status": 409, "method": "(?!GET)", **share},
+        {"fault": Fault.STATUS_AFTER, "status": 500, **share},
+        {"fault": Fault.STATUS_BEFORE, "status": 500, **share},
+        {"fault": Fault.CUT_AFTER, **share},
+        {"fault": Fault.HANG_BEFORE, **share},
+        {"fault": Fault.HANG_AFTER, **share},
+    )
+
+
+async def test_storm(tmp_path):
+    """Every pod is bound exactly once or says why not, no node holds too many, and nothing has leaked."""
+    async with faulty_cluster(tmp_path, room=ROOM, seed=3) as cluster:
+        await cluster.create(*(node(f"n{i}", pods=ROOM) for i in range(NODES)))
+        await cluster.proxy.rules(*storm())
+        await cluster.start_scheduler("one", "--request-timeout=2s")
+        await cluster.create(*(pod(f"a{i}") for i in range(PODS // 2)))
+        await cluster.until(lambda: len(cluster.witness.bound) > PODS // 4, "a part is bound")
+        await cluster.kill_sandbox()
+        await cluster.start_sandbox()
+        await cluster.create(*(pod(f"b{i}") for i in range(PODS // 2)))
+        await cluster.until(lambda: len(cluster.witness.bound) == NODES * ROOM, "every node is full")
+        faults = Counter(entry["fault"] for entry in await cluster.proxy.ask("log"))
+        await cluster.proxy.rules()
+        await cluster.until(lambda: all(map(decided, cluster.pods())), "the others say why they wait")
+
+        async def at_rest():
+            report = json.loads(await cluster.show("one", "/debug/cache"))
+            return not (report["assumed"] or report["inFlight"] or report["differences"]) and report
+
+        report = await cluster.until(at_rest, "cache and queue are as rebuilt")
+        assert [] == cluster.witness.wrongs
+        assert PODS == len(cluster.pods())
+        assert NODES * ROOM == len(bound_names(cluster.pods())) == report["pods"]
+        assert PODS - NODES * ROOM == sum(report["queue"].values())
+        assert {rule["fault"].value for rule in storm()} <= faults.keys()
+
+        cluster.signal("one", signal.SIGUSR2)
+        await cluster.until(lambda: "scheduling queue summary=" in cluster.log("one").read_text(), "a dump")
+        assert 1 == await cluster.end("one")
+        said = cluster.log("one").read_text()
+        assert "finished without leader elect" in said
+        assert "cache mismatch" not in said
