@@ -178,7 +178,7 @@ class FaultyCluster:
 
     async def show(self, name, path):
         """What a scheduler answers on its own port."""
-        return (await asyncio.to_thread(self.surfaces[name]._get, path)).decode()
+        return (await asyncio.to_thread(self.surfaces[name].read, path)).decode()
 
     async def kill(self, name):
         """Let a scheduler drop dead."""
