@@ -43,6 +43,31 @@ class Election:
         await self.cluster.until(lambda: len(self.cluster.witness.bound) >= count, f"{count} pods are bound")
 
 
+async def assert_endpoints(cluster, leader, standby):
+    """Both are healthy and answer as spec/core.md 8.4 says; pods' resources are shown by the leader alone."""
+    for name in (leader, standby):
+        for path in ("/healthz", "/livez", "/readyz", "/healthz/leaderElection", "/readyz/shutdown"):
+            assert "ok" == await cluster.show(name, path)
+        verbose = await cluster.show(name, "/readyz?verbose")
+        assert "[+]sched-handler-sync ok" in verbose
+        shown = json.loads(await cluster.show(name, "/configz"))["componentconfig"]
+        assert ("KubeSchedulerConfiguration", "8s") == (
+            shown["kind"],
+            shown["leaderElection"]["leaseDuration"],
+        )
+        assert 'kubernetes_healthcheck{name="leaderElection",type="healthz"} 1' in await cluster.show(
+            name, "/metrics/slis"
+        )
+        leads = f'leader_election_master_status{{name="kube-scheduler"}} {float(name == leader)}'
+        assert leads in await cluster.show(name, "/metrics")
+        assert "leadership" in await cluster.show(name, "/debug/pprof/goroutine")
+        assert "secure-port=" in await cluster.show(name, "/flagz")
+        assert "Emulation version=1.36" in await cluster.show(name, "/statusz")
+    requested = 'kube_pod_resource_request{namespace="default",node="n'
+    assert requested in await cluster.show(leader, "/metrics/resources")
+    assert "" == await cluster.show(standby, "/metrics/resources")
+
+
 async def test_a_leader_that_was_frozen(tmp_path):
     """It sends not one binding when it wakes, steps down without exiting, and leads again later."""
     async with faulty_cluster(tmp_path, room=ROOM) as cluster:
@@ -53,11 +78,14 @@ async def test_a_leader_that_was_frozen(tmp_path):
             await cluster.ready(name)
         frozen = await cluster.until(election.leader, "one of them leads")
         (successor,) = {"first", "second"} - {frozen}
+        await cluster.create(pod("first-of-all"))
+        await election.bound(1)
+        await assert_endpoints(cluster, frozen, successor)
         # Slow answers, so that the freeze finds bindings on their way, and some that wait to be sent.
         slow = {"fault": Fault.LATE, "via": frozen, "method": "POST", "path": BINDING, "seconds": 1.0}
         await cluster.proxy.rules(slow)
         await cluster.create(*(pod(f"a{i}") for i in range(200)))
-        await election.bound(20)
+        await election.bound(21)
         cluster.signal(frozen, signal.SIGSTOP)
         before = await election.sent(successor)
         await cluster.create(*(pod(f"b{i}") for i in range(100)))
@@ -70,10 +98,10 @@ async def test_a_leader_that_was_frozen(tmp_path):
         assert sent < 200, "it was frozen after its work was done"
         await cluster.proxy.rules()
         cluster.signal(frozen, signal.SIGCONT)
-        await election.bound(300)
+        await election.bound(301)
         await cluster.until(lambda: "stepped down" in cluster.log(frozen).read_text(), "it steps down")
         await cluster.create(*(pod(f"c{i}") for i in range(20)))
-        await election.bound(320)
+        await election.bound(321)
         assert sent == await election.sent(frozen)
 
         await cluster.create(*(pod(f"d{i}") for i in range(100)))
@@ -81,8 +109,8 @@ async def test_a_leader_that_was_frozen(tmp_path):
         assert 0 == await cluster.end(successor)
         assert led != await election.holder()
         await cluster.create(*(pod(f"e{i}") for i in range(20)))
-        await election.bound(440)
+        await election.bound(441)
         assert await election.sent(frozen) > sent
         assert [] == cluster.witness.wrongs
-        assert 320 + 120 == len(cluster.witness.bound)
+        assert 441 == len(cluster.witness.bound)
         assert not json.loads(await cluster.show(frozen, "/debug/cache"))["differences"]

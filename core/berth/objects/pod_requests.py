@@ -5,7 +5,7 @@ Amounts are nano units while they are added up, so that rounding happens once (b
 Source: component-helpers resource (Kubernetes v1.36); spec/plugins.md 4.1, 4.3.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from berth.objects.pod import Container, ContainerStatus, Pod, ResourceAmounts, Resources
@@ -43,10 +43,25 @@ def pod_requests(
     """
     statuses = _statuses(pod) if use_status else {}
     infeasible = use_status and _resize_infeasible(pod)
-    total = _over_containers(pod, statuses, defaults, infeasible=infeasible)
+
+    def of(container: Container) -> Nanos:
+        return _container(container, statuses.get(container.name), defaults, infeasible=infeasible)
+
+    total = _over_containers(pod, of)
     if pod_level and pod.spec.resources is not None:
         total.update(_pod_level(pod, use_status=use_status, infeasible=infeasible))
     _add(total, _parsed(pod.spec.overhead))
+    return total
+
+
+def pod_limits(pod: Pod) -> Nanos:
+    """The pod's effective limits, by resource name, in nano units; overhead counts where there is a limit."""
+    total = _over_containers(pod, lambda container: _parsed(container.resources.limits))
+    if pod.spec.resources is not None:
+        wanted = _parsed(pod.spec.resources.limits)
+        total.update({name: amount for name, amount in wanted.items() if is_pod_level(name)})
+    overhead = _parsed(pod.spec.overhead)
+    _add(total, {name: amount for name, amount in overhead.items() if total.get(name)})
     return total
 
 
@@ -101,26 +116,24 @@ def _raise_to(total: Nanos, floor: Nanos) -> None:
             total[name] = amount
 
 
-def _over_containers(
-    pod: Pod, statuses: Mapping[str, ContainerStatus], defaults: Mapping[str, int], *, infeasible: bool
-) -> Nanos:
+def _over_containers(pod: Pod, of: Callable[[Container], Nanos]) -> Nanos:
+    """What all containers take together, `of` saying it of one: init containers run before the others."""
     total: Nanos = {}
     for container in pod.spec.containers:
-        _add(total, _container(container, statuses.get(container.name), defaults, infeasible=infeasible))
+        _add(total, of(container))
     if not pod.spec.init_containers:
         return total
     sidecars: Nanos = {}
     peak: Nanos = {}
     for container in pod.spec.init_containers:
-        status = statuses.get(container.name) if container.restartable else None
-        request = _container(container, status, defaults, infeasible=infeasible)
+        amounts = of(container)
         if container.restartable:
-            _add(total, request)
-            _add(sidecars, request)
+            _add(total, amounts)
+            _add(sidecars, amounts)
             _raise_to(peak, sidecars)
         else:
-            _add(request, sidecars)
-            _raise_to(peak, request)
+            _add(amounts, sidecars)
+            _raise_to(peak, amounts)
     _raise_to(total, peak)
     return total
 
@@ -156,7 +169,8 @@ def _pod_level(pod: Pod, *, use_status: bool, infeasible: bool) -> Nanos:
 
 def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
     both: Iterable[ContainerStatus] = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return {status.name: status for status in both}
+    passing = {container.name for container in pod.spec.init_containers if not container.restartable}
+    return {status.name: status for status in both if status.name not in passing}
 
 
 def _resize_infeasible(pod: Pod) -> bool:

@@ -2,7 +2,7 @@
 
     endpoint -> transports -> core -> watches synced -> (lease held) -> scheduling loop
                                           |
-                                          +-- lost: the loop stops, writes are refused, campaign again
+                                          +-- lost: leadership.py stops the loop, writes are refused
 
 Everything durable is in the API server: a process that dies at any point leaves nothing to clean up.
 
@@ -12,7 +12,7 @@ Source: spec/core.md 0.1, 8.5; spec/config.md 15.
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +20,6 @@ from typing import Any
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
 from berth.client.endpoint import Endpoint
-from berth.client.errors import LeaseLostError
 from berth.client.events import EventRecorder, Reference
 from berth.client.leases import LeaderElector, LeaseSettings, new_identity
 from berth.client.pods import Pods, always
@@ -39,13 +38,16 @@ from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.background import AsyncioBackground
 from berth.scheduler.cache_debugger import CacheDebugger
 from berth.scheduler.claim_writer import ApiClaimWriter
+from berth.scheduler.component_pages import component_pages
 from berth.scheduler.core_assembly import SchedulerCore, Shared, Surroundings, assemble
 from berth.scheduler.delegated_access import DelegatedAccess
 from berth.scheduler.event_loop import collect_less_often
 from berth.scheduler.event_recording import PodEvents
 from berth.scheduler.explain import Explainer
 from berth.scheduler.health import Check, ping
+from berth.scheduler.leadership import Leadership
 from berth.scheduler.pod_writer import PodWriter
+from berth.scheduler.profiling import profiling_pages
 from berth.scheduler.scheduling_loop import SchedulingLoop
 from berth.scheduler.serving import ALWAYS_ALLOWED, Endpoints, Review, SecureServer, listen
 from berth.scheduler.serving_certificate import server_context
@@ -54,12 +56,14 @@ from berth.scheduler.watches import reflectors
 from berth.telemetry.fan_out import fan_out
 from berth.telemetry.logs import set_verbosity
 from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.pod_resources import pod_resource_text
 from berth.telemetry.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 64
 LAST_WRITES_SECONDS = 5.0
+LOOK_SECONDS = 0.02
 PLUGIN_GRACE_SECONDS = 2.0
 
 
@@ -99,6 +103,8 @@ class ProcessSettings:
     request_seconds: float = REQUEST_SECONDS
     tracing: Tracing = field(default_factory=Tracing)
     serving: Serving = field(default_factory=Serving)
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """Every flag's value, to be shown."""
     on_record: Callable[[CycleRecord], None] = lambda _: None
     on_ready: Callable[[SchedulerCore], None] = lambda _: None
 
@@ -176,7 +182,7 @@ class Process:
         self._tell = fan_out(
             settings.tracing.on_record, self._metrics.on_record, self._attempts.on_record, settings.on_record
         )
-        self._synced = self._stopping = False
+        self._watching = self._synced = self._prepared = self._stopping = False
         self.review = DelegatedAccess(Api(transports.events))
         clock = SystemClock()
         may_write = self._elector.is_fresh if self._elector else always
@@ -208,6 +214,12 @@ class Process:
             ),
         )
         self._loop = SchedulingLoop(self._core, clock)
+        self._leadership = Leadership(
+            self._elector,
+            self._loop,
+            self._prepare,
+            delayed=settings.loaded.configuration.delay_cache_until_active,
+        )
         self._mirrors = list(
             reflectors(transports.main, self._core, self._host, keep=self._extenders.want_objects)
         )
@@ -217,43 +229,49 @@ class Process:
         self._metrics.watch_tracing(settings.tracing)
         self._metrics.watch_queue(self._core.shared.queue.sizes)
         self._metrics.watch_cache(self._core.shared.cache)
+        if self._elector is not None:
+            election = settings.loaded.configuration.leader_election
+            self._metrics.watch_leadership(election.resource_name, lambda: self._leadership.leads)
 
     async def serve(self) -> SecureServer | None:
         """Show what the process shows of itself, if it is to be shown anywhere."""
         return await self._settings.serving.start(self._endpoints(), self.review)
 
     def _endpoints(self) -> Endpoints:
+        configuration = self._settings.loaded.configuration
         leading: dict[str, Check] = {}
         if self._elector is not None:
-            leading["leaderElection"] = self._lease_check
+            leading["leaderElection"] = self._leadership.check
         return Endpoints(
             self._metrics.text,
             self._metrics.reset,
-            lambda: to_v1(self._settings.loaded.configuration),
+            lambda: to_v1(configuration),
             healthz=leading or {"ping": ping},
             readyz={
                 **leading,
                 "shutdown": lambda: "the process is ending" if self._stopping else "",
                 "sched-handler-sync": lambda: "" if self._synced else "handlers are not fully synchronized",
             },
-            set_verbosity=set_verbosity,
+            set_verbosity=set_verbosity if configuration.enable_profiling else None,
             explain=Explainer(self._core, self._attempts, self._loop.turn).explain,
             cache=self._debugger.report,
+            resource_metrics=self._resource_metrics,
+            pages={
+                **component_pages(self._settings.flags, self._core.feature_enabled),
+                **(profiling_pages() if configuration.enable_profiling else {}),
+            },
         )
 
-    def _lease_check(self) -> str:
-        healthy = self._elector is None or self._elector.is_healthy()
-        return "" if healthy else "the lease ran out and was not renewed"
+    def _resource_metrics(self) -> bytes:
+        return pod_resource_text(self._debugger.pods.objects()) if self._leadership.leads else b""
 
     async def until(self, stop: asyncio.Event, dump: asyncio.Event) -> None:
         """Watch, campaign and schedule until `stop` is set."""
         self._spawn(self._recorder.run(), "events")
         for name, work in self._host.work():
             self._spawn(work, name)
-        for reflector in self._mirrors:
-            self._spawn(reflector.run(), f"watch of {reflector.source.resource.plural}")
         self._spawn(self._debugger.write_whenever(dump), "dump")
-        leading = self._spawn(self._schedule_once_synced(), "leadership")
+        leading = self._spawn(self._leadership.run(), "leadership")
         stopped = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait([leading, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -262,20 +280,25 @@ class Process:
             leading.cancel()
             await asyncio.gather(stopped, leading, return_exceptions=True)
 
-    async def _schedule_once_synced(self) -> None:
+    async def _prepare(self) -> None:
+        """Watch, and wait until everything is known; once."""
+        if self._prepared:
+            return
+        log.info("Starting informers and waiting for sync...")
+        for reflector in self._mirrors if not self._watching else ():
+            self._spawn(reflector.run(), f"watch of {reflector.source.resource.plural}")
+        self._watching = True
         for reflector in self._mirrors:
             await reflector.synced.wait()
         self._synced = True
+        log.info("Sync completed")
         collect_less_often()
         # Plugins are told of the first generation before the first pod is tried.
         self._core.shared.cache.update_snapshot(self._core.shared.snapshot)
         await self._host.settle(PLUGIN_GRACE_SECONDS)
+        self._prepared = True
         self._settings.on_ready(self._core)
         self._spawn(self._loop.follow(), "snapshot")
-        while True:
-            if self._elector is not None:
-                await self._elector.acquire()
-            await self._schedule_while_leading()
 
     async def finish(self) -> None:
         """Let the last writes out, give the lease back, and stop everything else."""
@@ -284,32 +307,17 @@ class Process:
         await self._background.settle(LAST_WRITES_SECONDS)
         await self._extenders.close()
         await self._recorder.drain(LAST_WRITES_SECONDS)
-        if self._elector is not None:
-            await self._elector.release()
+        await self._observe_own_bindings(LAST_WRITES_SECONDS)
+        await self._leadership.release()
         for task in self._running:
             task.cancel()
 
-    async def _schedule_while_leading(self) -> None:
-        """Schedule while the lease is held; a loop that breaks ends the process rather than hold on to it."""
-        parts = [asyncio.create_task(self._loop.run()), asyncio.create_task(self._hold())]
-        try:
-            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-            for part in done:
-                part.result()
-        finally:
-            self._loop.stop()
-            parts[1].cancel()
-            await asyncio.gather(*parts, return_exceptions=True)
-
-    async def _hold(self) -> None:
-        """Return once this process may lead no longer; without an election that is never."""
-        if self._elector is None:
-            await asyncio.Event().wait()
-            return
-        try:
-            await self._elector.hold()
-        except LeaseLostError:
-            log.warning("stepped down, campaigning again")
+    async def _observe_own_bindings(self, seconds: float) -> None:
+        """Wait until the watch has told of them, so that a successor's watch has had its time, too."""
+        end = asyncio.get_running_loop().time() + seconds
+        cache, now = self._core.shared.cache, asyncio.get_running_loop().time
+        while cache.assumed_count() and now() < end:  # noqa: ASYNC110 - the cache has no event for it
+            await asyncio.sleep(LOOK_SECONDS)
 
     def _connect_plugins(self, shared: Shared) -> None:
         self._host.open(shared.cache, shared.snapshot)
@@ -345,7 +353,7 @@ class Process:
         )
         self._recorder.event(
             lease,
-            controller="berth-scheduler",
+            controller=self._settings.loaded.profiles[0].scheduler_name,
             type="Normal",
             reason="LeaderElection",
             action="LeaderElection",

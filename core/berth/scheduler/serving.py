@@ -58,6 +58,10 @@ async def anybody(asked: Asked) -> Access:
     return Access(ANONYMOUS, allowed=True)
 
 
+Page = Callable[[web.Request], Awaitable[web.Response]]
+"""Answers one path."""
+
+
 def _only_ping() -> dict[str, Check]:
     return {"ping": ping}
 
@@ -78,6 +82,10 @@ class Endpoints:
     """What is known of a pod, by namespace and name; LookupError where nothing is."""
     cache: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
     """What cache and queue hold, and where they differ from what was watched."""
+    resource_metrics: Callable[[], bytes] = bytes
+    """What pods request and are limited to; empty in a process that does not lead."""
+    pages: Mapping[str, Page] = field(default_factory=dict)
+    """More to GET, by path."""
 
 
 def listen(address: str, port: int, *, share: bool = False) -> socket.socket | None:
@@ -186,7 +194,10 @@ class _Handlers:
         router.add_get("/metrics", self._metrics)
         router.add_delete("/metrics", self._reset_metrics)
         router.add_get("/metrics/slis", self._indicators)
+        router.add_get("/metrics/resources", self._resources)
         router.add_get("/configz", self._configuration)
+        for path, page in self._endpoints.pages.items():
+            router.add_get(path, page)
         if self._endpoints.explain is not None:
             router.add_get("/explain", partial(_explanation, self._endpoints.explain))
         if self._endpoints.cache is not None:
@@ -224,6 +235,9 @@ class _Handlers:
         ]
         text = "".join(f"{line}\n" for line in lines)
         return web.Response(body=text.encode(), headers={"Content-Type": EXPOSITION})
+
+    async def _resources(self, _request: web.Request) -> web.Response:
+        return web.Response(body=self._endpoints.resource_metrics(), headers={"Content-Type": EXPOSITION})
 
     async def _configuration(self, _request: web.Request) -> web.Response:
         body = msgspec.json.encode({"componentconfig": self._endpoints.configuration()})

@@ -40,6 +40,7 @@ async def start(options: Options, settings: Settings) -> None:
         sidecars=settings.sidecars,
         max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods.seconds,
         request_seconds=options.request_timeout.seconds,
+        flags=options.values,
         tracing=tracing,
         serving=Serving(
             options.bind_address,

@@ -19,6 +19,7 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 clientConnection: {{kubeconfig: {kubeconfig}}}
 leaderElection: {{leaderElect: {elect}}}
+delayCacheUntilActive: {delayed}
 podInitialBackoffSeconds: 1
 """
 
@@ -56,6 +57,7 @@ class Cluster:
 
     def on_ready(self, core):
         self.core = core
+        self.leases_when_ready = self.objects(LEASES)
         self.ready.set()
 
     def create(self, *documents):
@@ -91,14 +93,14 @@ async def eventually(claim):
 
 
 @asynccontextmanager
-async def scheduling(tmp_path, *documents, elect=False):
+async def scheduling(tmp_path, *documents, elect=False, delayed=False):
     """A scheduler at work on a sandbox that holds these objects; it has to end in order."""
     async with await serve(Options(kubelets=False)) as sandbox:
         cluster = Cluster(sandbox)
         cluster.create(*documents)
         path = tmp_path / "kubeconfig"
         sandbox.write_kubeconfig(path)
-        text = CONFIGURATION.format(kubeconfig=path, elect=str(elect).lower())
+        text = CONFIGURATION.format(kubeconfig=path, elect=str(elect).lower(), delayed=str(delayed).lower())
         settings = ProcessSettings(
             load(text), seed=1, on_record=cluster.records.append, on_ready=cluster.on_ready
         )
@@ -171,6 +173,22 @@ async def test_a_leader_schedules_and_gives_its_lease_back(tmp_path):
         await eventually(lambda: not cluster.objects(LEASES)["kube-scheduler"]["spec"].get("holderIdentity"))
 
 
+@pytest.mark.parametrize("delayed", [True, False])
+async def test_a_standby_knows_everything_unless_told_to_wait(tmp_path, delayed):
+    """With delayCacheUntilActive nothing is listed before the lease is held (spec/config.md 15.4)."""
+    held = {"holderIdentity": "other", "leaseDurationSeconds": 1, "renewTime": "2026-01-01T00:00:00.000000Z"}
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "kube-scheduler", "namespace": "kube-system"},
+        "spec": held,
+    }
+    async with scheduling(tmp_path, node("n"), pod("p"), lease, elect=True, delayed=delayed) as cluster:
+        holder = cluster.leases_when_ready["kube-scheduler"]["spec"]["holderIdentity"]
+        assert delayed == (holder != "other")
+        await eventually(lambda: cluster.bound() == {"p": "n"})
+
+
 async def test_a_loop_that_breaks_ends_the_process_and_lets_the_lease_go(tmp_path):
     """A process that no longer schedules must not keep others from it."""
 
@@ -197,7 +215,7 @@ async def test_stopping_before_the_first_list_is_complete(tmp_path):
         path = tmp_path / "kubeconfig"
         sandbox.write_kubeconfig(path)
     stop = asyncio.Event()
-    settings = ProcessSettings(load(CONFIGURATION.format(kubeconfig=path, elect="false")))
+    settings = ProcessSettings(load(CONFIGURATION.format(kubeconfig=path, elect="false", delayed="false")))
     process = asyncio.create_task(run(settings, stop))
     stop.set()
     async with asyncio.timeout(30):
