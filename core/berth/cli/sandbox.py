@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -44,16 +44,44 @@ def sandbox() -> None:
     help="Keep everything in this file, and begin with what it holds.",
 )
 @click.option("--kubelets/--no-kubelets", default=True, show_default=True, help="Run bound pods.")
+@click.option(
+    "--authorization-mode",
+    type=click.Choice(["AlwaysAllow", "RBAC"]),
+    default="AlwaysAllow",
+    show_default=True,
+    help="RBAC serves TLS, asks for tokens, and allows what the roles in it allow.",
+)
+@click.option(
+    "--run-image",
+    "images",
+    multiple=True,
+    metavar="PATTERN=COMMAND",
+    help="Run containers of these images as processes of this machine; needs RBAC. Repeatable.",
+)
+@click.option(
+    "--controllers/--no-controllers",
+    default=False,
+    show_default=True,
+    help="Keep the pods of Deployments, and collect what has lost its owner.",
+)
 def up(
-    port: int, kubeconfig: Path, sources: tuple[Path, ...], data_file: Path | None, *, kubelets: bool
+    port: int,
+    kubeconfig: Path,
+    sources: tuple[Path, ...],
+    authorization_mode: str,
+    images: tuple[str, ...],
+    **settings: Any,
 ) -> None:
     """Serve until interrupted; prints one line when ready."""
     # Imported here so that the other verbs start quickly.
     from berth.sandbox import Options, SandboxError  # noqa: PLC0415 (see above)
+    from berth.sandbox.containers import Images  # noqa: PLC0415 (see above)
     from berth.sandbox.dataset import DatasetError  # noqa: PLC0415 (see above)
 
-    options = Options(port=port, kubelets=kubelets, data_file=data_file)
     try:
+        options = Options(
+            port=port, rbac=authorization_mode == "RBAC", images=Images.parse(images), **settings
+        )
         asyncio.run(_serve(options, kubeconfig, sources))
     except (SandboxError, DatasetError) as error:
         click.echo(f"Error: {error}", err=True)

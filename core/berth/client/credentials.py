@@ -184,7 +184,9 @@ def _from_kubeconfig(chosen: Chosen) -> Loaded:
 def _from_service_account() -> Loaded:
     package = import_module("kubernetes.config.incluster_config")
     configuration = package.Configuration()
-    token, certificate = package.SERVICE_TOKEN_FILENAME, package.SERVICE_CERT_FILENAME
+    # Where containers have no mount namespace, this variable says what mount paths stand behind.
+    root = os.environ.get("CONTAINER_SANDBOX_MOUNT_POINT", "").rstrip("/")
+    token, certificate = root + package.SERVICE_TOKEN_FILENAME, root + package.SERVICE_CERT_FILENAME
     try:
         package.InClusterConfigLoader(token, certificate).load_and_set(configuration)
     except (package.ConfigException, OSError) as error:

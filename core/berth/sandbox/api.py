@@ -1,15 +1,17 @@
 """The API: from a request to an answer. No sockets in it, and nothing in it waits.
 
-    path ─▶ route ─▶ authorize ─▶ verb (rest.py, listing.py, patching.py, subresources.py) ─▶ view ─▶ answer
+    path ─▶ route ─▶ access ─▶ verb (rest.py, listing.py, patching.py, subresources.py) ─▶ view ─▶ answer
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints (v1.36).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from berth.sandbox import content, reviews, subresources
+from berth.sandbox.access import EVERYBODY, Access
+from berth.sandbox.access.attributes import Asked, User, asked_of
 from berth.sandbox.crd import Definitions
 from berth.sandbox.discovery import Discovery
 from berth.sandbox.errors import ApiError
@@ -24,6 +26,7 @@ from berth.sandbox.store import Entry, Json, Store
 from berth.sandbox.views import choose_view
 
 _READS: Final = ("GET", "HEAD")
+_RBAC: Final = "rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +39,20 @@ class Route:
     subresource: str
 
 
-Authorizer = Callable[[Request, Route], None]
-"""Raises ApiError.forbidden for what the client may not do."""
-
-
-def allow_all(_request: Request, _route: Route) -> None:
-    """Let everybody do everything: the sandbox listens on loopback only."""
-
-
 class Api:
     """Answers requests from the store."""
 
-    def __init__(self, store: Store, clock: Clock, authorizer: Authorizer = allow_all) -> None:
+    def __init__(self, store: Store, clock: Clock, access: Access = EVERYBODY) -> None:
         self.store = store
         self.catalogue = Catalogue()
         self.rest = Rest(store, self.catalogue, clock)
         self.discovery = Discovery(self.catalogue)
         self.definitions = Definitions(self.rest)
+        self.logs: Callable[[str, str], str] = lambda _key, _container: ""
         self._lists = Lists(store)
         self._patcher = Patcher(self.rest)
         self._clock = clock
-        self._authorize = authorizer
+        self._access = access
 
     def handle(self, request: Request) -> Answer:
         """Answer a request; a declined one with a Status object."""
@@ -66,15 +62,42 @@ class Api:
             return json_response(error.status(), error.code)
 
     def _handle(self, request: Request) -> Answer:
+        user = self._access.user(request.headers)
         route = self._route(request.path)
         if route is None:
+            self._access.check(user, Asked(request.method.lower(), path=request.path))
             return self.discovery.handle(request)
-        self._authorize(request, route)
+        self._authorize(request, route, user)
         if route.subresource:
             return self._subresource(request, route)
         if route.name:
             return self._object(request, route)
         return self._collection(request, route)
+
+    def _authorize(self, request: Request, route: Route, user: User) -> None:
+        resource = route.resource
+        asked = asked_of(request, resource, route.namespace, route.name, route.subresource)
+        self._access.check(user, asked)
+        if asked.resource == "resourceclaims/status" and asked.verb in ("update", "patch"):
+            self._access.check(user, replace(asked, resource="resourceclaims/binding"))
+        if request.method == "PATCH" and not route.subresource and self._creates(request, route):
+            self._access.check(user, replace(asked, verb="create"))
+        if resource.group == _RBAC and request.method in ("POST", "PUT", "PATCH"):
+            self._access.check_grant(user, resource, route.namespace, self._granted(request, route))
+
+    def _creates(self, request: Request, route: Route) -> bool:
+        key = route.resource.key(route.namespace, route.name)
+        absent = self.rest.collection(route.resource).get(key) is None
+        return absent and content.media_type(request) in self._patcher.APPLY_TYPES
+
+    def _granted(self, request: Request, route: Route) -> Json:
+        """Give the role or binding as the request would leave it."""
+        if request.method != "PATCH":
+            return content.read_document(request, route.resource.kind)
+        entry = self.rest.collection(route.resource).get(route.resource.key(route.namespace, route.name))
+        if content.media_type(request) in self._patcher.APPLY_TYPES:
+            return self._patcher.apply(request, route.resource, entry, route.name, "")
+        return self._patcher.patch(request, route.resource, entry) if entry is not None else {}
 
     def _route(self, path: str) -> Route | None:
         parts = path.strip("/").split("/")
@@ -143,7 +166,7 @@ class Api:
             document = content.read_document(request, "Binding")
             name = (document.get("metadata") or {}).get("name", "")
             return subresources.bind(self.rest, request, route.namespace, name, document)
-        return reviews.review(request, route.resource)
+        return reviews.review(request, route.resource, route.namespace, self._access)
 
     def _object(self, request: Request, route: Route) -> Response:
         resource, method = route.resource, request.method
@@ -234,9 +257,18 @@ class Api:
             act = subresources.bind if name == "binding" else subresources.evict
             document = content.read_document(request, name.capitalize())
             return act(self.rest, request, route.namespace, route.name, document)
+        if name == "log":
+            return self._log(request, route)
+        if name == "token":
+            return reviews.issue_token(self.rest, request, route.namespace, route.name, self._access)
         if name == "scale":
             return subresources.scale(self.rest, request, resource, route.namespace, route.name)
         return self._object(request, route)
+
+    def _log(self, request: Request, route: Route) -> Response:
+        entry = self.rest.read(route.resource, route.namespace, route.name)
+        text = self.logs(entry.key, request.query.get("container", ""))
+        return Response(200, [text.encode()], "text/plain")
 
     def _answer(self, request: Request, resource: Resource, entry: Entry, status: int = 200) -> Response:
         accept = request.headers.get("accept", "")

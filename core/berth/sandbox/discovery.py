@@ -18,6 +18,8 @@ _SUB_KINDS: Final = {
     "binding": ("", "v1", "Binding", ("create",)),
     "eviction": ("policy", "v1", "Eviction", ("create",)),
     "scale": ("autoscaling", "v1", "Scale", _STATUS_VERBS),
+    "log": ("", "v1", "Pod", ("get",)),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
     "finalize": ("", "v1", "Namespace", ("update",)),
 }
 

@@ -1,5 +1,7 @@
 """Fake kubelets: bound pods run at once, deleted ones stop within their short grace.
 
+Pods of chosen images are left to `containers`, which starts real processes for them.
+
 All nodes share one: it follows the pods' history, as a watch does, and writes what a node's kubelet would.
 Source of the shapes: pkg/kubelet/status and pkg/kubelet/kubelet_pods.go (v1.36).
 """
@@ -9,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from berth.sandbox import meta
+from berth.sandbox.containers import PodRuns
 from berth.sandbox.errors import ApiError
 from berth.sandbox.resources import Resource
 from berth.sandbox.rest import Rest
@@ -21,13 +24,14 @@ _FINISHED: Final = ("Succeeded", "Failed")
 class Kubelets:
     """Runs bound pods until it is closed."""
 
-    def __init__(self, rest: Rest, *, grace_seconds: float) -> None:
+    def __init__(self, rest: Rest, *, grace_seconds: float, runs: PodRuns | None = None) -> None:
         pods = rest.catalogue.get("", "v1", "pods")
         assert pods is not None
         self._rest = rest
         self._pods: Resource = pods
         self._collection = rest.collection(pods)
         self._grace_seconds = grace_seconds
+        self._runs = runs
         self._position = self._collection.end_position()
         self._loop = asyncio.get_running_loop()
         self._scheduled = False
@@ -62,6 +66,8 @@ class Kubelets:
         for event in events:
             if event.type is not EventType.DELETED:
                 self._look(event.entry)
+            elif self._runs is not None:
+                self._runs.forget(event.entry.key, event.entry.decode()["metadata"]["uid"])
 
     def _look(self, entry: Entry) -> None:
         # Most writes are none of a kubelet's business; the bytes tell without decoding.
@@ -80,16 +86,23 @@ class Kubelets:
         status = pod.get("status", {})
         if not pod["spec"].get("nodeName") or status.get("phase") != "Pending":
             return
-        node = self._rest.store.collection("nodes").get(pod["spec"]["nodeName"])
+        host = host_ip(self._rest.store.collection("nodes").get(pod["spec"]["nodeName"]))
+        if self._runs is not None and self._runs.wants(pod):
+            self._runs.start(key, pod, host)
+            return
         self._addresses += 1
-        started(pod, host_ip(node), pod_ip(self._addresses), self._rest.now())
+        started(pod, host, pod_ip(self._addresses), self._rest.now())
         self._collection.put(key, pod)
 
     def _stop_later(self, entry: Entry) -> None:
         if entry.key in self._timers:
             return
         metadata = entry.decode()["metadata"]
-        delay = min(self._grace_seconds, metadata.get("deletionGracePeriodSeconds") or 0)
+        grace = metadata.get("deletionGracePeriodSeconds") or 0
+        if self._runs is not None and self._runs.has(entry.key, metadata["uid"]):
+            self._runs.stop(entry.key, grace, lambda: self._stop(entry.key, metadata["uid"]))
+            return
+        delay = min(self._grace_seconds, grace)
         self._timers[entry.key] = self._loop.call_later(delay, self._stop, entry.key, metadata["uid"])
 
     def _stop(self, key: str, uid: str) -> None:

@@ -223,7 +223,7 @@ BUILT_IN: Final[tuple[Resource, ...]] = (
         "Pod",
         short_names=("po",),
         categories=("all",),
-        subresources=("status", "binding", "eviction", "ephemeralcontainers", "resize"),
+        subresources=("status", "binding", "eviction", "ephemeralcontainers", "log", "resize"),
         returns_deleted=True,
         generation=True,
         fields=_POD_FIELDS,
@@ -245,7 +245,13 @@ BUILT_IN: Final[tuple[Resource, ...]] = (
         returns_deleted=True,
     ),
     _core("secrets", "Secret", fields=(("type", "type"),)),
-    _core("serviceaccounts", "ServiceAccount", short_names=("sa",), returns_deleted=True),
+    _core(
+        "serviceaccounts",
+        "ServiceAccount",
+        short_names=("sa",),
+        subresources=("token",),
+        returns_deleted=True,
+    ),
     _core("services", "Service", short_names=("svc",), categories=("all",), subresources=("status",)),
     _of(
         "apps",

@@ -1,34 +1,94 @@
-"""Reviews of tokens and access. There is one user here, and it may do everything.
+"""Reviews of tokens and access, and tokens for service accounts.
 
-Source: pkg/registry/authentication and pkg/registry/authorization (v1.36).
+Source: pkg/registry/authentication, pkg/registry/authorization and pkg/registry/core/serviceaccount (v1.36).
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
-from berth.sandbox import content
+from berth.sandbox import content, meta
+from berth.sandbox.access import Access
+from berth.sandbox.access.attributes import Asked, User
+from berth.sandbox.access.identity import service_account
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import Request, Response, json_response
 from berth.sandbox.resources import Resource
+from berth.sandbox.rest import Rest
+from berth.sandbox.store import Json
 
-_USER: Final = {"username": "sandbox", "groups": ["system:masters", "system:authenticated"]}
-_EVERYTHING: Final = {
-    "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-    "incomplete": False,
-}
+# What a token says of itself; here it is good for as long as the sandbox runs.
+_TOKEN_SECONDS: Final = 3600
 
 
-def review(request: Request, resource: Resource) -> Response:
-    """Answer a review with what it asks for, granted."""
+def review(request: Request, resource: Resource, namespace: str, access: Access) -> Response:
+    """Answer a review."""
     if resource.verbs != ("create",):
         raise ApiError.method_not_allowed()
     document = content.read_document(request, resource.kind)
-    statuses: dict[str, Any] = {
-        "TokenReview": {"authenticated": True, "user": _USER},
-        "SelfSubjectReview": {"userInfo": _USER},
-        "SelfSubjectRulesReview": _EVERYTHING,
-    }
     document["kind"], document["apiVersion"] = resource.kind, resource.group_version
     document.setdefault("metadata", {})
-    document["status"] = statuses.get(resource.kind, {"allowed": True})
+    user = access.user(request.headers)
+    document["status"] = _status(resource.kind, document.get("spec") or {}, user, namespace, access)
     return json_response(document, 201)
+
+
+def _status(kind: str, spec: Json, user: User, namespace: str, access: Access) -> Json:
+    match kind:
+        case "TokenReview":
+            found = access.by_token(str(spec.get("token", "")))
+            return {"authenticated": True, "user": found.document()} if found else {"authenticated": False}
+        case "SelfSubjectReview":
+            return {"userInfo": user.document()}
+        case "SelfSubjectRulesReview":
+            return _rules(access.rules(user, str(spec.get("namespace", ""))))
+        case "SelfSubjectAccessReview":
+            return _verdict(access, user, spec, namespace)
+    somebody = User(str(spec.get("user", "")), tuple(spec.get("groups") or ()))
+    return _verdict(access, somebody, spec, namespace)
+
+
+def _verdict(access: Access, user: User, spec: Json, namespace: str) -> Json:
+    if access.allows(user, _asked(spec, namespace)):
+        return {"allowed": True}
+    return {"allowed": False, "reason": "no RBAC policy matched"}
+
+
+def _asked(spec: Mapping[str, Any], namespace: str) -> Asked:
+    path = spec.get("nonResourceAttributes")
+    if path:
+        return Asked(str(path.get("verb", "")), path=str(path.get("path", "")))
+    on = spec.get("resourceAttributes") or {}
+    sub = on.get("subresource")
+    return Asked(
+        on.get("verb", ""),
+        on.get("group", ""),
+        f"{on.get('resource', '')}/{sub}" if sub else on.get("resource", ""),
+        on.get("namespace") or namespace,
+        on.get("name", ""),
+    )
+
+
+def _rules(rules: list[Json]) -> Json:
+    return {
+        "resourceRules": [rule for rule in rules if "nonResourceURLs" not in rule],
+        "nonResourceRules": [rule for rule in rules if "nonResourceURLs" in rule],
+        "incomplete": False,
+    }
+
+
+def issue_token(rest: Rest, request: Request, namespace: str, name: str, access: Access) -> Response:
+    """Make a token for a service account.
+
+    Raises: ApiError when there is no such account.
+    """
+    if request.method != "POST":
+        raise ApiError.method_not_allowed()
+    accounts = rest.catalogue.get("", "v1", "serviceaccounts")
+    assert accounts is not None
+    metadata = rest.read(accounts, namespace, name).decode()["metadata"]
+    document = content.read_document(request, "TokenRequest")
+    token = access.issue(service_account(namespace, name, metadata["uid"]))
+    status = {"token": token, "expirationTimestamp": meta.timestamp(rest.clock() + _TOKEN_SECONDS)}
+    head = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
+    kept = document.get("metadata") or {}
+    return json_response({**document, **head, "metadata": kept, "status": status}, 201)

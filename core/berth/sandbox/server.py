@@ -1,13 +1,23 @@
-"""A running sandbox: the store, the API over it, fake kubelets, and a socket on loopback."""
+"""A running sandbox: the store, the API over it, fake kubelets, controllers, and a socket on loopback."""
 
 import asyncio
+import ssl
+import tempfile
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from berth.sandbox.access import EVERYBODY, Access, Gate
+from berth.sandbox.access.attributes import Asked, User
+from berth.sandbox.access.default_roles import default_roles
+from berth.sandbox.access.identity import Tokens
+from berth.sandbox.access.rbac import Rbac
 from berth.sandbox.api import Api
+from berth.sandbox.containers import Images, PodRuns
+from berth.sandbox.controllers.deployments import Deployments
+from berth.sandbox.controllers.garbage_collection import GarbageCollector
 from berth.sandbox.errors import ApiError, SandboxError
 from berth.sandbox.http import Connection
 from berth.sandbox.journal import Journal
@@ -16,6 +26,7 @@ from berth.sandbox.kubelet import Kubelets
 from berth.sandbox.meta import Clock
 from berth.sandbox.namespaces import NamespaceLifecycle
 from berth.sandbox.store import Json, Store
+from berth.scheduler.serving_certificate import self_signed
 
 LOOPBACK: Final = "127.0.0.1"
 _NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -29,7 +40,8 @@ class Options:
     `port` 0 takes a free one. `history_limit` is how many writes of a collection a watch may be behind before
     it is told to list again. `pod_grace_seconds` is the longest that a deleted pod takes to stop. Without
     `kubelets` bound pods stay Pending. A `data_file` keeps what the sandbox holds for the
-    next one.
+    next one. With `rbac` it serves TLS, asks for tokens, allows what roles allow. `images` are run as
+    processes, which takes `rbac`. `controllers` keep deployments' pods, and collect what has lost its owner.
     """
 
     port: int = 0
@@ -37,6 +49,9 @@ class Options:
     pod_grace_seconds: float = 0.5
     kubelets: bool = True
     data_file: Path | None = None
+    rbac: bool = False
+    images: Images = field(default_factory=Images)
+    controllers: bool = False
     clock: Clock = time.time
 
 
@@ -45,7 +60,10 @@ class RunningSandbox:
 
     def __init__(self, options: Options) -> None:
         self.store = Store(options.history_limit)
-        self.api = Api(self.store, options.clock)
+        self.denied: list[tuple[User, Asked]] = []
+        self._tokens = Tokens()
+        self.access = self._access(options)
+        self.api = Api(self.store, options.clock, self.access)
         self.url = ""
         self._options = options
         self._connections: set[Connection] = set()
@@ -53,6 +71,9 @@ class RunningSandbox:
         self._journal: Journal | None = None
         self._kubelets: Kubelets | None = None
         self._namespaces: NamespaceLifecycle | None = None
+        self._controllers: list[GarbageCollector | Deployments] = []
+        self._authority = b""
+        self.runs: PodRuns | None = None
 
     async def start(self) -> None:
         """Fill in what every cluster has, and listen.
@@ -64,22 +85,31 @@ class RunningSandbox:
             self._journal = Journal.open(self._options.data_file, self.store)
             self._serve_definitions()
         self._populate()
+        tls = self._tls() if self._options.rbac else None
         try:
-            self._server = await loop.create_server(self._connect, LOOPBACK, self._options.port)
+            self._server = await loop.create_server(self._connect, LOOPBACK, self._options.port, ssl=tls)
         except OSError as error:
             reason = error.strerror or str(error)
             raise SandboxError(f"cannot listen on {LOOPBACK}:{self._options.port}: {reason}") from None
         port = self._server.sockets[0].getsockname()[1]
-        self.url = f"http://{LOOPBACK}:{port}"
+        self.url = f"{'https' if tls else 'http'}://{LOOPBACK}:{port}"
         self._namespaces = NamespaceLifecycle(self.api.rest)
         if self._options.kubelets:
-            self._kubelets = Kubelets(self.api.rest, grace_seconds=self._options.pod_grace_seconds)
+            self.runs = self._pod_runs(port) if self._options.images else None
+            if self.runs is not None:
+                self.api.logs = self.runs.log
+            grace = self._options.pod_grace_seconds
+            self._kubelets = Kubelets(self.api.rest, grace_seconds=grace, runs=self.runs)
+        if self._options.controllers:
+            self._controllers = [Deployments(self.api.rest), GarbageCollector(self.api.rest)]
 
     async def close(self) -> None:
         """Hang up on everybody and stop."""
-        for part in (self._kubelets, self._namespaces):
+        for part in (*self._controllers, self._kubelets, self._namespaces):
             if part is not None:
                 part.close()
+        if self.runs is not None:
+            await self.runs.close()
         if self._server is not None:
             self._server.close()
         for connection in tuple(self._connections):
@@ -105,7 +135,12 @@ class RunningSandbox:
 
     def kubeconfig(self) -> str:
         """Give a kubeconfig that reaches this sandbox, as text."""
-        return kubeconfig_text(self.url)
+        token = self._tokens.administrator if self._options.rbac else ""
+        return kubeconfig_text(self.url, authority=self._authority, token=token)
+
+    def kubeconfig_for(self, user: User) -> str:
+        """Give a kubeconfig with which somebody else reaches this sandbox, as text."""
+        return kubeconfig_text(self.url, authority=self._authority, token=self.access.issue(user))
 
     def write_kubeconfig(self, path: Path) -> None:
         """Write a kubeconfig that reaches this sandbox.
@@ -117,6 +152,34 @@ class RunningSandbox:
             path.write_text(self.kubeconfig())
         except OSError as error:
             raise SandboxError(f"cannot write the kubeconfig {path}: {error.strerror}") from None
+
+    def _access(self, options: Options) -> Access:
+        if options.rbac:
+            return Gate(self._tokens, Rbac(self.store), lambda user, asked: self.denied.append((user, asked)))
+        if options.images:
+            raise SandboxError(
+                "images are run with tokens of service accounts: add --authorization-mode=RBAC"
+            )
+        return EVERYBODY
+
+    def _tls(self) -> ssl.SSLContext:
+        self._authority, key = self_signed()
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        with tempfile.TemporaryDirectory(prefix="berth-sandbox-") as folder:
+            certificate, private = Path(folder, "tls.crt"), Path(folder, "tls.key")
+            certificate.write_bytes(self._authority)
+            private.write_bytes(key)
+            context.load_cert_chain(certificate, private)
+        return context
+
+    def _pod_runs(self, port: int) -> PodRuns:
+        return PodRuns(
+            self.api.rest,
+            self._options.images,
+            self.access,
+            address=(LOOPBACK, port),
+            authority=self._authority,
+        )
 
     def _connect(self) -> Connection:
         return Connection(self.api.handle, self._connections)
@@ -132,6 +195,8 @@ class RunningSandbox:
         self.load(
             {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}} for name in _NAMESPACES
         )
+        if self._options.rbac:
+            self.load(default_roles())
         group = "scheduling.k8s.io/v1"
         for name, value in _PRIORITY_CLASSES.items():
             self.load(

@@ -16,13 +16,16 @@ class Server:
         self.now = NOW
         self.store = Store(history_limit)
         self.api = Api(self.store, lambda: self.now)
+        self.headers = {}
         self.post("/api/v1/namespaces", {"metadata": {"name": "default"}})
 
     def call(self, method, path, body=None, media="application/json", accept="application/json", **query):
         """Give (status, document) of a request."""
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body) if body is not None else b""
         parameters = {key: str(value) for key, value in query.items()}
-        self.request = Request(method, path, parameters, {"content-type": media, "accept": accept}, raw)
+        self.request = Request(
+            method, path, parameters, {"content-type": media, "accept": accept, **self.headers}, raw
+        )
         answer = self.api.handle(self.request)
         if not isinstance(answer, Response):
             return answer

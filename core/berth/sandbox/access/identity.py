@@ -1,0 +1,54 @@
+"""Bearer tokens: one for the administrator, and those that were made for service accounts.
+
+Tokens are kept in memory and do not expire; they are no JWTs.
+Source: pkg/serviceaccount and staging/src/k8s.io/apiserver/pkg/authentication (v1.36).
+"""
+
+import secrets
+from collections.abc import Mapping
+from typing import Final
+
+from berth.sandbox.access.attributes import User
+
+AUTHENTICATED: Final = "system:authenticated"
+ADMINISTRATOR: Final = User("sandbox", ("system:masters", AUTHENTICATED))
+ANONYMOUS: Final = User("system:anonymous", ("system:unauthenticated",))
+
+
+def service_account(namespace: str, name: str, uid: str = "") -> User:
+    """Give the user that a service account is."""
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
+    return User(f"system:serviceaccount:{namespace}:{name}", groups, uid)
+
+
+class Tokens:
+    """Who is behind which token."""
+
+    def __init__(self) -> None:
+        self._users: dict[str, User] = {}
+        self.administrator = self.issue(ADMINISTRATOR)
+
+    def issue(self, user: User) -> str:
+        """Make a token for the user."""
+        token = secrets.token_urlsafe(24)
+        self._users[token] = user
+        return token
+
+    def user(self, token: str) -> User | None:
+        """Give who the token was made for, None for nobody."""
+        return self._users.get(token)
+
+    def authenticate(self, headers: Mapping[str, str]) -> User | None:
+        """Give who sent the request; without a token that is the anonymous user, with a wrong one nobody.
+
+        The administrator may act as somebody else by impersonation headers.
+        """
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if not token:
+            return ANONYMOUS
+        user = self.user(token.strip()) if scheme.lower() == "bearer" else None
+        name = headers.get("impersonate-user", "")
+        if user is ADMINISTRATOR and name:
+            group = headers.get("impersonate-group", "")
+            return User(name, (*([group] if group else []), AUTHENTICATED))
+        return user
