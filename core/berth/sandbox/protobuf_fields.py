@@ -95,4 +95,6 @@ FIELDS: Final[dict[str, dict[int, str]]] = {
     _REVIEW + "SelfSubjectRulesReview": _OBJECT,
     _REVIEW + "SelfSubjectRulesReviewSpec": _numbered("namespace"),
     "io.k8s.api.authentication.v1.SelfSubjectReview": _numbered("metadata status"),
+    "io.k8s.api.authentication.v1.TokenRequest": _OBJECT,
+    "io.k8s.api.authentication.v1.TokenRequestSpec": _numbered("audiences - - expirationSeconds"),
 }

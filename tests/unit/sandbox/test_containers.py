@@ -96,8 +96,21 @@ def log(sandbox):
     return sandbox.api.logs("default/p", "main")
 
 
+def read(root, path):
+    return Path(root, path).read_text()
+
+
 def run(sandbox):
     return sandbox.runs._runs["default/p"]
+
+
+def test_commands(tmp_path):
+    """A container's own command is looked up beside the image's first."""
+    (tmp_path / "other").touch()
+    images = Images([("x", (str(tmp_path / "one"), "-v"))])
+
+    assert (str(tmp_path / "one"), "-v") == images.command({"image": "x"})
+    assert (str(tmp_path / "other"), "a") == images.command({"image": "x", "command": ["other", "a"]})
 
 
 async def test_given(sandbox):
@@ -106,11 +119,11 @@ async def test_given(sandbox):
     await eventually(lambda: is_ready(sandbox) and "token" in log(sandbox))
 
     root = str(run(sandbox).folder.path / "0")
-    file, out = Path(root, "etc/app/settings.txt"), Path(root, "shared/out")
+    out = Path(root, "shared/out")
     address = status(sandbox)["podIP"]
     shown = [f"--config={root}/etc/app/settings.txt", f"--listen={address}:80", "p", "/etc/apparel"]
     assert f"arguments {shown}" in log(sandbox)
-    assert f"see {root}/etc/app/more.txt" == file.read_text()
+    assert f"see {root}/etc/app/more.txt" == read(root, "etc/app/settings.txt")
     token = log(sandbox).partition("token ")[2].split()[0]
     assert "system:serviceaccount:default:default" == sandbox.access.by_token(token).name
     await eventually(lambda: out.exists() and out.read_text() == "p")

@@ -90,6 +90,8 @@ class Container:
             self.changed()
             return 128
         self._process = process
+        if self._stopping:
+            _kill(process)
         self.identity = f"sandbox://{new_uid()}"
         self.state = {"running": {"startedAt": began}}
         self.started = "startupProbe" not in self.spec
@@ -100,6 +102,10 @@ class Container:
             self.running.set()
         try:
             code = await process.wait()
+        except asyncio.CancelledError:
+            _kill(process)
+            await process.wait()
+            raise
         finally:
             probing.cancel()
             await asyncio.gather(probing, return_exceptions=True)
@@ -126,8 +132,7 @@ class Container:
         """End it at once, with everything that it started."""
         self._stopping = True
         if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            _kill(self._process)
 
     @property
     def pid(self) -> int | None:
@@ -205,3 +210,8 @@ class Container:
             "containerID": self.identity,
             "started": self.started,
         }
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

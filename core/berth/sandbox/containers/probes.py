@@ -87,7 +87,12 @@ class Prober:
         words = [self._translate(word) for word in action.get("command") or ()]
         quiet = asyncio.subprocess.DEVNULL
         process = await asyncio.create_subprocess_exec(*words, stdout=quiet, stderr=quiet)
-        return await process.wait() == 0
+        try:
+            return await process.wait() == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
 
     def _port(self, action: Json) -> int:
         port = action.get("port", 0)
