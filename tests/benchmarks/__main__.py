@@ -8,7 +8,17 @@ import time
 
 import click
 
-NAMES = ("decision", "snapshot", "queue", "sidecar", "http_engine", "sandbox_http", "end_to_end")
+NAMES = (
+    "decision",
+    "snapshot",
+    "queue",
+    "preemption",
+    "requeueing",
+    "sidecar",
+    "http_engine",
+    "sandbox_http",
+    "end_to_end",
+)
 MODULE = (sys.executable, "-m", "tests.benchmarks")
 
 

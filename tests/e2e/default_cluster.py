@@ -33,7 +33,7 @@ class Running:
 
     def __init__(self, transport, scheduler, surface):
         self.transport, self.scheduler, self._surface = transport, scheduler, surface
-        self.api = Api(transport)
+        self._api = Api(transport)
 
     async def create(self, resource, documents):
         """Create objects, a few at a time."""
@@ -42,7 +42,15 @@ class Running:
             await asyncio.gather(*(self._create(resource, document) for document in batch))
 
     async def _create(self, resource, document):
-        await self.api.create(resource, document["metadata"].get("namespace", ""), encode(document))
+        await self._api.create(resource, document["metadata"].get("namespace", ""), encode(document))
+
+    async def patch(self, resource, name, patch, namespace=""):
+        """Merge something into an object."""
+        await self._api.patch(resource, namespace, name, encode(patch))
+
+    async def delete(self, resource, name, namespace=""):
+        """Delete an object."""
+        await self._api.delete(resource, namespace, name)
 
     async def metrics(self, *names):
         """The scheduler's metrics of these names, each sample's value by its name and labels."""
