@@ -11,6 +11,7 @@ import yaml
 
 from berth.cache.cache import Cache
 from berth.config import load
+from berth.cycle.equal_pods import EqualPods
 from berth.cycle.find_nodes import NodeSearch, Rotation
 from berth.cycle.schedule_pod import SchedulePod
 from berth.framework.attempt import Attempt
@@ -126,7 +127,7 @@ class Core:
         self.framework = build_frameworks(load(None).profiles, IN_TREE, lambda _: handle)["default-scheduler"]
         # What it costs to make room is not part of the figures of a decision.
         self.framework.plugins.post_filter = []
-        self.algorithm = SchedulePod(NodeSearch(nominator, Rotation()), random.Random(1))
+        self.algorithm = SchedulePod(NodeSearch(nominator, Rotation()), random.Random(1), EqualPods(self.snapshot))
 
     @classmethod
     def of(cls, nodes, placed=0, claims=0):

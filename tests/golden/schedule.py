@@ -1,9 +1,13 @@
 """Kind `schedule`: one pod, every node, each plugin alone and all of them together."""
 
+import random
+
 import msgspec
 import numpy as np
 
+from berth.cycle.equal_pods import EqualPods
 from berth.cycle.find_nodes import Feasible
+from berth.cycle.schedule_pod import SchedulePod
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis, FitError
 from berth.framework.filtering import run_pre_filters
@@ -85,7 +89,41 @@ async def together(framework: Framework, cluster: Cluster, pod: Pod):
     row = attempt.nodes.row_of.get(pod.nominated_node_name)
     if row is not None and found.mask[row] and found.evaluated == 1:
         scheduled["viaNominatedNode"] = True
-    return {"schedule": scheduled, **await scored(framework, attempt, found)}
+    answers = await scored(framework, attempt, found)
+    if "best" in answers:
+        await check_equal_pod(framework, cluster, pod, answers)
+    return {"schedule": scheduled, **answers}
+
+
+class Choices(random.Random):
+    """Chance that remembers among how many it chose."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.among = []
+
+    def randrange(self, n):
+        self.among.append(n)
+        return super().randrange(n)
+
+
+async def check_equal_pod(framework: Framework, cluster: Cluster, pod: Pod, answers):
+    """Decide on the pod twice, the second time by what is remembered, each row being asked about again.
+
+    Raises: AssertionError where the scores of the best nodes, or their number, are others than `answers` has.
+    """
+    memory, chance = EqualPods(cluster.snapshot), Choices()
+    algorithm = SchedulePod(cluster.search(), chance, memory)
+    for _ in range(2):
+        attempt = cluster.attempt(pod)
+        decision = await algorithm.decide(framework, attempt)
+        assert decision.node_name in answers["best"], decision
+        if len(answers["total"]) > 1 and not pod.nominated_node_name:
+            assert attempt.record.score == max(answers["total"].values())
+            assert (chance.among or [1])[-1] == len(answers["best"])
+        chance.among.clear()
+        for row in range(len(cluster.snapshot)):
+            cluster.snapshot.changed_rows.note(row)
 
 
 def _failure(status: Status):

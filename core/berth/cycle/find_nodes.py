@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from berth.cycle.remembered import OutdatedError, Remembered
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, FitError
 from berth.framework.extending import run_extender_filters
@@ -15,16 +16,19 @@ from berth.framework.filtering import (
     PreFilterOutcome,
     filter_one,
     filter_with_nominated,
+    filter_within,
     run_filters,
     run_pre_filters,
 )
 from berth.framework.handle import Nominator
+from berth.framework.kept import Kept
 from berth.framework.nominated import NominatedPods, Promised, with_pods
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, PluginError, Status, failed, unresolvable
-from berth.snapshot.columns import Mask, Rows, rows_where
+from berth.snapshot.columns import Mask, Rows, every_row, rows_where
 
 MIN_FEASIBLE_NODES = 100
+NARROWED = "narrowed"
 
 
 @dataclass(slots=True)
@@ -59,17 +63,22 @@ class NodeSearch:
     def __post_init__(self) -> None:
         self.nominated = NominatedPods(self.nominator)
 
-    async def find(self, framework: Framework, attempt: Attempt) -> Feasible | Status:
-        """The feasible nodes, or the status that ends the cycle (a FitError where no node fits)."""
+    async def find(
+        self, framework: Framework, attempt: Attempt, kept: Kept | None = None
+    ) -> Feasible | Status:
+        """The feasible nodes, or the status that ends the cycle (a FitError where no node fits).
+
+        Answers for equal pods go to `kept`, if every node was looked at.
+        """
         if not len(attempt.nodes):
             error = PluginError(NO_NODES_AVAILABLE)
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=error)
         diagnosis = Diagnosis(attempt.nodes.names)
-        pre_filter = await run_pre_filters(framework.plugins.pre_filter, attempt)
+        pre_filter = await run_pre_filters(framework.plugins.pre_filter, attempt, kept)
         if not pre_filter.status.ok:
             return self._pre_filter_failed(pre_filter, diagnosis)
         try:
-            return await self._search(framework, attempt, pre_filter, diagnosis)
+            return await self._search(framework, attempt, pre_filter, diagnosis, kept)
         except PluginError as error:
             return failed(error)
 
@@ -83,21 +92,60 @@ class NodeSearch:
         diagnosis.unschedulable_plugins.update(pre_filter.narrowing)
         return does_not_fit(diagnosis)
 
+    async def find_again(
+        self, framework: Framework, attempt: Attempt, remembered: Remembered
+    ) -> Feasible | None:
+        """The feasible nodes, as `find` has them, by what is remembered of an equal pod; None if there are none.
+
+        Raises: OutdatedError where another plugin than before has something to say; PluginError.
+        """
+        record, state, asked = attempt.record, attempt.state, remembered.unsettled
+        remembered.hand_over(attempt)
+        pre_filter = await run_pre_filters(asked.pre_filter, attempt)
+        if not pre_filter.status.ok or pre_filter.node_names is not None:
+            raise OutdatedError(NARROWED)
+        state.skip_filter |= remembered.skip_filter
+        diagnosis = Diagnosis(attempt.nodes.names)
+        point = record.begin("Filter")
+        await remembered.refresh_fits(attempt, point)
+        mask = remembered.fits.copy()
+        await self._with_nominated(framework, attempt, mask, diagnosis)
+        await filter_within(asked.filter, attempt, mask, diagnosis, point=point)
+        record.end(point)
+        if not mask.any():
+            return None
+        feasible = self._sampled(framework, mask, every_row(mask.size), diagnosis)
+        return await self._left_by_extenders(framework, attempt, feasible)
+
     async def _search(
-        self, framework: Framework, attempt: Attempt, pre_filter: PreFilterOutcome, diagnosis: Diagnosis
+        self,
+        framework: Framework,
+        attempt: Attempt,
+        pre_filter: PreFilterOutcome,
+        diagnosis: Diagnosis,
+        kept: Kept | None,
     ) -> Feasible | Status:
         nominated = attempt.nodes.row_of.get(attempt.pod.nominated_node_name)
         if nominated is not None and await self._fits_alone(framework, attempt, nominated, diagnosis):
             return Feasible(_only(nominated, attempt), 1, 1, diagnosis)
         candidates = self._candidates(attempt, pre_filter, diagnosis)
+        if kept is not None:
+            kept.whole = pre_filter.node_names is None
         rows = rows_where(candidates)
         await self._with_nominated(framework, attempt, candidates, diagnosis)
-        mask = await run_filters(framework.plugins.filter, attempt, candidates, diagnosis)
+        mask = await run_filters(framework.plugins.filter, attempt, candidates, diagnosis, kept)
         feasible = self._sampled(framework, mask, rows, diagnosis)
+        return await self._left_by_extenders(framework, attempt, feasible) or does_not_fit(diagnosis)
+
+    async def _left_by_extenders(
+        self, framework: Framework, attempt: Attempt, feasible: Feasible
+    ) -> Feasible | None:
         if framework.extenders:
-            feasible.mask = await run_extender_filters(framework.extenders, attempt, feasible.mask, diagnosis)
+            feasible.mask = await run_extender_filters(
+                framework.extenders, attempt, feasible.mask, feasible.diagnosis
+            )
             feasible.count = int(np.count_nonzero(feasible.mask))
-        return feasible if feasible.count else does_not_fit(diagnosis)
+        return feasible if feasible.count else None
 
     async def _fits_alone(
         self, framework: Framework, attempt: Attempt, row: int, diagnosis: Diagnosis

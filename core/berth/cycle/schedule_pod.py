@@ -1,5 +1,9 @@
 """The scheduling algorithm: nodes that fit, their scores, and the one that is taken.
 
+    question -> (remembered) find_again -> scores of what changed --> host
+       |             |  outdated, or no node fits
+       +-------------+--> find, all nodes -> scores -> host, and the answers are remembered
+
 Source: spec/core.md 4.3.
 """
 
@@ -9,15 +13,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from berth.cycle.equal_pods import EqualPods, Question
 from berth.cycle.find_nodes import Feasible, NodeSearch
+from berth.cycle.remembered import OutdatedError, Remembered
 from berth.cycle.select_host import select_host
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import FitError
 from berth.framework.extending import add_priorities
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo
+from berth.framework.kept import Kept
 from berth.framework.post_filtering import run_post_filters
 from berth.framework.runtime import Framework
-from berth.framework.scoring import run_pre_scores, run_scores
+from berth.framework.scoring import NodeScores, run_pre_scores, run_scores, score_within
 from berth.framework.status import SUCCESS, PluginError, Status, failed
 
 log = logging.getLogger(__name__)
@@ -34,34 +41,120 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class SchedulePod:
-    """Decides on one pod at a time."""
+    """Decides on one pod at a time; without `equal_pods` every pod is worked out from nothing."""
 
     search: NodeSearch
     chance: random.Random
+    equal_pods: EqualPods | None = None
 
     async def decide(self, framework: Framework, attempt: Attempt) -> Decision:
         """Choose a node; where none fits, let PostFilter plugins try to make room."""
         attempt.record.node_count = len(attempt.nodes)
-        feasible = await self.search.find(framework, attempt)
+        question = None if self.equal_pods is None else self.equal_pods.question(framework, attempt)
+        if self.equal_pods is None or question is None:
+            return await self._from_nothing(framework, attempt, None)
+        if question.remembered is not None:
+            node_name = await self._as_before(self.equal_pods, framework, attempt, question)
+            if node_name:
+                return Decision(node_name=node_name)
+        kept = Kept()
+        decision = await self._from_nothing(framework, attempt, kept)
+        if decision.node_name and kept.whole:
+            self.equal_pods.remember(question, attempt, kept)
+        return decision
+
+    async def _from_nothing(self, framework: Framework, attempt: Attempt, kept: Kept | None) -> Decision:
+        feasible = await self.search.find(framework, attempt, kept)
         if isinstance(feasible, Status):
             return await _without_node(framework, attempt, feasible)
-        attempt.record.feasible_count = feasible.count
-        attempt.record.evaluated_count = feasible.evaluated
+        _note(feasible, attempt)
         try:
-            return Decision(node_name=await self._choose(framework, attempt, feasible))
+            return Decision(node_name=await self._choose(framework, attempt, feasible, kept))
         except PluginError as error:
             return Decision(failed(error), nominating_info=CLEAR_NOMINATION)
 
-    async def _choose(self, framework: Framework, attempt: Attempt, feasible: Feasible) -> str:
-        if feasible.count == 1 or not (framework.plugins.score or framework.extenders):
-            rows = np.flatnonzero(feasible.mask)
-            return attempt.nodes.names[int(rows[self.chance.randrange(rows.size)])]
-        await run_pre_scores(framework.plugins.pre_score, attempt, feasible.mask)
-        scores = await run_scores(framework.plugins.score, attempt, feasible.mask)
+    async def _choose(
+        self, framework: Framework, attempt: Attempt, feasible: Feasible, kept: Kept | None
+    ) -> str:
+        if _any_will_do(framework, feasible):
+            return self._any(feasible, attempt)
+        await run_pre_scores(framework.plugins.pre_score, attempt, feasible.mask, kept)
+        scores = await run_scores(framework.plugins.score, attempt, feasible.mask, kept)
+        return await self._best(framework, attempt, scores)
+
+    def _any(self, feasible: Feasible, attempt: Attempt) -> str:
+        rows = np.flatnonzero(feasible.mask)
+        return attempt.nodes.names[int(rows[self.chance.randrange(rows.size)])]
+
+    async def _best(self, framework: Framework, attempt: Attempt, scores: NodeScores) -> str:
         if framework.extenders:
             await add_priorities(framework.extenders, attempt, scores)
         row, attempt.record.score = select_host(scores, self.chance)
         return attempt.nodes.names[row]
+
+    async def _as_before(
+        self, equal_pods: EqualPods, framework: Framework, attempt: Attempt, question: Question
+    ) -> str:
+        """The node by what is remembered; empty, with no trace left, where the pod has to be worked out."""
+        assert question.remembered is not None
+        state, record, rotation = attempt.state, attempt.record, self.search.rotation
+        start, values, intervals = rotation.start, len(state), len(record.intervals)
+        try:
+            node_name = await self._choose_again(framework, attempt, question.remembered)
+            if node_name:
+                equal_pods.reused()
+                return node_name
+            equal_pods.nowhere()
+        except Exception as error:  # noqa: BLE001 - whatever it is, asking from nothing says it better
+            if not isinstance(error, OutdatedError):
+                log.debug("worked out anew pod=%s error=%r", attempt.pod.key, error)
+            equal_pods.outdated(question)
+        rotation.start = start
+        state.start_over(values)
+        del record.intervals[intervals:]
+        return ""
+
+    async def _choose_again(self, framework: Framework, attempt: Attempt, remembered: Remembered) -> str:
+        feasible = await self.search.find_again(framework, attempt, remembered)
+        if feasible is None:
+            return ""
+        if _any_will_do(framework, feasible):
+            remembered.check_resumed(attempt)
+            _note(feasible, attempt)
+            return self._any(feasible, attempt)
+        scores = await _scores_again(framework, attempt, feasible, remembered)
+        _note(feasible, attempt)
+        return await self._best(framework, attempt, scores)
+
+
+async def _scores_again(
+    framework: Framework, attempt: Attempt, feasible: Feasible, remembered: Remembered
+) -> NodeScores:
+    if not remembered.scored:
+        raise OutdatedError("scores")
+    record, asked = attempt.record, remembered.unsettled
+    await run_pre_scores(asked.pre_score, attempt, feasible.mask)
+    attempt.state.skip_score |= remembered.skip_score
+    point = record.begin("Score")
+    await remembered.refresh_scores(attempt, point)
+    remembered.check_resumed(attempt)
+    all_that_fit = feasible.count == np.count_nonzero(remembered.fits)
+    if all_that_fit and not (asked.score or framework.extenders):
+        scores = remembered.ranks(attempt)
+    else:
+        scores = remembered.scores(attempt, feasible.mask)
+        await score_within(asked.score, attempt, scores, point=point)
+    record.end(point)
+    return scores
+
+
+def _any_will_do(framework: Framework, feasible: Feasible) -> bool:
+    return feasible.count == 1 or not (framework.plugins.score or framework.extenders)
+
+
+def _note(feasible: Feasible, attempt: Attempt) -> None:
+    attempt.record.feasible_count = feasible.count
+    attempt.record.evaluated_count = feasible.evaluated
 
 
 async def guarded_decision(algorithm: SchedulePod, framework: Framework, attempt: Attempt) -> Decision:

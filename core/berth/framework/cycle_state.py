@@ -4,6 +4,8 @@ Source: spec/core.md 9.5.
 """
 
 import copy
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -56,6 +58,22 @@ class CycleState:
     def delete(self, key: Any) -> None:
         """Forget a value."""
         self._values.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def written_since(self, count: int) -> dict[Any, Any]:
+        """The values under the keys that came after the first `count`."""
+        return dict(islice(self._values.items(), count, None))
+
+    def take_over(self, values: Mapping[Any, Any]) -> None:
+        """Remember values that were written in the cycle of an equal pod."""
+        self._values.update(values)
+
+    def start_over(self, count: int) -> None:
+        """Forget all but the first `count` values, and who sits this cycle out."""
+        self._values = dict(islice(self._values.items(), count))
+        self.skip_filter = self.skip_score = frozenset()
 
     def clone(self) -> "CycleState":
         """A state for a simulation: values that have a `clone` copied by it, all others shared."""

@@ -21,6 +21,7 @@ from berth.framework.interface import (
     PreFilterResult,
     ReasonCodes,
 )
+from berth.framework.kept import Kept
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable
 from berth.objects.pod import Pod
 from berth.snapshot.columns import Mask
@@ -37,14 +38,19 @@ class PreFilterOutcome:
     narrowing: tuple[str, ...] = ()
 
 
-async def run_pre_filters(plugins: Sequence[PreFilterPlugin], attempt: Attempt) -> PreFilterOutcome:
+async def run_pre_filters(
+    plugins: Sequence[PreFilterPlugin], attempt: Attempt, kept: Kept | None = None
+) -> PreFilterOutcome:
     """Run the phase; the skip set is in the state whatever comes of it."""
     phase = _PreFilterPhase()
     record = attempt.record
     point = record.begin("PreFilter")
     for plugin in plugins:
         mark = record.begin(plugin.name, point)
+        before = len(attempt.state)
         result = await _pre_filter(plugin, attempt)
+        if kept is not None:
+            kept.note_values(plugin.name, attempt.state, before)
         record.end(mark, result.status)
         if phase.ends_with(plugin.name, result):
             break
@@ -105,7 +111,11 @@ def _nothing_left(names: list[str]) -> str:
 
 
 async def run_filters(
-    plugins: Sequence[FilterPlugin], attempt: Attempt, candidates: Mask, diagnosis: Diagnosis
+    plugins: Sequence[FilterPlugin],
+    attempt: Attempt,
+    candidates: Mask,
+    diagnosis: Diagnosis,
+    kept: Kept | None = None,
 ) -> Mask:
     """Where the pod fits, among the candidates; every rejection of a candidate goes into the diagnosis.
 
@@ -114,11 +124,28 @@ async def run_filters(
 
     Shapes: candidates and result bool (n,). Raises: PluginError with upstream's text where a plugin fails.
     """
+    point = attempt.record.begin("Filter")
+    alive = candidates.copy()
+    try:
+        await filter_within(plugins, attempt, alive, diagnosis, point=point, kept=kept)
+    finally:
+        attempt.record.end(point)
+    return alive
+
+
+async def filter_within(
+    plugins: Sequence[FilterPlugin],
+    attempt: Attempt,
+    alive: Mask,
+    diagnosis: Diagnosis,
+    *,
+    point: int,
+    kept: Kept | None = None,
+) -> None:
+    """The same for a phase that has begun; what is turned down is taken out of `alive`."""
     record, state = attempt.record, attempt.state
     active = [plugin for plugin in plugins if plugin.name not in state.skip_filter]
-    point = record.begin("Filter")
     asked: dict[str, MaybeAwaitable[ReasonCodes]] = {}
-    alive = candidates.copy()
     try:
         asked = {plugin.name: _ask(plugin, attempt) for plugin in active if not plugin.in_process}
         if asked:
@@ -130,13 +157,13 @@ async def run_filters(
             answer = asked.pop(plugin.name, None)
             codes = await _codes(plugin, _ask(plugin, attempt) if answer is None else answer)
             rejected = _fold(plugin, state, codes, alive, diagnosis)
+            if kept is not None:
+                kept.codes[plugin.name] = codes
             record.end(mark, rejected=rejected)
             if rejected and not alive.any():
                 break
     finally:
         drop_unread(asked.values())
-        record.end(point)
-    return alive
 
 
 def _asked_here(
@@ -171,6 +198,16 @@ def _ask(plugin: FilterPlugin, attempt: Attempt) -> MaybeAwaitable[ReasonCodes]:
         raise _filter_error(plugin, error) from error
 
 
+async def codes_on(plugin: FilterPlugin, attempt: Attempt) -> ReasonCodes:
+    """The plugin's codes for the attempt's nodes.
+
+    Raises: PluginError with upstream's text where the plugin fails, or has no code for each node.
+    """
+    codes = await _codes(plugin, _ask(plugin, attempt))
+    _check_shape(plugin, codes, len(attempt.nodes))
+    return codes
+
+
 async def _codes(plugin: FilterPlugin, answer: MaybeAwaitable[ReasonCodes]) -> ReasonCodes:
     # Vectors come first: asking whether something can be awaited takes longer than many a filter.
     if isinstance(answer, np.ndarray) or not isawaitable(answer):
@@ -192,8 +229,7 @@ def _fold(
 
     Raises: PluginError where the answer is no code for each node, or a code that rejects nothing.
     """
-    if getattr(codes, "shape", None) != alive.shape:
-        raise _filter_error(plugin, f"no verdict for each of {alive.size} nodes")
+    _check_shape(plugin, codes, alive.size)
     try:
         if not np.count_nonzero(codes):  # three times as fast as any()
             return 0
@@ -206,6 +242,11 @@ def _fold(
     except Exception as error:
         raise _filter_error(plugin, error) from error
     return int(rows.size)
+
+
+def _check_shape(plugin: FilterPlugin, codes: ReasonCodes, n: int) -> None:
+    if getattr(codes, "shape", None) != (n,):
+        raise _filter_error(plugin, f"no verdict for each of {n} nodes")
 
 
 def _spelled(plugin: FilterPlugin, state: CycleState, code: int) -> Status:

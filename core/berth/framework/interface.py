@@ -26,6 +26,7 @@ from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import SUCCESS, Code, Status
 from berth.objects.pod import Pod
 from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.journal import Journal
 from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
@@ -53,9 +54,11 @@ class Reason(NamedTuple):
 class Depends(Enum):
     """What a plugin's raw answer for a node depends on, besides the pod.
 
-    NODE: on that node's own row alone. CLUSTER: on other nodes, too, or on other objects.
+    OBJECT: on what the API server says of nodes, never on the pods that are on them. NODE: on that node's own
+    row, pods included, and nothing else. CLUSTER: on other nodes' pods, too, or on other objects.
     """
 
+    OBJECT = "object"
     NODE = "node"
     CLUSTER = "cluster"
 
@@ -67,6 +70,11 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
     """Whether the answers come from this process and can be trusted to keep to the contract."""
 
     depends: ClassVar[Depends] = Depends.CLUSTER
+    """Whoever says less than CLUSTER also says this: what `pre_filter` and `pre_score` answer and leave in the
+    cycle's state depends on the pod alone, is nobody's own and is not changed later. Equal pods share it."""
+
+    changes: Journal[str] | None = None
+    """The nodes, by name, for which answers changed although nothing did that the snapshot shows."""
 
     @property
     def name(self) -> str:
@@ -76,10 +84,24 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
     def sign_pod(self, pod: Pod) -> Hashable | None:
         """All that this plugin's verdicts and scores read of the pod; None where it cannot be said.
 
-        Two pods of one profile that every plugin signs alike are one question.
+        Two pods of one profile that every plugin signs alike are one question. It reads the pod alone: what
+        else an answer hangs on belongs to `basis`.
         """
         del pod
         return None
+
+    def resume(self, state: CycleState, basis: Hashable) -> None:
+        """Begin a cycle in which only rows that changed are asked about, on that basis of earlier answers."""
+        del state, basis
+
+    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+        """What answers for pods of this signature hang on besides each node's own row.
+
+        While it is equal, answers are used again, and only rows that changed are asked about. None where
+        that cannot be said: then all nodes are asked about for every pod.
+        """
+        del state, pod, nodes
+        return None if self.depends is Depends.CLUSTER else ()
 
 
 class PreEnqueuePlugin(Plugin):

@@ -21,6 +21,7 @@ from berth.framework.interface import (
     ScorePlugin,
     Scores,
 )
+from berth.framework.kept import Kept
 from berth.framework.status import PluginError, Status
 from berth.objects.pod import Pod
 from berth.snapshot.columns import Ints, Mask, Rows, rows_where
@@ -48,7 +49,9 @@ class NodeScores:
     parts: list[PluginScores] = field(default_factory=list)
 
 
-async def run_pre_scores(plugins: Sequence[PreScorePlugin], attempt: Attempt, feasible: Mask) -> None:
+async def run_pre_scores(
+    plugins: Sequence[PreScorePlugin], attempt: Attempt, feasible: Mask, kept: Kept | None = None
+) -> None:
     """Run the phase and leave the set of plugins that do not score in the state.
 
     Raises: PluginError with upstream's text where a plugin fails.
@@ -59,8 +62,11 @@ async def run_pre_scores(plugins: Sequence[PreScorePlugin], attempt: Attempt, fe
     for plugin in plugins:
         mark = record.begin(plugin.name, point)
         try:
+            before = len(attempt.state)
             answer = plugin.pre_score(attempt.state, attempt.pod, attempt.nodes, feasible)
             status = answer if isinstance(answer, Status) else await answer
+            if kept is not None:
+                kept.note_values(plugin.name, attempt.state, before)
         except Exception as error:
             raise PluginError(f'running PreScore plugin "{plugin.name}": {error}') from error
         record.end(mark, status)
@@ -73,16 +79,34 @@ async def run_pre_scores(plugins: Sequence[PreScorePlugin], attempt: Attempt, fe
 
 
 async def run_scores(
-    plugins: Sequence[tuple[ScorePlugin, int]], attempt: Attempt, feasible: Mask
+    plugins: Sequence[tuple[ScorePlugin, int]], attempt: Attempt, feasible: Mask, kept: Kept | None = None
 ) -> NodeScores:
     """Score the feasible nodes with every plugin that did not skip.
 
     Raises: PluginError with upstream's text where a plugin fails or answers out of range.
     """
-    state, record = attempt.state, attempt.record
     rows = rows_where(feasible)
     scores = NodeScores(rows, np.zeros(rows.size, dtype=np.int64))
-    point = record.begin("Score")
+    point = attempt.record.begin("Score")
+    try:
+        await score_within(plugins, attempt, scores, point=point, kept=kept)
+    finally:
+        attempt.record.end(point)
+    if kept is not None:
+        kept.scored = True
+    return scores
+
+
+async def score_within(
+    plugins: Sequence[tuple[ScorePlugin, int]],
+    attempt: Attempt,
+    scores: NodeScores,
+    *,
+    point: int,
+    kept: Kept | None = None,
+) -> None:
+    """The same for a phase that has begun; everything is added to `scores`."""
+    state, record, rows = attempt.state, attempt.record, scores.rows
     active = [(p, w) for p, w in plugins if p.name not in state.skip_score]
     asked: dict[str, MaybeAwaitable[Scores]] = {}
     try:
@@ -95,15 +119,23 @@ async def run_scores(
                 asked |= _asked_here(active[i + 1 :], asked, attempt)
             answer = asked.pop(plugin.name, None)
             every = await _scores(plugin, _ask(plugin, attempt) if answer is None else answer)
-            raw = every if rows.size == feasible.size else every[rows]
-            final = _normalized(plugin, state, attempt.pod, raw)
+            if kept is not None:
+                kept.raw[plugin.name] = every
+            raw = every if rows.size == len(attempt.nodes) else every[rows]
+            final = final_scores(plugin, state, attempt.pod, raw)
             scores.totals += final * weight if weight != 1 else final
             scores.parts.append(PluginScores(plugin.name, weight, raw, final))
             record.end(mark)
     finally:
         drop_unread(asked.values())
-        record.end(point)
-    return scores
+
+
+async def scores_on(plugin: ScorePlugin, attempt: Attempt) -> Scores:
+    """The plugin's raw scores of the attempt's nodes.
+
+    Raises: PluginError with upstream's text where the plugin fails.
+    """
+    return await _scores(plugin, _ask(plugin, attempt))
 
 
 def _asked_here(
@@ -133,7 +165,11 @@ def _score_error(plugin: ScorePlugin, error: Exception) -> PluginError:
     return PluginError(f'running Score plugins: plugin "{plugin.name}" failed with: {error}')
 
 
-def _normalized(plugin: ScorePlugin, state: CycleState, pod: Pod, raw: Scores) -> Scores:
+def final_scores(plugin: ScorePlugin, state: CycleState, pod: Pod, raw: Scores) -> Scores:
+    """The plugin's scores, normalised if it does that, and checked if it is to be checked.
+
+    Shapes: raw and result int64 (k,). Raises: PluginError with upstream's text.
+    """
     final = raw
     if isinstance(plugin, NormalizeScorePlugin):
         try:

@@ -25,8 +25,7 @@ HIGH_BYTES_PER_CONTAINER = 1000 * MIB
 class ImageLocality(InTreePlugin, ScorePlugin):
     """Score 0 to 100 by the bytes of the pod's images that need no pull."""
 
-    # How many nodes share an image is static, too: pods that come and go change no other node's score.
-    depends = Depends.NODE
+    depends = Depends.OBJECT
 
     def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
         """Between no more than a small image (0) and a large one for each container (100)."""

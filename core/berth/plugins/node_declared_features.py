@@ -50,7 +50,7 @@ class RequiredFeatures:
 class NodeDeclaredFeatures(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Turn down nodes that do not declare every feature that the pod needs."""
 
-    depends = Depends.NODE
+    depends = Depends.OBJECT
     reasons = (Reason("node(s) didn't match Pod's required features", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:

@@ -19,7 +19,7 @@ from berth.snapshot.snapshot import Snapshot
 class NodeName(InTreePlugin, FilterPlugin, EnqueueExtensions):
     """Turn down every node but the one the pod names, if it names one."""
 
-    depends = Depends.NODE
+    depends = Depends.OBJECT
     reasons = (Reason("node(s) didn't match the requested node name", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:

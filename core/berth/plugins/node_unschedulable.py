@@ -33,7 +33,7 @@ TOLERATION_ADDED = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERAT
 class NodeUnschedulable(InTreePlugin, FilterPlugin, EnqueueExtensions):
     """Turn down nodes whose spec says unschedulable, whatever taints they have."""
 
-    depends = Depends.NODE
+    depends = Depends.OBJECT
     reasons = (Reason("node(s) were unschedulable", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
 
     def __init__(self, args: Any, handle: Handle) -> None:

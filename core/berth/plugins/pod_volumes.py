@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 
 from berth.framework.cluster_event import QueueingHint
+from berth.objects.csi_migration import migration_of
 from berth.objects.pod import Pod
-from berth.objects.pod_volumes import claim_uses, lasting_sources, named_claims
+from berth.objects.pod_volumes import claim_use, claim_uses, has_disks, lasting_sources, named_claims
 from berth.objects.storage import PersistentVolumeClaim
 from berth.plugins.queueing import expected, queue_if
 
@@ -24,6 +25,12 @@ def volumes_signature(pod: Pod) -> Hashable:
         return ()
     claims = tuple(sorted(set(claim_uses(pod))))
     return claims, tuple(sorted(msgspec.json.encode(source, order="sorted") for source in sources))
+
+
+def volumes_basis(pod: Pod) -> Hashable | None:
+    """Nothing for pods that no volume ties to anything; for others claims, volumes and classes count, too."""
+    tied = has_disks(pod) or any(claim_use(pod, v) or migration_of(v) for v in pod.spec.volumes)
+    return None if tied else ()
 
 
 def after_named_claim(pod: Pod, old: Any, new: Any) -> QueueingHint:

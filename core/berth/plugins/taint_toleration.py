@@ -43,7 +43,7 @@ TOLERATION_ADDED = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERAT
 class TaintToleration(InTreePlugin, FilterPlugin, PreScorePlugin, NormalizeScorePlugin, EnqueueExtensions):
     """Turn down nodes with untolerated hard taints; prefer nodes with fewer soft ones."""
 
-    depends = Depends.NODE
+    depends = Depends.OBJECT
     # Evicting pods never removes a taint, so preemption need not try.
     reasons = (Reason("node(s) had untolerated taint(s)", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
 

@@ -30,7 +30,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_volumes import Disk, disks, has_disks, named_claims, rivals, share_a_disk
 from berth.objects.storage import READ_WRITE_ONCE_POD
 from berth.plugins.in_tree import InTreePlugin
-from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_signature
+from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_basis, volumes_signature
 from berth.plugins.queueing import expected, queue_if
 from berth.snapshot.columns import Mask
 from berth.snapshot.pod_info import PodInfo
@@ -101,6 +101,11 @@ class VolumeRestrictions(InTreePlugin, PreFilterExtensions, FilterPlugin, Enqueu
     def sign_pod(self, pod: Pod) -> Hashable:
         """The volumes."""
         return volumes_signature(pod)
+
+    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+        """Nothing for pods without claims and disks."""
+        del state, nodes
+        return volumes_basis(pod)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that leave a disk or a claim free, nodes that come, and claims that come."""

@@ -33,7 +33,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_volumes import named_claims
 from berth.objects.storage import PersistentVolume, StorageClass
 from berth.plugins.in_tree import InTreePlugin, first_reason
-from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_signature
+from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_basis, volumes_signature
 from berth.plugins.queueing import expected, maybe, queue_if
 from berth.snapshot.columns import Mask
 from berth.snapshot.snapshot import Snapshot
@@ -119,6 +119,11 @@ class VolumeZone(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions)
     def sign_pod(self, pod: Pod) -> Hashable:
         """The volumes."""
         return volumes_signature(pod)
+
+    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+        """Nothing for pods without claims and disks."""
+        del state, nodes
+        return volumes_basis(pod)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Everything that gives a claim its volume, a volume its place, or a node its zone."""

@@ -16,6 +16,7 @@ from berth.cache.cache import Cache
 from berth.config.loading import Loaded
 from berth.cycle.assume_and_bind import AssumeAndBind
 from berth.cycle.attempts import Attempts
+from berth.cycle.equal_pods import EqualPods
 from berth.cycle.failure import FailureHandler
 from berth.cycle.find_nodes import NodeSearch, Rotation
 from berth.cycle.schedule_one import ScheduleOne
@@ -273,7 +274,7 @@ def _schedule_one(
         queue,
         shared.cache,
         shared.snapshot,
-        SchedulePod(search, around.chance),
+        SchedulePod(search, around.chance, EqualPods(shared.snapshot)),
         AssumeAndBind(shared.cache, queue.nominator, binding, failure, attempts),
         failure,
         attempts,

@@ -27,11 +27,12 @@ def rows_where(mask: Mask) -> Rows:
 
     Shapes: mask bool (n,); result intp (k,).
     """
-    return _every(mask.size) if np.count_nonzero(mask) == mask.size else np.flatnonzero(mask)
+    return every_row(mask.size) if np.count_nonzero(mask) == mask.size else np.flatnonzero(mask)
 
 
 @lru_cache(maxsize=8)
-def _every(n: int) -> Rows:
+def every_row(n: int) -> Rows:
+    """The rows of a table of n nodes, not to be written to. Shapes: result intp (n,)."""
     rows = np.arange(n, dtype=np.intp)
     rows.flags.writeable = False
     return rows

@@ -120,10 +120,13 @@ class DynamicResources(
         return self._hints.registrations()
 
     def sign_pod(self, pod: Pod) -> Hashable | None:
-        """Pods that have to do with devices are no two alike; all others are."""
-        if pod.spec.resource_claims or self._backed(pod):
-            return None
-        return ()
+        """Pods with claims are no two alike; all others are."""
+        return None if pod.spec.resource_claims else ()
+
+    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+        """Nothing, unless devices stand behind what the pod requests."""
+        del state, nodes
+        return None if self._backed(pod) else ()
 
     def _backed(self, pod: Pod) -> bool:
         return self._extended and self._names.any and backed_by_devices(pod, self._names)

@@ -23,7 +23,13 @@ from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.inter_pod_affinity.filtering import Neighbours
 from berth.plugins.inter_pod_affinity.hints import registrations
 from berth.plugins.inter_pod_affinity.scoring import Preferences, normalized
-from berth.plugins.inter_pod_affinity.terms import OwnTerms, OwnTermsReader, TermsAbout, UnparsableTermError
+from berth.plugins.inter_pod_affinity.terms import (
+    OwnTerms,
+    OwnTermsReader,
+    TermsAbout,
+    UnparsableTermError,
+    has_terms,
+)
 from berth.snapshot.affinity_terms import TermKind, held_terms
 from berth.snapshot.columns import Mask
 from berth.snapshot.pod_info import PodInfo
@@ -121,6 +127,11 @@ class InterPodAffinity(
         except ValueError:
             return None
         return pod.namespace, tuple(sorted(pod.labels.items())), held
+
+    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+        """Nothing for pods that have no term and that no placed pod's term means."""
+        del state
+        return None if has_terms(pod) or self._terms_about.find(pod, nodes) else ()
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that come, go or change labels; nodes that come or change labels."""

@@ -93,6 +93,12 @@ def meant(term: AffinityTerm, listers: Listers) -> PodsLike:
     return PodsLike(term.namespaces.union(more), term.selector)
 
 
+def has_terms(pod: Pod) -> bool:
+    """Whether the pod says anything about other pods, be it an empty list."""
+    affinity = pod.spec.affinity
+    return affinity is not None and not (affinity.pod_affinity is None and affinity.pod_anti_affinity is None)
+
+
 class OwnTermsReader:
     """Reads pods' own terms, once for all pods that are written alike, as those of one workload are."""
 
@@ -107,7 +113,7 @@ class OwnTermsReader:
         Raises: UnparsableTermError naming the list.
         """
         affinity = pod.spec.affinity
-        if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        if affinity is None or not has_terms(pod):
             return NO_TERMS
         if self._generation != self._listers.namespaces.generation or len(self._known) >= MAX_REMEMBERED:
             self._known.clear()

@@ -107,12 +107,17 @@ class NodeResourcesFit(
         ]
         return np.array(scores, dtype=np.int64)
 
-    def sign_pod(self, pod: Pod) -> Hashable | None:
-        """Both views of the pod's requests; none where devices stand behind one of them."""
-        requests = fit_requests(pod)
-        if delegated_to_devices(requests, self._names):
-            return None
-        return frozenset(requests.items()), frozenset(scored_requests(pod).items())
+    def sign_pod(self, pod: Pod) -> Hashable:
+        """Both views of the pod's requests."""
+        return frozenset(fit_requests(pod).items()), frozenset(scored_requests(pod).items())
+
+    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+        """Nothing else, unless devices stand behind some resource."""
+        del state, nodes
+        names = self._names
+        if names is None or not names.any:
+            return ()
+        return None if delegated_to_devices(fit_requests(pod), names) else ()
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that leave or shrink, nodes that come or grow."""

@@ -26,7 +26,7 @@ from berth.plugins.node_volume_limits.attached_volumes import AttachedVolumes
 from berth.plugins.node_volume_limits.driver_columns import ABSENT, DriverColumns
 from berth.plugins.node_volume_limits.hints import registrations
 from berth.plugins.node_volume_limits.resolving import Broken, Missing, Resolver
-from berth.plugins.pod_volumes import volumes_signature
+from berth.plugins.pod_volumes import volumes_basis, volumes_signature
 from berth.snapshot.columns import Mask
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
@@ -101,6 +101,11 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
     def sign_pod(self, pod: Pod) -> Hashable:
         """The volumes."""
         return volumes_signature(pod)
+
+    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+        """Nothing for pods without claims and disks."""
+        del state, nodes
+        return volumes_basis(pod)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """All that raises a limit, detaches a volume or brings a claim."""

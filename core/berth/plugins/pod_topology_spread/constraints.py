@@ -77,6 +77,12 @@ class Defaults:
         selector = controller_selector(pod, self._listers)
         return () if selector.empty else tuple(prepared(c, selector) for c in wanted)
 
+    def none_for(self, pod: Pod) -> bool:
+        """Whether no constraint holds for the pod."""
+        if pod.spec.topology_spread_constraints:
+            return False
+        return not self.constraints or controller_selector(pod, self._listers).empty
+
     def _of_pod(self, pod: Pod, action: Action) -> tuple[Constraint, ...]:
         """The pod's own, prepared once for all pods that are written alike, as those of one workload are."""
         own = pod.spec.topology_spread_constraints

@@ -139,6 +139,11 @@ class PodTopologySpread(
             pod.spec.tolerations,
         )
 
+    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+        """Nothing for pods without any constraint."""
+        del state, nodes
+        return () if self._defaults.none_for(pod) else None
+
     def _own(self, pod: Pod) -> Hashable:
         if not pod.spec.topology_spread_constraints:
             return ()

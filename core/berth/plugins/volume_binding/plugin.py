@@ -26,7 +26,7 @@ from berth.framework.interface import (
 from berth.framework.status import SKIP, SUCCESS, Code, PluginError, Status, failed, unresolvable
 from berth.objects.pod import Pod
 from berth.plugins.in_tree import InTreePlugin
-from berth.plugins.pod_volumes import volumes_signature
+from berth.plugins.pod_volumes import volumes_basis, volumes_signature
 from berth.plugins.volume_binding.binding import AssumedVolumes, VolumeBinder
 from berth.plugins.volume_binding.bound_check import BindingFailedError
 from berth.plugins.volume_binding.finding import (
@@ -177,6 +177,11 @@ class VolumeBinding(
     def sign_pod(self, pod: Pod) -> Hashable:
         """The volumes."""
         return volumes_signature(pod)
+
+    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+        """Nothing for pods without claims and disks."""
+        del state, nodes
+        return volumes_basis(pod)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Everything that brings a volume, a claim or storage, or moves a node."""

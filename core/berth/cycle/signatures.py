@@ -1,0 +1,84 @@
+"""Which pods are one question: every plugin that has a say signs them alike.
+
+Pods of one workload are written alike, so plugins are asked for their signatures once for all of them.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable
+
+import msgspec
+
+from berth.framework.interface import Plugin
+from berth.objects.pod import Pod
+from berth.objects.pod_volumes import claim_use, lasting_sources
+
+MOST_REMEMBERED = 8192
+
+encode = msgspec.json.Encoder().encode
+
+
+class Signature:
+    """A question; the same object for all pods that ask it."""
+
+    __slots__ = ()
+
+
+class Signatures:
+    """The questions that one profile's plugins tell apart."""
+
+    def __init__(self, plugins: Iterable[Plugin]) -> None:
+        every = list(plugins)
+        self._here = [plugin for plugin in every if plugin.in_process]
+        self._elsewhere = [plugin for plugin in every if not plugin.in_process]
+        self._written: OrderedDict[bytes, Hashable | None] = OrderedDict()
+        self._known: OrderedDict[Hashable, Signature] = OrderedDict()
+
+    def of(self, pod: Pod) -> Signature | None:
+        """The pod's question; None where some plugin tells every pod from all others."""
+        signed = self._signed_here(pod)
+        if signed is None:
+            return None
+        elsewhere = [plugin.sign_pod(pod) for plugin in self._elsewhere]
+        if None in elsewhere:
+            return None
+        return self._interned((signed, *elsewhere) if elsewhere else signed)
+
+    def _signed_here(self, pod: Pod) -> Hashable | None:
+        """What the plugins of this process say, as one small value."""
+        written = _written(pod)
+        if written is None:
+            return self._ask(pod)
+        if written in self._written:
+            return self._written[written]
+        signed = self._written[written] = self._ask(pod)
+        if len(self._written) > MOST_REMEMBERED:
+            self._written.popitem(last=False)
+        return signed
+
+    def _ask(self, pod: Pod) -> Hashable | None:
+        signatures = [plugin.sign_pod(pod) for plugin in self._here]
+        return None if None in signatures else self._interned(tuple(signatures))
+
+    def _interned(self, signed: Hashable) -> Signature:
+        if isinstance(signed, Signature):
+            return signed
+        known = self._known.get(signed)
+        if known is None:
+            known = self._known[signed] = Signature()
+            if len(self._known) > MOST_REMEMBERED:
+                self._known.popitem(last=False)
+        return known
+
+
+def _written(pod: Pod) -> bytes | None:
+    """All that plugins may read of the pod to sign it; None where its name is among that."""
+    metadata, spec = pod.metadata, pod.spec
+    volumes: list[object] = []
+    if spec.volumes:
+        if any(use is not None and use.ephemeral for use in (claim_use(pod, v) for v in spec.volumes)):
+            return None
+        volumes = list(lasting_sources(pod))
+        spec = msgspec.structs.replace(spec, volumes=())
+    return encode(
+        (metadata.namespace, metadata.labels, metadata.annotations, metadata.owner_references, spec, volumes)
+    )

@@ -1,0 +1,190 @@
+"""Equal pods are one question: what is remembered gives what working out from nothing gives.
+
+Source: docs/decisions/0005-equal-pods.md; spec/core.md 4.16 for what upstream does in its place.
+"""
+
+import random
+from unittest.mock import patch
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from berth.cache.cache import Cache
+from berth.config import load
+from berth.cycle import find_nodes
+from berth.cycle.equal_pods import EqualPods
+from berth.cycle.find_nodes import NodeSearch, Rotation
+from berth.cycle.schedule_pod import SchedulePod
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import FitError
+from berth.framework.listers import Listers
+from berth.objects.api_object import ObjectMeta
+from berth.objects.taint import Toleration
+from berth.objects.workloads import Service, ServiceSpec
+from berth.plugins.registry import IN_TREE
+from berth.profiles.profile_builder import build_frameworks
+from berth.snapshot.snapshot import Snapshot
+from berth.testing.handles import FixedNominator, make_handle
+from berth.testing.strategies import LABELS, NAMESPACES, NODE_NAMES, clusters, nodes, pods
+
+PROFILES = load(None).profiles
+
+
+class Dice:
+    """Chance that remembers how many nodes it was asked to choose from."""
+
+    def __init__(self):
+        self._random = random.Random(7)
+        self.ties = []
+
+    def randrange(self, n):
+        self.ties.append(n)
+        return self._random.randrange(n)
+
+
+class Side:
+    """One of the two that decide on the same cluster, with plugins of its own."""
+
+    def __init__(self, snapshot, listers, nominator, percentage, *, remembers):
+        handle = make_handle(snapshot, listers=listers, nominator=nominator)
+        self.framework = build_frameworks(PROFILES, IN_TREE, lambda _: handle)["default-scheduler"]
+        # Making room is worked out from the same statuses; what it does is not what is compared here.
+        self.framework.plugins.post_filter = []
+        self.dice, self.memory = Dice(), EqualPods(snapshot) if remembers else None
+        self.search = NodeSearch(nominator, Rotation(), percentage)
+        self.algorithm = SchedulePod(self.search, self.dice, self.memory)
+        self._snapshot = snapshot
+
+    async def decide(self, pod):
+        """The node, and everything that anybody can tell of the decision."""
+        record, state = CycleRecord(pod, "", 1, b"", b"", 0, 0, 0), CycleState()
+        state.write(CycleRecord, record)
+        decision = await self.algorithm.decide(
+            self.framework, Attempt(pod, self._snapshot, state, record)
+        )
+        counts = record.node_count, record.feasible_count, record.evaluated_count, record.score
+        points = [i.name for i in record.intervals if i.parent == -1]
+        told_of_it = told(decision), counts, points, state.skip_filter, self.dice.ties
+        return decision.node_name, (*told_of_it, self.search.rotation.start), set(state.written_since(0))
+
+
+def told(decision):
+    error = decision.status.error
+    if not isinstance(error, FitError):
+        return decision.status.code, decision.status.message
+    diagnosis = error.diagnosis
+    statuses = {row: (s.code, s.reasons, s.plugin) for row, s in diagnosis.statuses().items()}
+    return decision.status.message, statuses, diagnosis.unschedulable_plugins, decision.nominating_info
+
+
+class World:
+    """A cluster that changes, and two that decide on it."""
+
+    def __init__(self, cluster, percentage=0):
+        self.cache, self.snapshot, self.listers = Cache(), Snapshot(), Listers()
+        self.nominator = FixedNominator()
+        self.here = {node.name: node for node in cluster}
+        for node in cluster:
+            self.cache.add_node(node)
+        parts = self.snapshot, self.listers, self.nominator, percentage
+        self.fresh, self.remembering = Side(*parts, remembers=False), Side(*parts, remembers=True)
+        self.placed = []
+        self.count = 0
+
+    async def schedule(self, template):
+        """Decide on a pod like the template, with the one and the other; it goes where they say."""
+        self.count += 1
+        pod = renamed(template, f"pod-{self.count}")
+        self.cache.update_snapshot(self.snapshot)
+        name, expected, needed = await self.fresh.decide(pod)
+        again, found, handed_over = await self.remembering.decide(pod)
+
+        assert (name, expected) == (again, found)
+        assert needed <= handed_over
+
+        if name:
+            placed = pod.placed_on(name)
+            self.cache.assume_pod(placed)
+            self.placed.append(placed)
+
+    def leave(self, number):
+        if self.placed:
+            self.cache.remove_pod(self.placed.pop(number % len(self.placed)))
+
+    def change(self, node):
+        known = self.here.get(node.name)
+        self.here[node.name] = node
+        if known is None:
+            self.cache.add_node(node)
+        else:
+            self.cache.update_node(known, node)
+
+    def drop(self, name):
+        if name in self.here:
+            self.cache.remove_node(self.here.pop(name))
+
+    def nominate(self, pod, name):
+        self.nominator.by_node[name] = [pod]
+
+    def serve(self, service):
+        self.listers.services.put(service)
+
+
+def renamed(pod, name):
+    metadata = msgspec.structs.replace(pod.metadata, name=name, uid=name)
+    return msgspec.structs.replace(pod, metadata=metadata)
+
+
+def services():
+    return st.builds(
+        lambda namespace, selector: Service(
+            metadata=ObjectMeta(name="s", namespace=namespace), spec=ServiceSpec(selector=selector)
+        ),
+        st.sampled_from(NAMESPACES),
+        st.sampled_from((None, *LABELS)),
+    )
+
+
+def steps():
+    """Mostly pods, several alike in a row; between them what happens to a cluster."""
+    series = st.tuples(st.just("schedule"), st.integers(0, 2), st.integers(1, 5))
+    return st.one_of(
+        series,
+        series,
+        st.tuples(st.just("leave"), st.integers(0, 9)),
+        st.tuples(st.just("change"), st.sampled_from(NODE_NAMES).flatmap(nodes)),
+        st.tuples(st.just("drop"), st.sampled_from(NODE_NAMES)),
+        st.tuples(st.just("nominate"), pods(), st.sampled_from(NODE_NAMES)),
+        st.tuples(st.just("serve"), services()),
+    )
+
+
+def willing(pod):
+    """The same pod, going to any node that has room for it."""
+    affinity = pod.spec.affinity and msgspec.structs.replace(pod.spec.affinity, node_affinity=None)
+    spec = msgspec.structs.replace(
+        pod.spec, affinity=affinity, node_selector=None, tolerations=(Toleration("", "Exists"),)
+    )
+    return msgspec.structs.replace(pod, spec=spec)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    cluster=clusters(),
+    templates=st.lists(pods().flatmap(lambda p: st.sampled_from((p, willing(p)))), min_size=3, max_size=3),
+    happens=st.lists(steps(), min_size=4, max_size=16),
+    percentage=st.sampled_from((0, 0, 40)),
+)
+async def test_remembered_as_from_nothing(cluster, templates, happens, percentage):
+    """Whatever happens between pods, each gets the decision that it gets where nothing is remembered."""
+    with patch.object(find_nodes, "MIN_FEASIBLE_NODES", 1):
+        world = World(cluster, percentage)
+        for what, *how in happens:
+            if what == "schedule":
+                for _ in range(how[1]):
+                    await world.schedule(templates[how[0]])
+            else:
+                getattr(world, what)(*how)
