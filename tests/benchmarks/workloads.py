@@ -127,7 +127,9 @@ class Core:
         self.framework = build_frameworks(load(None).profiles, IN_TREE, lambda _: handle)["default-scheduler"]
         # What it costs to make room is not part of the figures of a decision.
         self.framework.plugins.post_filter = []
-        self.algorithm = SchedulePod(NodeSearch(nominator, Rotation()), random.Random(1), EqualPods(self.snapshot))
+        self.algorithm = SchedulePod(
+            NodeSearch(nominator, Rotation()), random.Random(1), EqualPods(self.snapshot)
+        )
 
     @classmethod
     def of(cls, nodes, placed=0, claims=0):

@@ -35,7 +35,7 @@ class Question:
 
 
 class EqualPods:
-    """What is remembered, the question asked longest ago forgotten first; of one snapshot, for all profiles."""
+    """What is remembered, for all profiles, of one snapshot; what was asked for longest ago goes first."""
 
     def __init__(self, snapshot: Snapshot, most_bytes: int = MOST_BYTES) -> None:
         self.outcomes: Counter[str] = Counter()

@@ -95,7 +95,7 @@ class NodeSearch:
     async def find_again(
         self, framework: Framework, attempt: Attempt, remembered: Remembered
     ) -> Feasible | None:
-        """The feasible nodes, as `find` has them, by what is remembered of an equal pod; None if there are none.
+        """What `find` finds, by what is remembered of an equal pod; None where no node is feasible.
 
         Raises: OutdatedError where another plugin than before has something to say; PluginError.
         """
@@ -106,10 +106,11 @@ class NodeSearch:
             raise OutdatedError(NARROWED)
         state.skip_filter |= remembered.skip_filter
         diagnosis = Diagnosis(attempt.nodes.names)
+        mask = np.ones(len(attempt.nodes), dtype=bool)
+        await self._with_nominated(framework, attempt, mask, diagnosis)
         point = record.begin("Filter")
         await remembered.refresh_fits(attempt, point)
-        mask = remembered.fits.copy()
-        await self._with_nominated(framework, attempt, mask, diagnosis)
+        mask &= remembered.fits
         await filter_within(asked.filter, attempt, mask, diagnosis, point=point)
         record.end(point)
         if not mask.any():

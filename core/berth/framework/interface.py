@@ -70,8 +70,8 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
     """Whether the answers come from this process and can be trusted to keep to the contract."""
 
     depends: ClassVar[Depends] = Depends.CLUSTER
-    """Whoever says less than CLUSTER also says this: what `pre_filter` and `pre_score` answer and leave in the
-    cycle's state depends on the pod alone, is nobody's own and is not changed later. Equal pods share it."""
+    """Whoever says less than CLUSTER also says this: what `pre_filter` and `pre_score` answer, and leave in
+    the cycle's state, depends on the pod alone and is not changed later. Equal pods share it."""
 
     changes: Journal[str] | None = None
     """The nodes, by name, for which answers changed although nothing did that the snapshot shows."""

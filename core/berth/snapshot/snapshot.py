@@ -221,7 +221,7 @@ class Snapshot:
         """Some rows as a table of their own; its `rows` select out of arrays made for the whole snapshot."""
         table = copy.copy(self)
         table.rows = rows if self is self._whole else np.arange(len(self._whole))[self.rows][rows]
-        picked = range(*rows.indices(len(self))) if isinstance(rows, slice) else rows.tolist()
+        picked = range(*rows.indices(len(self))) if isinstance(rows, slice) else rows
         table.names = [self.names[i] for i in picked]
         table.nodes = [self.nodes[i] for i in picked]
         table.pods = [self.pods[i] for i in picked]

@@ -27,6 +27,7 @@ from berth.objects.workloads import Service, ServiceSpec
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
 from berth.snapshot.snapshot import Snapshot
+from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import FixedNominator, make_handle
 from berth.testing.strategies import LABELS, NAMESPACES, NODE_NAMES, clusters, nodes, pods
 
@@ -62,9 +63,7 @@ class Side:
         """The node, and everything that anybody can tell of the decision."""
         record, state = CycleRecord(pod, "", 1, b"", b"", 0, 0, 0), CycleState()
         state.write(CycleRecord, record)
-        decision = await self.algorithm.decide(
-            self.framework, Attempt(pod, self._snapshot, state, record)
-        )
+        decision = await self.algorithm.decide(self.framework, Attempt(pod, self._snapshot, state, record))
         counts = record.node_count, record.feasible_count, record.evaluated_count, record.score
         points = [i.name for i in record.intervals if i.parent == -1]
         told_of_it = told(decision), counts, points, state.skip_filter, self.dice.ties
@@ -188,3 +187,52 @@ async def test_remembered_as_from_nothing(cluster, templates, happens, percentag
                     await world.schedule(templates[how[0]])
             else:
                 getattr(world, what)(*how)
+
+
+def roomy(*names):
+    return [make_node(name, allocatable={"cpu": "64", "memory": "64Gi", "pods": "110"}) for name in names]
+
+
+async def test_equal_pods_are_not_worked_out_again():
+    """The second of two equal pods is decided on by what is remembered of the first."""
+    world = World(roomy("n0", "n1", "n2"))
+    for _ in range(5):
+        await world.schedule(make_pod("p"))
+
+    assert {"first": 1, "reused": 4} == world.remembering.memory.outcomes
+
+
+async def test_default_constraints_do_not_switch_it_off():
+    """Pods of a service, which the built-in constraints spread, are one question, too."""
+    world = World(roomy("n0", "n1", "n2"))
+    world.serve(Service(metadata=ObjectMeta(name="s", namespace="default"), spec=ServiceSpec({"zone": "a"})))
+    for _ in range(5):
+        await world.schedule(make_pod("p", labels={"zone": "a"}))
+
+    assert {"first": 1, "reused": 4} == world.remembering.memory.outcomes
+
+
+async def test_a_pod_with_a_nomination_is_worked_out_from_nothing():
+    """Its own node is looked at alone first, which nothing remembered stands for."""
+    world = World(roomy("n0", "n1"))
+    pod = make_pod("p")
+    for status in (pod.status, msgspec.structs.replace(pod.status, nominated_node_name="n1")):
+        await world.schedule(msgspec.structs.replace(pod, status=status))
+
+    assert {"first": 1, "nominated": 1} == world.remembering.memory.outcomes
+
+
+async def test_memory_is_bounded():
+    """Questions asked longest ago are forgotten as soon as all of them take too much memory."""
+    world = World(roomy("n0", "n1", "n2"))
+    memory = world.remembering.memory
+    await world.schedule(make_pod("p"))
+    of_one = memory.size_bytes
+    world.remembering.algorithm = SchedulePod(
+        world.remembering.search, world.remembering.dice, memory := EqualPods(world.snapshot, 3 * of_one)
+    )
+    for number in (0, 1, 2, 3, 0, 3):
+        await world.schedule(make_pod("p", labels={"app": str(number)}))
+
+    assert memory.size_bytes == 3 * of_one
+    assert {"first": 5, "reused": 1} == memory.outcomes

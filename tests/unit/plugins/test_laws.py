@@ -20,8 +20,11 @@ from berth.testing.verdicts import raw_scores, scores, verdicts
 
 FILTERS = [kind for kind in IN_TREE.values() if issubclass(kind, FilterPlugin)]
 SCORERS = [kind for kind in IN_TREE.values() if issubclass(kind, ScorePlugin)]
-# The share of nodes that have an image is a matter of the whole cluster.
-OF_ONE_NODE = [kind for kind in SCORERS if kind.depends is Depends.NODE and kind.__name__ != "ImageLocality"]
+# The share of nodes that have an image is a matter of all nodes.
+OF_ONE_NODE = [
+    kind for kind in SCORERS if kind.depends is not Depends.CLUSTER and kind.__name__ != "ImageLocality"
+]
+OF_OBJECTS = [kind for kind in IN_TREE.values() if kind.depends is Depends.OBJECT]
 
 # A busy machine makes single examples slow; that is no failure of a law.
 law = settings(max_examples=50, deadline=None)
@@ -29,7 +32,7 @@ law = settings(max_examples=50, deadline=None)
 placed_pods = st.lists(pods(NODE_NAMES), max_size=4, unique_by=lambda pod: pod.uid)
 
 
-@pytest.mark.parametrize("kind", [k for k in FILTERS if k.depends is Depends.NODE])
+@pytest.mark.parametrize("kind", [k for k in FILTERS if k.depends is not Depends.CLUSTER])
 @law
 @given(pod=pods(), nodes=clusters(), placed=placed_pods)
 def test_filter_one_node_at_a_time(kind, pod, nodes, placed):
@@ -55,6 +58,20 @@ def test_score_one_node_at_a_time(kind, pod, nodes, placed):
         assert all(score is None for score in alone)
     else:
         assert [score[0] for score in alone] == together.tolist()
+
+
+@pytest.mark.parametrize("kind", OF_OBJECTS)
+@law
+@given(pod=pods(), nodes=clusters(), placed=placed_pods)
+def test_pods_on_nodes_do_not_matter(kind, pod, nodes, placed):
+    """Whoever looks at nodes' objects alone answers for full nodes what it answers for empty ones."""
+    plugin, empty, full = make_plugin(kind), table(nodes), table(nodes, placed)
+
+    if isinstance(plugin, FilterPlugin):
+        assert verdicts(plugin, pod, empty) == verdicts(plugin, pod, full)
+    if isinstance(plugin, ScorePlugin):
+        before, after = raw_scores(plugin, pod, empty), raw_scores(plugin, pod, full)
+        assert np.array_equal(before, after) if before is not None else after is None
 
 
 @pytest.mark.parametrize("kind", SCORERS)

@@ -2,6 +2,7 @@ import pytest
 
 from berth.config.plugin_args import NodeResourcesFitArgs
 from berth.framework.cluster_event import QueueingHint
+from berth.framework.cycle_state import CycleState
 from berth.framework.listers import Listers
 from berth.framework.status import Code
 from berth.objects.api_object import ObjectMeta
@@ -191,10 +192,12 @@ def test_devices_stand_in_for_missing_resources():
     assert [] == feasible(off, pod, nodes)
 
 
-def test_pods_with_devices_behind_are_not_signed():
-    """What devices stand behind makes a pod unlike any other."""
-    assert make_plugin(NodeResourcesFit, listers=backed()).sign_pod(asking(gpu="1")) is None
-    assert make_plugin(NodeResourcesFit, listers=backed()).sign_pod(asking(cpu="1m")) is not None
+def test_pods_with_devices_behind_are_asked_about_every_time():
+    """What devices stand behind hangs on classes, not on the node alone."""
+    plugin, state, nodes = make_plugin(NodeResourcesFit, listers=backed()), CycleState(), table([])
+
+    assert plugin.basis(state, asking(gpu="1"), nodes) is None
+    assert () == plugin.basis(state, asking(cpu="1m"), nodes)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from berth.framework.diagnosis import Diagnosis
 from berth.framework.status import Code
 from berth.objects.pod import Container, PodResourceClaim, Resources
 from berth.testing.builders import make_node, make_pod
+from berth.testing.clusters import table
 from tests.unit.plugins.dynamic_resources.kit import (
     Cluster,
     allocated,
@@ -315,7 +316,7 @@ async def test_extended_resources_become_a_claim():
         nodes=nodes, classes=GPUS, slices=[make_slice("s0", [device("a"), device("b")], node="n0")]
     )
     pod = extended_pod(2)
-    assert cluster.plugin.sign_pod(pod) is None
+    assert cluster.plugin.basis(CycleState(), pod, table([])) is None
     assert {"n0": "", "n1": "", "n2": "cannot allocate all claims"} == cluster.reasons(pod)
 
     name = "container-0-request-1"
