@@ -148,6 +148,7 @@ class PluginHost:
 
     def _requeue(self, plugin: str, uids: frozenset[str] | None) -> None:
         """Retry the pods that the plugin rejected, all of them or those named."""
+        self._feeds[plugin].disturbances += 1
         if self._queue is None:
             return
         pods, _ = self._queue.pending_pods()

@@ -12,6 +12,7 @@ from berth.framework.interface import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
 from berth.framework.status import Code, Status
 from berth.out_of_tree._generated import common_pb2, scheduling_pb2
 from berth.out_of_tree.errors import ProtocolError
+from berth.snapshot.columns import Rows
 
 ReasonBytes = NDArray[np.uint8]
 
@@ -48,10 +49,17 @@ def status_of(plugin: str, status: common_pb2.Status) -> Status:
     return Status(code, tuple(status.reasons), plugin)
 
 
+def bitmap(rows: Rows, n: int) -> bytes:
+    """One bit for each of n nodes, set for those rows."""
+    asked = np.zeros(n, dtype=bool)
+    asked[rows] = True
+    return np.packbits(asked, bitorder="little").tobytes()
+
+
 def verdicts_of(
-    plugin: str, verdicts: scheduling_pb2.Verdicts, n: int
+    plugin: str, verdicts: scheduling_pb2.Verdicts, n: int, asked: Rows | None = None
 ) -> tuple[ReasonBytes, tuple[Status, ...]]:
-    """Reason codes for n nodes, and what each code from 1 on stands for.
+    """Reason codes for n nodes, and what each code from 1 on stands for; of those asked about only.
 
     Shapes: codes uint8 (n,). Raises: ProtocolError.
     """
@@ -65,8 +73,9 @@ def verdicts_of(
     codes = np.frombuffer(verdicts.each, dtype=np.uint8)
     if codes.size != n:
         raise ProtocolError(plugin, f"{codes.size} verdicts for {n} nodes")
-    if codes.size and int(codes.max()) > len(table):
-        raise ProtocolError(plugin, f"reason code {int(codes.max())} is not in the table of {len(table)}")
+    highest = int((codes if asked is None else codes[asked]).max(initial=0))
+    if highest > len(table):
+        raise ProtocolError(plugin, f"reason code {highest} is not in the table of {len(table)}")
     return codes, table
 
 

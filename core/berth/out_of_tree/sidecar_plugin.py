@@ -8,7 +8,7 @@ Source: docs/protocol.md; spec/core.md 4.4-4.10.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -39,8 +39,9 @@ from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, ProtocolError, SidecarError
 from berth.out_of_tree.event_interest import hints_for
-from berth.out_of_tree.packing import normalized, scores_of, status_of, verdicts_of
-from berth.snapshot.columns import Rows
+from berth.out_of_tree.packing import bitmap, normalized, scores_of, status_of, verdicts_of
+from berth.out_of_tree.standing import Basis, Standing
+from berth.snapshot.columns import Rows, every_row
 from berth.snapshot.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,12 @@ POST_BIND = identity_pb2.EXTENSION_POINT_POST_BIND
 class Answers:
     """What the plugin said of one pod in one cycle, over the rows of the whole snapshot."""
 
+    in_part: bool = False
+    """Only the rows of a table are asked about, each table anew; earlier answers tell of the others."""
+    asked: Rows | None = None
+    """The rows that the answers are about, None for all."""
+    failed: bool = False
+    """Some answer is missing, whatever the failure policy made of that."""
     codes: ReasonCodes | None = None
     reasons: tuple[Status, ...] = ()
     scores: scheduling_pb2.ScoreResponse | None = None
@@ -80,6 +87,17 @@ class Answers:
     """What takes back the patches that plugins see already."""
     reserved_on: int = 0
     """Which start of the connection answered Reserve."""
+
+    def candidates(self, n: int) -> scheduling_pb2.Candidates | None:
+        """The rows to ask about, None for all of them."""
+        if self.asked is None:
+            return None
+        return scheduling_pb2.Candidates(bitmap=bitmap(self.asked, n))
+
+    def ask_about(self, rows: Rows) -> None:
+        """Ask anew, of those rows only."""
+        self.codes = self.scores = self.failure = self.raw = None
+        self.asked = rows
 
 
 class SidecarPlugin(
@@ -102,6 +120,8 @@ class SidecarPlugin(
     def __init__(self, caller: Caller, handle: Handle) -> None:
         self._caller = caller
         self._handle = handle
+        self._standing = Standing(caller.connection, caller.feed, caller.pods)
+        self.changes = caller.feed.touched
 
     @property
     def name(self) -> str:
@@ -117,11 +137,31 @@ class SidecarPlugin(
             for resource in (EventResource.POD, EventResource.NODE)
         ]
 
+    # Equal pods.
+
+    def sign_pod(self, pod: Pod) -> Hashable | None:
+        """The fields that the plugin named; None where it named none."""
+        return self._standing.sign(pod)
+
+    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+        """The plugin's process as it is, if its answers are about single nodes and none is missing."""
+        del pod, nodes
+        answers = self._answers(state)
+        return None if answers.failed else self._standing.basis(answers.normalization)
+
+    def resume(self, state: CycleState, basis: Hashable) -> None:
+        """Ask about the rows of each table only, from now on in this cycle."""
+        assert isinstance(basis, Basis)
+        answers = self._answers(state)
+        answers.in_part, answers.normalization = True, basis.normalization
+
     # Finding nodes.
 
     async def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
         """The plugin's verdict on each node. Shapes: result uint8 (n,)."""
         answers = self._answers(state)
+        if answers.in_part:
+            answers.ask_about(self._on_rows(every_row(len(self._handle.snapshot)), nodes))
         if answers.codes is None:
             answers.codes = await self._ask_filter(state, pod, answers)
         return self._on_rows(answers.codes, nodes)
@@ -133,17 +173,22 @@ class SidecarPlugin(
         try:
             if self._offers(SCORE) and not self._caller.connection.capabilities.score_needs_feasible:
                 return await self._ask_both(state, pod, answers, n)
-            request = scheduling_pb2.FilterRequest(call=self._caller.head(state, pod))
+            request = scheduling_pb2.FilterRequest(
+                call=self._caller.head(state, pod), candidates=answers.candidates(n)
+            )
             response = await self._caller.ask("Filter", request, state)
             return self._verdicts(request, response, answers, n)
         except SidecarError:
+            answers.failed = True
             if self._policy(ExtensionPoint.FILTER) is FailurePolicy.FAIL:
                 raise
             return all_pass(n)
 
     async def _ask_both(self, state: CycleState, pod: Pod, answers: Answers, n: int) -> ReasonCodes:
         """Filter, and keep the scores for when they are asked for."""
-        request = scheduling_pb2.FilterScoreRequest(call=self._caller.head(state, pod))
+        request = scheduling_pb2.FilterScoreRequest(
+            call=self._caller.head(state, pod), candidates=answers.candidates(n)
+        )
         try:
             both = await self._caller.ask("FilterScore", request, state)
             codes = self._verdicts(request, both.filter, answers, n)
@@ -152,7 +197,9 @@ class SidecarPlugin(
             raise
         if both.HasField("score"):
             answers.scores = both.score
-        elif codes.all() or both.filter.status.code == common_pb2.CODE_SKIP:
+        elif (
+            codes if answers.asked is None else codes[answers.asked]
+        ).all() or both.filter.status.code == common_pb2.CODE_SKIP:
             answers.raw = np.zeros(n, dtype=np.int64)
         else:
             answers.failure = ProtocolError(self.name, "FilterScore let nodes pass and did not score them")
@@ -172,7 +219,7 @@ class SidecarPlugin(
             raise CallFailedError(self.name, f"Filter says {status.code}: {status.message}")
         if not response.HasField("verdicts"):
             raise ProtocolError(self.name, "Filter says Success and gives no verdicts")
-        codes, answers.reasons = verdicts_of(self.name, response.verdicts, n)
+        codes, answers.reasons = verdicts_of(self.name, response.verdicts, n, answers.asked)
         return codes
 
     def _on_rows(self, vector: Vector, nodes: Snapshot) -> Vector:
@@ -198,6 +245,10 @@ class SidecarPlugin(
     async def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
         """The raw scores, zero where the plugin has no opinion. Shapes: result int64 (n,)."""
         answers = self._answers(state)
+        if answers.in_part:
+            rows = self._on_rows(every_row(len(self._handle.snapshot)), nodes)
+            if answers.asked is None or not np.isin(rows, answers.asked).all():
+                answers.ask_about(rows)
         if answers.raw is None:
             answers.raw = await self._ask_score(state, pod, answers)
         return self._on_rows(answers.raw, nodes)
@@ -212,11 +263,14 @@ class SidecarPlugin(
                 raise answers.failure
             response = answers.scores
             if response is None:
-                request = scheduling_pb2.ScoreRequest(call=self._caller.head(state, pod))
+                request = scheduling_pb2.ScoreRequest(
+                    call=self._caller.head(state, pod), candidates=answers.candidates(n)
+                )
                 response = await self._caller.ask("Score", request, state)
                 self._caller.check_generation(request, response.generation)
             return self._raw_scores(response, answers, n)
         except SidecarError:
+            answers.failed = True
             if self._policy(ExtensionPoint.SCORE) is FailurePolicy.FAIL:
                 raise
             return no_opinion
@@ -236,6 +290,7 @@ class SidecarPlugin(
         try:
             return normalized(self.name, scores, self._answers(state).normalization)
         except SidecarError:
+            self._answers(state).failed = True
             if self._policy(ExtensionPoint.SCORE) is FailurePolicy.FAIL:
                 raise
             return np.zeros_like(scores)
@@ -251,6 +306,14 @@ class SidecarPlugin(
 
     # From the chosen node to the binding.
 
+    async def _ask_of_node(self, name: str, request: Any, state: CycleState) -> Any:
+        """Ask; what the plugin says of that node may be another thing from then on, for any profile."""
+        self._caller.feed.touched.note(request.node_name)
+        try:
+            return await self._caller.ask(name, request, state)
+        finally:
+            self._caller.feed.touched.note(request.node_name)
+
     async def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Let the plugin hold what the pod is going to use."""
         call = self._caller.head(state, pod)
@@ -261,7 +324,7 @@ class SidecarPlugin(
         answers.reserve_sent = True
         request = scheduling_pb2.ReserveRequest(call=call, node_name=node_name)
         try:
-            response = await self._caller.ask("Reserve", request, state)
+            response = await self._ask_of_node("Reserve", request, state)
             status = status_of(self.name, response.status)
             answers.metadata_patch = _metadata_patch(self.name, response)
         except SidecarError as error:
@@ -282,7 +345,7 @@ class SidecarPlugin(
         call = self._caller.head(state, pod, with_state=False)
         request = scheduling_pb2.UnreserveRequest(call=call, node_name=node_name)
         try:
-            await self._caller.ask("Unreserve", request, state)
+            await self._ask_of_node("Unreserve", request, state)
         except SidecarError as error:
             log.warning("not unreserved pod=%s error=%s", pod.key, error)
 
@@ -292,7 +355,7 @@ class SidecarPlugin(
             return PermitResult()
         request = scheduling_pb2.PermitRequest(call=self._caller.head(state, pod), node_name=node_name)
         try:
-            response = await self._caller.ask("Permit", request, state)
+            response = await self._ask_of_node("Permit", request, state)
             status = status_of(self.name, response.status)
             if status.code is Code.WAIT and not response.HasField("timeout"):
                 raise ProtocolError(self.name, "Permit says Wait and not for how long")
@@ -331,7 +394,7 @@ class SidecarPlugin(
             return await self._write(pod, answers.metadata_patch)
         request = scheduling_pb2.PreBindRequest(call=self._caller.head(state, pod), node_name=node_name)
         try:
-            response = await self._caller.ask("PreBind", request, state)
+            response = await self._ask_of_node("PreBind", request, state)
             status = status_of(self.name, response.status)
             patch = _metadata_patch(self.name, response)
         except SidecarError as error:
@@ -355,7 +418,7 @@ class SidecarPlugin(
         if self._offers(POST_BIND):
             call = self._caller.head(state, pod, with_state=False)
             request = scheduling_pb2.PostBindRequest(call=call, node_name=node_name)
-            await self._caller.ask("PostBind", request, state)
+            await self._ask_of_node("PostBind", request, state)
 
     def _offers(self, point: int) -> bool:
         """Whether to call it; a plugin that never answered is called where the list says so, and fails."""

@@ -14,6 +14,7 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, state_pb2
 from berth.out_of_tree.raw_objects import RawObjects
+from berth.snapshot.journal import Journal
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep
@@ -38,6 +39,10 @@ class StateFeed:
         self.wanted = identity_pb2.StateInterest(nodes=True, pods=True)
         self.attempts: dict[str, int] = {}
         """The attempt that assumed each pod, by UID."""
+        self.touched: Journal[str] = Journal()
+        """Nodes that the plugin was told something about which no row of the snapshot shows."""
+        self.disturbances = 0
+        """How often the plugin said that something outside the cluster changed."""
         self._snapshot = snapshot
         self._nodes = nodes
         self._pods = pods
@@ -161,6 +166,7 @@ class StateFeed:
         for uid, pod in patched.items():
             if uid not in brought and self._is_assumed(uid):
                 info = PodInfo(pod)
+                self.touched.note(pod.node_name)
                 if self.wanted.pods and self._concerns(info):
                     yield state_pb2.Change(pod_upsert=self._pod(info))
 

@@ -49,9 +49,8 @@ class Dice:
 class Side:
     """One of the two that decide on the same cluster, with plugins of its own."""
 
-    def __init__(self, snapshot, listers, nominator, percentage, *, remembers):
-        handle = make_handle(snapshot, listers=listers, nominator=nominator)
-        self.framework = build_frameworks(PROFILES, IN_TREE, lambda _: handle)["default-scheduler"]
+    def __init__(self, framework, snapshot, nominator, percentage=0, *, remembers):
+        self.framework = framework
         # Making room is worked out from the same statuses; what it does is not what is compared here.
         self.framework.plugins.post_filter = []
         self.dice, self.memory = Dice(), EqualPods(snapshot) if remembers else None
@@ -60,14 +59,14 @@ class Side:
         self._snapshot = snapshot
 
     async def decide(self, pod):
-        """The node, and everything that anybody can tell of the decision."""
+        """The node, everything that anybody can tell of the decision, and the state of the cycle."""
         record, state = CycleRecord(pod, "", 1, b"", b"", 0, 0, 0), CycleState()
         state.write(CycleRecord, record)
         decision = await self.algorithm.decide(self.framework, Attempt(pod, self._snapshot, state, record))
         counts = record.node_count, record.feasible_count, record.evaluated_count, record.score
         points = [i.name for i in record.intervals if i.parent == -1]
         told_of_it = told(decision), counts, points, state.skip_filter, self.dice.ties
-        return decision.node_name, (*told_of_it, self.search.rotation.start), set(state.written_since(0))
+        return decision.node_name, (*told_of_it, self.search.rotation.start), state
 
 
 def told(decision):
@@ -88,10 +87,15 @@ class World:
         self.here = {node.name: node for node in cluster}
         for node in cluster:
             self.cache.add_node(node)
-        parts = self.snapshot, self.listers, self.nominator, percentage
-        self.fresh, self.remembering = Side(*parts, remembers=False), Side(*parts, remembers=True)
+        self.fresh = self._side(percentage, remembers=False)
+        self.remembering = self._side(percentage, remembers=True)
         self.placed = []
         self.count = 0
+
+    def _side(self, percentage, *, remembers):
+        handle = make_handle(self.snapshot, listers=self.listers, nominator=self.nominator)
+        framework = build_frameworks(PROFILES, IN_TREE, lambda _: handle)["default-scheduler"]
+        return Side(framework, self.snapshot, self.nominator, percentage, remembers=remembers)
 
     async def schedule(self, template):
         """Decide on a pod like the template, with the one and the other; it goes where they say."""
@@ -102,7 +106,7 @@ class World:
         again, found, handed_over = await self.remembering.decide(pod)
 
         assert (name, expected) == (again, found)
-        assert needed <= handed_over
+        assert needed.written_since(0).keys() <= handed_over.written_since(0).keys()
 
         if name:
             placed = pod.placed_on(name)

@@ -69,10 +69,11 @@ class GpuShare(Plugin):
         EventInterest("Pod", (Action.DELETE,), pod_resources=(RESOURCE,)),
     )
     pod_fields = (
-        "/spec/containers",
-        "/spec/initContainers",
+        "/spec/containers/*/resources/requests",
+        "/spec/initContainers/*/resources/requests",
+        "/spec/initContainers/*/restartPolicy",
         "/spec/overhead",
-        "/spec/resources",
+        "/spec/resources/requests",
         *(f"/metadata/annotations/{key.replace('/', '~1')}" for key in (COUNT, MILLI, MODELS)),
     )
     arguments_schema = {

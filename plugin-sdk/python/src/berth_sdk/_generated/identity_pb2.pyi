@@ -374,7 +374,10 @@ class PodFields(_message.Message):
     @_builtins.property
     def paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """JSON pointers (RFC 6901) into the pod, such as "/spec/containers" or
-        "/metadata/labels/team". An empty list: the answer is equal for all pods.
+        "/metadata/labels/team"; a part "*" stands for every element of a list, as in
+        "/spec/containers/*/resources". The narrower, the more pods are equal: the
+        API server itself writes a volume mount of a random name into each container.
+        An empty list: the answer is equal for all pods.
         """
 
     def __init__(

@@ -1,0 +1,201 @@
+"""Equal pods with a plugin elsewhere: only nodes that changed are asked about, with the same outcome."""
+
+import asyncio
+import random
+import tempfile
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from berth.cache.cache import Cache
+from berth.config.loading import load
+from berth.config.sidecars import SidecarSpec, catalogue_of
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.listers import Listers
+from berth.objects.decode import decoder
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.out_of_tree._generated import scheduling_pb2
+from berth.out_of_tree.host import PluginHost
+from berth.plugins.registry import IN_TREE
+from berth.profiles.profile_builder import build_frameworks
+from berth.snapshot.snapshot import Snapshot
+from berth.testing.handles import FixedNominator, make_handle
+from berth_gpu_share.plugin import GpuShare
+from berth_sdk.serving import Server
+from tests.unit.cycle.test_equal_pods import Side
+from tests.unit.gpu_share.builders import gpu_node, gpu_pod
+from tests.unit.out_of_tree.scripted import until
+
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- {schedulerName: fresh, plugins: &ours {multiPoint: {enabled: [{name: gpu-share, weight: 5}]}}}
+- {schedulerName: remembering, plugins: *ours}
+"""
+TEMPLATES = (
+    {"milli": 300},
+    {"milli": 1000, "count": 2},
+    {"milli": 500, "models": "T4"},
+    {"milli": 0},
+)
+NODES = [
+    gpu_node("n0", 2),
+    gpu_node("n1", 4, "T4", cpu="8"),
+    gpu_node("n2", 8),
+    gpu_node("n3", 0),
+    gpu_node("n4", 1, "T4"),
+]
+
+
+class World:
+    """A cluster with GPUs, two profiles that ask one plugin about it, and only one of them remembers."""
+
+    def __init__(self, path):
+        spec = SidecarSpec("gpu-share", f"unix:{path}")
+        loaded = load(CONFIGURATION, out_of_tree=catalogue_of([spec]))
+        self.host = PluginHost([spec], loaded.profiles, sampled=lambda _: False)
+        self.cache, self.snapshot = Cache(), Snapshot()
+        self.host.open(self.cache, self.snapshot)
+        self.connection = self.host.connections["gpu-share"]
+        self.nominator = FixedNominator()
+        frameworks = build_frameworks(loaded.profiles, {**IN_TREE, **self.host.factories()}, self._handle)
+        self.fresh, self.remembering = (
+            Side(frameworks[name], self.snapshot, self.nominator, remembers=name == "remembering")
+            for name in ("fresh", "remembering")
+        )
+        self._node = self.host.nodes.decoding(decoder(Node))
+        self._pod = self.host.pods.decoding(decoder(Pod))
+        self.placed, self.count = [], 0
+
+    def _handle(self, profile):
+        handle = make_handle(self.snapshot, listers=Listers(), nominator=self.nominator)
+        handle.profile_name = profile
+        return handle
+
+    def node(self, document):
+        node = self._node(msgspec.json.encode(document))
+        self.cache.add_node(node)
+
+    async def schedule(self, template):
+        """Decide on a pod like the template with the one and the other, and reserve what it takes."""
+        self.count += 1
+        pod = self._pod(msgspec.json.encode(gpu_pod(f"p{self.count}", **template)))
+        self.cache.update_snapshot(self.snapshot)
+        name, expected, _ = await self.fresh.decide(pod)
+        again, found, state = await self.remembering.decide(pod)
+
+        assert (name, expected) == (again, found)
+
+        if name:
+            placed = pod.placed_on(name)
+            self.cache.assume_pod(placed)
+            framework = self.remembering.framework
+            status = await framework.run_reserve(state, placed, name, state.read(CycleRecord))
+            assert status.ok, status
+            self.placed.append((placed, state))
+        return name
+
+    async def give_up(self, number):
+        """An attempt fails after all."""
+        placed, state = self.placed.pop(number % len(self.placed))
+        await self.remembering.framework.run_unreserve(
+            state, placed, placed.node_name, state.read(CycleRecord)
+        )
+        self.cache.forget_pod(placed)
+
+
+@asynccontextmanager
+async def worlds(policy="best-fit"):
+    """The plugin served on a socket, and a world whose host has connected to it."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        path = Path(folder, "p.sock")
+        server = Server(GpuShare(policy), f"unix:{path}")
+        await server.start()
+        world = World(path)
+        for document in NODES:
+            world.node(document)
+        world.cache.update_snapshot(world.snapshot)
+        tasks = [asyncio.create_task(work) for _, work in world.host.work()]
+        try:
+            await until(lambda: world.connection.ready)
+            yield world
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await server.stop(0)
+
+
+def asked_rows(monkeypatch):
+    """How many nodes each FilterScore asked about, None for all of them."""
+    asked = []
+    make = scheduling_pb2.FilterScoreRequest
+
+    def made(**fields):
+        candidates = fields.get("candidates")
+        asked.append(candidates and sum(byte.bit_count() for byte in candidates.bitmap))
+        return make(**fields)
+
+    monkeypatch.setattr(scheduling_pb2, "FilterScoreRequest", made)
+    return asked
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("policy", ["best-fit", "packing"])
+async def test_with_a_sidecar_as_from_nothing(policy, seed):
+    """Pods that come, go and fail after a reservation change nothing of what an equal pod is told."""
+    chance = random.Random(f"{policy} {seed}")
+    async with worlds(policy) as world:
+        for _ in range(30):
+            what = chance.random()
+            if what < 0.8 or not world.placed:
+                template = chance.choice(TEMPLATES)
+                for _ in range(chance.randint(1, 3)):
+                    await world.schedule(template)
+            elif what < 0.88:
+                await world.give_up(chance.randrange(99))
+            elif what < 0.96:
+                placed, _ = world.placed.pop(chance.randrange(len(world.placed)))
+                world.cache.remove_pod(placed)
+            else:
+                world.node(gpu_node(f"n{chance.randrange(6)}", chance.randrange(5)))
+        outcomes = world.remembering.memory.outcomes
+
+    assert outcomes["reused"] > 5
+
+
+async def test_a_sidecar_is_asked_about_changed_nodes_only(monkeypatch):
+    """For the second of two equal pods that is the node where the first one went."""
+    async with worlds() as world:
+        await world.schedule({"milli": 300})
+        asked = asked_rows(monkeypatch)
+        await world.schedule({"milli": 300})
+
+    assert [None, 1] == asked
+
+
+async def test_a_plugin_whose_outside_state_changed_is_asked_about_all_nodes(monkeypatch):
+    """What it answered before is of no use once it says so."""
+    async with worlds() as world:
+        await world.schedule({"milli": 300})
+        world.host._requeue("gpu-share", None)
+        asked = asked_rows(monkeypatch)
+        await world.schedule({"milli": 300})
+
+    assert [None, None] == asked
+
+
+async def test_a_policy_that_looks_at_all_nodes_is_asked_about_all_nodes(monkeypatch):
+    """Fragmentation gradient descent learns from every pod, so no answer of its holds."""
+    async with worlds("fgd") as world:
+        await world.schedule({"milli": 300})
+        asked = asked_rows(monkeypatch)
+        await world.schedule({"milli": 300})
+        outcomes = world.remembering.memory.outcomes
+
+    assert [None, None] == asked
+    assert {"first": 1, "reused": 1} == outcomes
