@@ -15,6 +15,8 @@ from pathlib import Path
 import grpc_tools
 from grpc_tools import protoc
 
+from tests.go_toolchain import run_go
+
 ROOT = Path(__file__).resolve().parent.parent
 PROTO = ROOT / "proto"
 BASELINE = PROTO / "released.binpb"
@@ -23,6 +25,10 @@ COPIES = (
     ROOT / "core/berth/out_of_tree/_generated",
     ROOT / "plugin-sdk/python/src/berth_sdk/_generated",
 )
+GO_COPY = ROOT / "plugin-sdk/go/internal/pluginv1"
+GO_TOOLS = ROOT / "plugin-sdk/go/tools"
+GO_PACKAGE = "berth.dev/plugin-sdk/go/internal/pluginv1"
+GO_GENERATORS = ("protoc-gen-go", "protoc-gen-go-grpc")
 PACKAGE = "berth.plugin.v1"
 HEADER = '"""Generated from proto/berth/plugin/v1 by `make proto`; never edited."""\n'
 
@@ -49,20 +55,23 @@ def check() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         fresh = generate(Path(folder) / "_generated")
         problems += [problem for copy in COPIES for problem in differences(fresh, copy)]
+        problems += differences(generate_go(Path(folder) / "pluginv1"), GO_COPY)
     return problems
 
 
 def write(*, release: bool) -> list[str]:
-    """Format, regenerate both copies, and on request move the baseline."""
+    """Format, regenerate all copies, and on request move the baseline."""
     problems = buf("format", "--write", failed="buf format failed")
     if release:
         build = ("build", "--exclude-source-info", "--output", str(BASELINE))
         problems += buf(*build, failed="buf build failed")
     with tempfile.TemporaryDirectory() as folder:
         fresh = generate(Path(folder) / "_generated")
-        for copy in COPIES:
+        stubs = {copy: fresh for copy in COPIES}
+        stubs[GO_COPY] = generate_go(Path(folder) / "pluginv1")
+        for copy, made in stubs.items():
             shutil.rmtree(copy, ignore_errors=True)
-            shutil.copytree(fresh, copy)
+            shutil.copytree(made, copy)
     return problems
 
 
@@ -79,24 +88,44 @@ def generate(folder: Path) -> Path:
     """
     raw = folder.parent / "raw"
     raw.mkdir()
-    sources = sorted(str(path.relative_to(PROTO)) for path in PROTO.rglob("*.proto"))
-    well_known = Path(grpc_tools.__file__).parent / "_proto"
-    command = [
-        "protoc",
-        f"--proto_path={PROTO}",
-        f"--proto_path={well_known}",
+    compile_with(
         *(f"--plugin={name}={BIN / name}" for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")),
         *(f"--{kind}_out=quiet:{raw}" for kind in ("mypy", "mypy_grpc")),
         *(f"--{kind}_out={raw}" for kind in ("python", "grpc_python")),
-        *sources,
-    ]
-    if protoc.main(command):
-        sys.exit("proto_check: protoc failed")
+    )
     folder.mkdir()
     (folder / "__init__.py").write_text(HEADER)
-    for source in sources:
+    for source in proto_files():
         flatten(raw / source, folder)
     return folder
+
+
+def generate_go(folder: Path) -> Path:
+    """Write one Go package; the generators are Go tools, pinned in a module of their own."""
+    tools = folder.parent / "go_tools"
+    if run_go("install", "tool", folder=GO_TOOLS, GOBIN=str(tools)).returncode:
+        sys.exit("proto_check: the Go generators can't be built")
+    folder.mkdir()
+    mapped = [f"M{source}={GO_PACKAGE}" for source in proto_files()]
+    settings = ",".join(["module=" + GO_PACKAGE, *mapped])
+    compile_with(
+        *(f"--plugin={name}={tools / name}" for name in GO_GENERATORS),
+        f"--go_out={settings}:{folder}",
+        f"--go-grpc_out={settings}:{folder}",
+    )
+    return folder
+
+
+def compile_with(*outputs: str) -> None:
+    """Run protoc on every .proto file; what is not right ends the program."""
+    well_known = Path(grpc_tools.__file__).parent / "_proto"
+    if protoc.main(["protoc", f"-I{PROTO}", f"-I{well_known}", *outputs, *proto_files()]):
+        sys.exit("proto_check: protoc failed")
+
+
+def proto_files() -> list[str]:
+    """Every .proto file by its import path."""
+    return sorted(str(path.relative_to(PROTO)) for path in PROTO.rglob("*.proto"))
 
 
 def flatten(source: Path, folder: Path) -> None:
@@ -112,7 +141,7 @@ def flatten(source: Path, folder: Path) -> None:
 def differences(fresh: Path, copy: Path) -> list[str]:
     """Return a sentence if the committed copy is not what the .proto files give."""
     names = sorted(path.name for path in fresh.iterdir())
-    held = sorted(path.name for path in copy.glob("*.py*")) if copy.is_dir() else []
+    held = sorted(path.name for path in copy.iterdir() if path.is_file()) if copy.is_dir() else []
     same = names == held and not any(filecmp.cmpfiles(fresh, copy, names, shallow=False)[1:])
     return [] if same else [f"{copy.relative_to(ROOT)} is stale: make proto"]
 

@@ -1,0 +1,118 @@
+package berth
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Arguments is what profiles may configure; [ArgumentsOf] makes it from a struct.
+type Arguments interface {
+	// Schema is a JSON Schema (draft 2020-12) of the arguments.
+	Schema() []byte
+	// Take takes over a profile's arguments. Every error reads "path: what is wrong".
+	Take(profile Profile, arguments []byte) []string
+}
+
+// ArgumentError is one thing that is wrong with an argument; join several with
+// errors.Join.
+type ArgumentError struct{ Path, Problem string }
+
+// Error gives "path: what is wrong".
+func (e *ArgumentError) Error() string { return e.Path + ": " + e.Problem }
+
+// ArgumentsOf makes Arguments of a struct. Its fields' `json` tags name them, its
+// values are the defaults, and three more tags say what may stand there:
+//
+//	Policy  string `json:"policy"  doc:"which nodes come first" enum:"packing,spreading"`
+//	Seconds int    `json:"seconds" doc:"how long to wait" minimum:"1" maximum:"3600"`
+//
+// Unknown arguments, wrong types and values out of bounds are refused, all of
+// them at once; take sees only arguments that passed, and may find more. It is
+// called again when the arguments change, between calls.
+func ArgumentsOf[T any](defaults T, take func(profile Profile, arguments T) error) Arguments {
+	shape := shapeOf(reflect.ValueOf(defaults))
+	return &arguments[T]{defaults, shape, take}
+}
+
+type arguments[T any] struct {
+	defaults T
+	shape    *shape
+	take     func(Profile, T) error
+}
+
+func (a *arguments[T]) Schema() []byte {
+	document := a.shape.document()
+	document["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	data, err := json.Marshal(document)
+	if err != nil {
+		panic(fmt.Sprintf("arguments: %v", err)) // the defaults are no JSON
+	}
+	return data
+}
+
+func (a *arguments[T]) Take(profile Profile, data []byte) []string {
+	document, problems := parseArguments(data)
+	if len(problems) > 0 {
+		return problems
+	}
+	if problems = a.shape.check("", document); len(problems) > 0 {
+		return problems
+	}
+	taken := a.defaults
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &taken); err != nil {
+			return []string{"arguments: " + err.Error()}
+		}
+	}
+	return problemsOf(a.take(profile, taken))
+}
+
+// noArguments is what a plugin without Arguments has.
+type noArguments struct{}
+
+func (noArguments) Schema() []byte { return nil }
+
+func (noArguments) Take(profile Profile, data []byte) []string {
+	document, problems := parseArguments(data)
+	for _, name := range slices.Sorted(maps.Keys(document)) {
+		problems = append(problems, fmt.Sprintf("%s: unknown argument of profile %s", name, profile.Name))
+	}
+	return problems
+}
+
+func parseArguments(data []byte) (map[string]any, []string) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, nil
+	}
+	var document map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(&document); err != nil {
+		return nil, []string{fmt.Sprintf("arguments: expected an object: %v", err)}
+	}
+	return document, nil
+}
+
+func problemsOf(err error) []string {
+	if err == nil {
+		return nil
+	}
+	var problems []string
+	if joined, several := err.(interface{ Unwrap() []error }); several {
+		for _, each := range joined.Unwrap() {
+			problems = append(problems, problemsOf(each)...)
+		}
+		return problems
+	}
+	var known *ArgumentError
+	if errors.As(err, &known) {
+		return []string{known.Error()}
+	}
+	return []string{"arguments: " + strings.TrimSpace(err.Error())}
+}

@@ -1,0 +1,81 @@
+package berth
+
+import (
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	pb "berth.dev/plugin-sdk/go/internal/pluginv1"
+)
+
+// points lists what the plugin has functions for.
+func (p *Plugin) points() []pb.ExtensionPoint {
+	var points []pb.ExtensionPoint
+	offer := func(served bool, point pb.ExtensionPoint) {
+		if served {
+			points = append(points, point)
+		}
+	}
+	filters := p.Filter != nil || p.FilterNodes != nil
+	offer(p.PreEnqueue != nil, pb.ExtensionPoint_EXTENSION_POINT_PRE_ENQUEUE)
+	offer(p.PreFilter != nil || filters, pb.ExtensionPoint_EXTENSION_POINT_FILTER)
+	offer(p.overlays(), pb.ExtensionPoint_EXTENSION_POINT_FILTER_OVERLAYS)
+	offer(p.PostFilter != nil, pb.ExtensionPoint_EXTENSION_POINT_POST_FILTER)
+	offer(p.scores(), pb.ExtensionPoint_EXTENSION_POINT_SCORE)
+	offer(p.Reserve != nil || p.Unreserve != nil, pb.ExtensionPoint_EXTENSION_POINT_RESERVE)
+	offer(p.Permit != nil, pb.ExtensionPoint_EXTENSION_POINT_PERMIT)
+	offer(p.PreBind != nil, pb.ExtensionPoint_EXTENSION_POINT_PRE_BIND)
+	offer(p.Bind != nil, pb.ExtensionPoint_EXTENSION_POINT_BIND)
+	offer(p.PostBind != nil, pb.ExtensionPoint_EXTENSION_POINT_POST_BIND)
+	offer(p.CycleDone != nil, pb.ExtensionPoint_EXTENSION_POINT_CYCLE_DONE)
+	offer(p.hints(), pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS)
+	offer(p.Requeue != nil, pb.ExtensionPoint_EXTENSION_POINT_REQUEUE)
+	return points
+}
+
+func (p *Plugin) scores() bool { return p.Score != nil || p.ScoreNodes != nil }
+
+func (p *Plugin) hints() bool { return p.QueueingHint != nil || p.QueueingHints != nil }
+
+// overlays says whether verdicts may change with the pods on a node: a function
+// that sees one node at a time sees no pods.
+func (p *Plugin) overlays() bool { return p.FilterNodes != nil && p.WantsPods }
+
+// capabilities is the plugin's announcement, read off its fields.
+func (p *Plugin) capabilities() *pb.Capabilities {
+	announced := &pb.Capabilities{
+		ExtensionPoints:    p.points(),
+		State:              p.interest(),
+		NodeLocal:          p.NodeLocal,
+		ScoreNeedsFeasible: p.ScoreNeedsFeasible,
+		Converse:           true,
+	}
+	for _, event := range p.Events {
+		announced.Events = append(announced.Events, event.message(p.hints()))
+	}
+	if p.PodFields != nil {
+		announced.PodFields = &pb.PodFields{Paths: p.PodFields}
+	}
+	if p.Arguments != nil {
+		announced.ArgumentsSchema = p.Arguments.Schema()
+	}
+	if p.WantedDeadline > 0 {
+		announced.WantedDeadline = durationpb.New(p.WantedDeadline)
+	}
+	return announced
+}
+
+func (p *Plugin) interest() *pb.StateInterest {
+	interest := &pb.StateInterest{
+		Nodes:        true,
+		Pods:         p.WantsPods,
+		Nominations:  p.WantsNominations,
+		PodResources: p.PodResources,
+	}
+	for _, kind := range p.Resources {
+		watched := &pb.WatchedResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
+		if kind.LabelSelector != "" {
+			watched.LabelSelector = &kind.LabelSelector
+		}
+		interest.Resources = append(interest.Resources, watched)
+	}
+	return interest
+}
