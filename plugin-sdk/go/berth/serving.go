@@ -47,6 +47,7 @@ type Server struct {
 	session        *session
 	credentials    credentials.TransportCredentials
 	metricsAddress string
+	listener       net.Listener
 	metrics        net.Listener
 	grace          time.Duration
 	tracing        *Tracing
@@ -113,13 +114,14 @@ func (s *Server) Start() error {
 	pb.RegisterQueueingServiceServer(s.grpc, &queueingService{server: s})
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	s.reportReadiness(false)
-	go s.serve(listener)
+	s.listener = listener
+	go s.serve()
 	slog.Info("serving", "plugin", s.plugin.Name, "version", s.plugin.version(), "address", s.address)
 	return nil
 }
 
-func (s *Server) serve(listener net.Listener) {
-	if err := s.grpc.Serve(listener); err != nil {
+func (s *Server) serve() {
+	if err := s.grpc.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		slog.Error("serving ended", "error", err)
 	}
 }
@@ -139,6 +141,7 @@ func (s *Server) Stop() {
 		case <-time.After(s.grace):
 			s.grpc.Stop()
 		}
+		_ = s.listener.Close() // takes the socket away, if serving had not begun
 		if s.metrics != nil {
 			_ = s.metrics.Close()
 		}

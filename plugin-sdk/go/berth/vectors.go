@@ -110,7 +110,7 @@ func (v *Verdicts) row(rows map[Reason]uint8, reason Reason) uint8 {
 	if row, known := rows[reason]; known {
 		return row
 	}
-	if len(v.Reasons) == maxReasons-1 {
+	if len(v.Reasons) >= maxReasons-1 {
 		reason = furtherReasons
 	}
 	if row, known := rows[reason]; known {

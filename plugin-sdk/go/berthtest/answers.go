@@ -1,0 +1,138 @@
+package berthtest
+
+import (
+	"encoding/binary"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/plugin-sdk/go/berth"
+	pb "berth.dev/plugin-sdk/go/internal/pluginv1"
+)
+
+// Verdict is the plugin's word on a pod, and on each node that it turned down.
+type Verdict struct {
+	Status   berth.Status
+	Rejected map[string]berth.Reason
+	names    []string
+}
+
+// Passes says whether the node can take the pod.
+func (v Verdict) Passes(nodeName string) bool {
+	_, rejected := v.Rejected[nodeName]
+	fits := v.Status.Code == berth.Success || v.Status.Code == berth.Skip
+	return fits && !rejected && slices.Contains(v.names, nodeName)
+}
+
+// Passing gives the nodes that can take the pod, by index.
+func (v Verdict) Passing() []string {
+	passing := []string{}
+	for _, name := range v.names {
+		if v.Passes(name) {
+			passing = append(passing, name)
+		}
+	}
+	return passing
+}
+
+func (h *Host) call(pod *corev1.Pod) *pb.Call {
+	return &pb.Call{
+		Epoch: h.Epoch, Generation: h.Cluster.Generation, Profile: Profile,
+		Pod: &pb.PodRef{
+			Uid: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name,
+			Attempt: h.attempt(pod), Object: encoded(pod),
+		},
+	}
+}
+
+func (h *Host) attempt(pod *corev1.Pod) uint32 { return max(1, h.attempts[string(pod.UID)]) }
+
+func (h *Host) candidates(names []string) *pb.Candidates {
+	if names == nil {
+		return nil
+	}
+	bitmap := make([]byte, (len(h.Cluster.names)+7)/8)
+	for i, name := range h.Cluster.names {
+		if slices.Contains(names, name) {
+			bitmap[i/8] |= 1 << (i % 8)
+		}
+	}
+	return &pb.Candidates{Bitmap: bitmap}
+}
+
+func (h *Host) verdict(response *pb.FilterResponse, asked []string) Verdict {
+	h.t.Helper()
+	if response.Generation != h.Cluster.Generation {
+		h.t.Fatalf("answered for generation %d, asked for %d", response.Generation, h.Cluster.Generation)
+	}
+	names := h.Cluster.names
+	if asked != nil {
+		names = asked
+	}
+	verdict := Verdict{statusOf(response.Status), map[string]berth.Reason{}, slices.Clone(names)}
+	if (response.Verdicts != nil) != (verdict.Status.Code == berth.Success) {
+		h.t.Fatalf("verdicts go with a success and nothing else: %v", response)
+	}
+	each := response.Verdicts.GetEach()
+	if each != nil && len(each) != len(h.Cluster.names) {
+		h.t.Fatalf("%d codes for %d nodes", len(each), len(h.Cluster.names))
+	}
+	for i, code := range each {
+		if code > 0 {
+			reason := response.Verdicts.Reasons[code-1]
+			verdict.Rejected[h.Cluster.names[i]] = berth.Reason{Text: reason.Text, Code: berth.Code(reason.Code)}
+		}
+	}
+	return verdict
+}
+
+func (h *Host) scores(response *pb.ScoreResponse, asked []string) map[string]int64 {
+	h.t.Helper()
+	if response.Status.Code == pb.Code_CODE_SKIP {
+		return nil
+	}
+	h.succeeded("Score", response.Status)
+	points := unpackScores(response.Scores, len(h.Cluster.names))
+	if len(points) != len(h.Cluster.names) {
+		h.t.Fatalf("%d scores for %d nodes", len(points), len(h.Cluster.names))
+	}
+	scores := map[string]int64{}
+	for i, name := range h.Cluster.names {
+		if asked == nil || slices.Contains(asked, name) {
+			scores[name] = points[i]
+		}
+	}
+	return scores
+}
+
+func unpackScores(message *pb.Scores, count int) []int64 {
+	var points []int64
+	switch values := message.GetValues().(type) {
+	case *pb.Scores_Uint8:
+		for _, value := range values.Uint8 {
+			points = append(points, int64(value))
+		}
+	case *pb.Scores_Int32:
+		for part := range slices.Chunk(values.Int32, 4) {
+			points = append(points, int64(int32(binary.LittleEndian.Uint32(part))))
+		}
+	case *pb.Scores_Int64:
+		for part := range slices.Chunk(values.Int64, 8) {
+			points = append(points, int64(binary.LittleEndian.Uint64(part)))
+		}
+	case *pb.Scores_All:
+		points = slices.Repeat([]int64{values.All}, count)
+	}
+	return points
+}
+
+func (h *Host) succeeded(what string, status *pb.Status) {
+	h.t.Helper()
+	if status.GetCode() != pb.Code_CODE_SUCCESS {
+		h.t.Fatalf("%s: %v", what, status)
+	}
+}
+
+func statusOf(message *pb.Status) berth.Status {
+	return berth.Status{Code: berth.Code(message.GetCode()), Reasons: message.GetReasons()}
+}
