@@ -33,6 +33,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.proto_check
+	$(BIN)/python -m tests.go_toolchain
 
 proto: $(STAMP)
 	$(BIN)/python -m tests.proto_check --write

@@ -1,23 +1,26 @@
 """Go from the wheel in this environment: the same toolchain for tests, lint, generators and benchmarks."""
 
+import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import go
 
 ROOT = Path(__file__).resolve().parent.parent
 GO_ROOT = Path(go.__file__).parent
+GO_SDK = ROOT / "plugin-sdk/go"
 MODULES = (
-    ROOT / "plugin-sdk/go",
-    ROOT / "plugin-sdk/go/template",
-    ROOT / "out-of-tree-plugins/coscheduling",
+    GO_SDK,
+    GO_SDK / "template",
 )
 """The modules that are vetted and tested; each is built against the SDK of this checkout."""
 ENVIRONMENT = {
     "CGO_ENABLED": "0",  # no C compiler is asked for
-    "GOFLAGS": "-mod=readonly",
+    "GOFLAGS": "-mod=readonly -buildvcs=false",
     "GOROOT": str(GO_ROOT),
     "GOTOOLCHAIN": "local",
     "GOWORK": "off",
@@ -28,15 +31,24 @@ def run_go(
     *arguments: str, folder: Path, capture: bool = False, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run `go` in a folder; with `capture` its output comes back as one text."""
-    return subprocess.run(
-        [str(GO_ROOT / "bin/go"), *arguments],
-        cwd=folder,
-        env={**os.environ, **ENVIRONMENT, **environment},
-        check=False,
-        text=True,
-        stdout=subprocess.PIPE if capture else None,
-        stderr=subprocess.STDOUT if capture else None,
-    )
+    with alone():
+        return subprocess.run(
+            [str(GO_ROOT / "bin/go"), *arguments],
+            cwd=folder,
+            env={**os.environ, **ENVIRONMENT, **environment},
+            check=False,
+            text=True,
+            stdout=subprocess.PIPE if capture else None,
+            stderr=subprocess.STDOUT if capture else None,
+        )
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Keep other test processes from compiling the same packages at the same time."""
+    with (GO_ROOT / "VERSION").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def build(package: str, output: Path, *, folder: Path) -> Path:

@@ -21,7 +21,9 @@ from berth.profiles.profile_builder import build_frameworks
 from berth.testing.handles import make_handle
 from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.workloads import Core, node_bytes, pod_template, read_node, read_pod
+from tests.go_toolchain import GO_SDK, build
 
+PYTHON_PLUGIN = [sys.executable, "-m", "tests.benchmarks.sidecar_plugin"]
 NODES = 5_000
 GOAL_MILLISECONDS = 0.4
 WARM_UP = 20
@@ -40,10 +42,14 @@ async def measure(rounds):
     )
     base = await timed(Core.of(NODES), rounds)
     table.add("none", *base, "", "")
-    for count in (1, 3):
-        async with with_sidecars(count) as (core, host):
-            figures = await timed(core, rounds, host.pods.decoding(read_pod))
-        table.add(f"sidecars: {count}", *figures, figures[0] - base[0], figures[2] - base[2])
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        go_plugin = build("./internal/benchplugin", Path(folder, "plugin"), folder=GO_SDK)
+        for language, command in (("Python", PYTHON_PLUGIN), ("Go", [str(go_plugin)])):
+            for count in (1, 3):
+                async with with_sidecars(count, command) as (core, host):
+                    figures = await timed(core, rounds, host.pods.decoding(read_pod))
+                added = figures[0] - base[0], figures[2] - base[2]
+                table.add(f"sidecars in {language}: {count}", *figures, *added)
     async with with_extender() as core:
         figures = await timed(core, min(rounds, 100))
     table.add("HTTP extender, names only", *figures, figures[0] - base[0], figures[2] - base[2])
@@ -70,8 +76,11 @@ async def timed(core, rounds, decode=read_pod):
 
 
 @asynccontextmanager
-async def with_sidecars(count):
-    """A core whose profile has so many sidecars, each a process of its own behind a unix socket."""
+async def with_sidecars(count, command):
+    """A core whose profile has so many sidecars, each a process of its own behind a unix socket.
+
+    The command is followed by a name and an address.
+    """
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         specs = [SidecarSpec(f"bench-{i}", f"unix:{folder}/{i}.sock") for i in range(count)]
         enabled = [{"name": spec.name, "weight": 1} for spec in specs]
@@ -93,7 +102,7 @@ async def with_sidecars(count):
         for data in node_bytes(NODES):
             core.cache.add_node(decode(data))
         core.cache.update_snapshot(core.snapshot)
-        async with started(*([spec.name, spec.address] for spec in specs)):
+        async with started(*([*command, spec.name, spec.address] for spec in specs)):
             await appeared([Path(spec.address.removeprefix("unix:")) for spec in specs])
             tasks = [asyncio.create_task(work) for _, work in host.work()]
             try:
@@ -108,7 +117,7 @@ async def with_sidecars(count):
 @asynccontextmanager
 async def with_extender():
     """A core whose profile has one HTTP extender that is sent names."""
-    async with started(["http"]) as [process]:
+    async with started([*PYTHON_PLUGIN, "http"]) as [process]:
         port = int(await process.stdout.readline())
         entry = {
             "urlPrefix": f"http://127.0.0.1:{port}",
@@ -133,14 +142,10 @@ async def with_extender():
 
 
 @asynccontextmanager
-async def started(*argument_lists):
-    """Processes of the plugin's module, ended at the end."""
-    command = [sys.executable, "-m", "tests.benchmarks.sidecar_plugin"]
+async def started(*commands):
+    """A process of each command, ended at the end."""
     pipe = asyncio.subprocess.PIPE
-    processes = [
-        await asyncio.create_subprocess_exec(*command, *arguments, stdout=pipe)
-        for arguments in argument_lists
-    ]
+    processes = [await asyncio.create_subprocess_exec(*command, stdout=pipe) for command in commands]
     try:
         yield processes
     finally:

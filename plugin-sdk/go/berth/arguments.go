@@ -9,6 +9,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Arguments is what profiles may configure; [ArgumentsOf] makes it from a struct.
@@ -17,6 +20,8 @@ type Arguments interface {
 	Schema() []byte
 	// Take takes over a profile's arguments. Every error reads "path: what is wrong".
 	Take(profile Profile, arguments []byte) []string
+	// Drop forgets a profile.
+	Drop(profile string)
 }
 
 // ArgumentError is one thing that is wrong with an argument; join several with
@@ -33,20 +38,37 @@ func (e *ArgumentError) Error() string { return e.Path + ": " + e.Problem }
 //	Seconds int    `json:"seconds" doc:"how long to wait" minimum:"1" maximum:"3600"`
 //
 // Unknown arguments, wrong types and values out of bounds are refused, all of
-// them at once; take sees only arguments that passed, and may find more. It is
-// called again when the arguments change, between calls.
-func ArgumentsOf[T any](defaults T, take func(profile Profile, arguments T) error) Arguments {
+// them at once. Further checks see only arguments that passed, before these
+// count; they may also take them over to where the plugin wants them.
+func ArgumentsOf[T any](defaults T, checks ...func(profile Profile, arguments T) error) *ProfileArguments[T] {
 	shape := shapeOf(reflect.ValueOf(defaults))
-	return &arguments[T]{defaults, shape, take}
+	return &ProfileArguments[T]{defaults: defaults, shape: shape, checks: checks, taken: map[string]T{}}
 }
 
-type arguments[T any] struct {
+// ProfileArguments holds the arguments of each profile.
+type ProfileArguments[T any] struct {
 	defaults T
 	shape    *shape
-	take     func(Profile, T) error
+	checks   []func(Profile, T) error
+	mutex    sync.RWMutex
+	taken    map[string]T
 }
 
-func (a *arguments[T]) Schema() []byte {
+// For gives a profile's arguments, the defaults if it has none.
+func (a *ProfileArguments[T]) For(profile string) T {
+	a.mutex.RLock()
+	defer a.mutex.RUnlock()
+	if taken, configured := a.taken[profile]; configured {
+		return taken
+	}
+	return a.defaults
+}
+
+// Of gives the arguments of the pod's profile: its scheduler's name.
+func (a *ProfileArguments[T]) Of(pod *corev1.Pod) T { return a.For(pod.Spec.SchedulerName) }
+
+// Schema is the arguments' JSON Schema.
+func (a *ProfileArguments[T]) Schema() []byte {
 	document := a.shape.document()
 	document["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	data, err := json.Marshal(document)
@@ -56,7 +78,8 @@ func (a *arguments[T]) Schema() []byte {
 	return data
 }
 
-func (a *arguments[T]) Take(profile Profile, data []byte) []string {
+// Take takes over a profile's arguments, or says all that is wrong with them.
+func (a *ProfileArguments[T]) Take(profile Profile, data []byte) []string {
 	document, problems := parseArguments(data)
 	if len(problems) > 0 {
 		return problems
@@ -70,13 +93,30 @@ func (a *arguments[T]) Take(profile Profile, data []byte) []string {
 			return []string{"arguments: " + err.Error()}
 		}
 	}
-	return problemsOf(a.take(profile, taken))
+	for _, check := range a.checks {
+		problems = append(problems, problemsOf(check(profile, taken))...)
+	}
+	if len(problems) == 0 {
+		a.mutex.Lock()
+		defer a.mutex.Unlock()
+		a.taken[profile.Name] = taken
+	}
+	return problems
+}
+
+// Drop forgets a profile.
+func (a *ProfileArguments[T]) Drop(profile string) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	delete(a.taken, profile)
 }
 
 // noArguments is what a plugin without Arguments has.
 type noArguments struct{}
 
 func (noArguments) Schema() []byte { return nil }
+
+func (noArguments) Drop(string) {}
 
 func (noArguments) Take(profile Profile, data []byte) []string {
 	document, problems := parseArguments(data)

@@ -24,19 +24,16 @@ type settings struct {
 }
 
 func configurable(taken *settings) *berth.Plugin {
-	return &berth.Plugin{
-		Name: "configurable",
-		Arguments: berth.ArgumentsOf(settings{Policy: "packing", Seconds: 5}, func(_ berth.Profile, given settings) error {
-			if given.Share > 1 {
-				return errors.Join(
-					&berth.ArgumentError{Path: "share", Problem: "a share is at most 1"},
-					errors.New("and something else"),
-				)
-			}
-			*taken = given
-			return nil
-		}),
+	check := func(_ berth.Profile, given settings) error {
+		if given.Share > 1 {
+			problem := &berth.ArgumentError{Path: "share", Problem: "a share is at most 1"}
+			return errors.Join(problem, errors.New("and something else"))
+		}
+		*taken = given
+		return nil
 	}
+	defaults := settings{Policy: "packing", Seconds: 5}
+	return &berth.Plugin{Name: "configurable", Arguments: berth.ArgumentsOf(defaults, check)}
 }
 
 func TestArgumentsAreTakenOverDefaults(t *testing.T) {

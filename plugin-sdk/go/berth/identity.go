@@ -57,10 +57,7 @@ func (s *session) configure(request *pb.ConfigureRequest) []string {
 		return problems
 	}
 	profile := Profile{request.Profile, request.Shadow}
-	taking := s.plugin.Arguments
-	if taking == nil {
-		taking = noArguments{}
-	}
+	taking := s.plugin.arguments()
 	err := guarded("Arguments", func() { problems = taking.Take(profile, request.Arguments) })
 	if err != nil {
 		return []string{err.Error()}
@@ -77,10 +74,18 @@ func (s *session) remove(profile string) {
 		return
 	}
 	delete(s.profiles, profile)
+	s.plugin.arguments().Drop(profile)
 	if s.plugin.Removed != nil {
 		_ = guarded("Removed", func() { s.plugin.Removed(profile) })
 	}
 	s.announce()
+}
+
+func (p *Plugin) arguments() Arguments {
+	if p.Arguments == nil {
+		return noArguments{}
+	}
+	return p.Arguments
 }
 
 func (p *Plugin) version() string {

@@ -81,6 +81,7 @@ func Pod(name string, parts ...Part) *corev1.Pod {
 			pod.Spec.NodeName = string(p)
 		}
 	}
+	pod.Spec.SchedulerName = Profile
 	pod.Spec.Containers = []corev1.Container{container}
 	pod.UID = types.UID("pod-" + pod.Namespace + "-" + name)
 	return pod
