@@ -67,7 +67,7 @@ def write(*, release: bool) -> list[str]:
         problems += buf(*build, failed="buf build failed")
     with tempfile.TemporaryDirectory() as folder:
         fresh = generate(Path(folder) / "_generated")
-        stubs = {copy: fresh for copy in COPIES}
+        stubs = dict.fromkeys(COPIES, fresh)
         stubs[GO_COPY] = generate_go(Path(folder) / "pluginv1")
         for copy, made in stubs.items():
             shutil.rmtree(copy, ignore_errors=True)

@@ -1,13 +1,13 @@
-"""The Go SDK and the Go plugins: their own tests, their documentation, and that they understand other languages."""
+"""The Go SDK and the Go plugins: their own tests, their documentation, and a host in another language."""
 
 import asyncio
 import re
 import shutil
 
 import pytest
+
 from berth_sdk.testing import make_node, make_pod
 from berth_sdk.testing.host import Host
-
 from tests.go_toolchain import GO_SDK, MODULES, ROOT, build, run_go, unformatted
 
 
@@ -76,8 +76,6 @@ async def test_an_address_that_cannot_be_served(tmp_path):
 async def appeared(path, process):
     """Wait for a process' socket."""
     async with asyncio.timeout(60):
-        while not path.exists():  # noqa: ASYNC110 - another process makes it
+        while not path.exists():
             assert process.returncode is None
             await asyncio.sleep(0.01)
-
-

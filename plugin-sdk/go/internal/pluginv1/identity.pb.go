@@ -555,7 +555,10 @@ func (x *WantedDeadline) GetDeadline() *durationpb.Duration {
 type PodFields struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// JSON pointers (RFC 6901) into the pod, such as "/spec/containers" or
-	// "/metadata/labels/team". An empty list: the answer is equal for all pods.
+	// "/metadata/labels/team"; a part "*" stands for every element of a list, as in
+	// "/spec/containers/*/resources". The narrower, the more pods are equal: the
+	// API server itself writes a volume mount of a random name into each container.
+	// An empty list: the answer is equal for all pods.
 	Paths         []string `protobuf:"bytes,1,rep,name=paths,proto3" json:"paths,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
