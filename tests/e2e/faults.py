@@ -13,6 +13,7 @@ import msgspec
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
 from berth.client.endpoint import endpoint_of
+from berth.client.errors import ConflictError, RetryError
 from berth.client.reflector import Reflector
 from berth.client.resources import PODS
 from berth.client.transport import Transport
@@ -194,9 +195,19 @@ class FaultyCluster:
     async def create(self, *documents):
         """Create objects."""
         for several in batched(documents):
-            await asyncio.gather(
-                *(self.api.call("POST", PATHS[d["kind"]], json.dumps(d).encode()) for d in several)
-            )
+            await asyncio.gather(*map(self._create, several))
+
+    async def _create(self, document):
+        """Create an object; over a connection that outlived its server this takes a second try."""
+        while True:
+            try:
+                await self.api.call("POST", PATHS[document["kind"]], json.dumps(document).encode())
+            except ConflictError:
+                return  # The first try landed.
+            except RetryError:
+                await asyncio.sleep(LOOK_SECONDS)
+            else:
+                return
 
     async def get(self, path):
         """An answer of the API server itself."""
