@@ -17,6 +17,7 @@ NAMES = (
     "sidecar",
     "http_engine",
     "sandbox_http",
+    "takeover",
     "end_to_end",
 )
 MODULE = (sys.executable, "-m", "tests.benchmarks")

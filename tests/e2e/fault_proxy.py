@@ -11,6 +11,7 @@ import contextlib
 import json
 import random
 import sys
+import time
 
 from tests.e2e.fault_rules import UNFORWARDED, WATCH_FAULTS, Fault, read_rule, status_object
 
@@ -59,6 +60,7 @@ class Proxy:
         method, path = head.split(b" ", 2)[:2]
         entry = {
             "number": len(self.log),
+            "at": time.monotonic(),
             "via": via,
             "method": method.decode(),
             "path": path.decode(),

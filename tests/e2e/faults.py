@@ -148,11 +148,13 @@ class FaultyCluster:
         os.kill(self.sandbox.pid, signal.SIGKILL)
         await self.sandbox.stop()
 
-    async def start_scheduler(self, name, *flags, elect=False, **election):
-        """Start a scheduler with a listener of its own, and wait until it answers."""
-        port = await self.proxy.ask("listen", name=name)
-        kubeconfig, configuration = self.folder / f"{name}.kubeconfig", self.folder / f"{name}.yaml"
-        kubeconfig.write_text(kubeconfig_text(f"http://{LOOPBACK}:{port}"))
+    async def start_scheduler(self, name, *flags, elect=False, direct=False, **election):
+        """Start a scheduler, with a listener of its own unless it is to go past the proxy."""
+        configuration, kubeconfig = self.folder / f"{name}.yaml", self.folder / "sandbox.kubeconfig"
+        if not direct:
+            port = await self.proxy.ask("listen", name=name)
+            kubeconfig = self.folder / f"{name}.kubeconfig"
+            kubeconfig.write_text(kubeconfig_text(f"http://{LOOPBACK}:{port}"))
         fields = {"kubeconfig": kubeconfig, "elect": str(elect).lower(), **ELECTION, **election}
         configuration.write_text(CONFIGURATION.format(**fields))
         surface = self.surfaces[name] = Surface.free()
@@ -258,6 +260,7 @@ class FaultyCluster:
                 await child.stop()
 
     def _check(self):
+        assert not self.witness.wrongs, self.witness.wrongs
         for child in self.schedulers.values():
             child.check()
 

@@ -32,7 +32,7 @@ async def test_no_node_is_overcommitted(tmp_path):
         await cluster.proxy.rules(*quarter, late)
         await cluster.start_scheduler("one")
         await cluster.create(*(pod(f"p{i}") for i in range(PODS)))
-        await cluster.until(lambda: len(cluster.witness.bound) == NODES, "every node has its pod")
+        await cluster.until(lambda: len(cluster.witness.bound) >= NODES, "every node has its pod")
         await cluster.until(lambda: all(map(decided, cluster.pods())), "the others say why they wait")
 
         bindings = await cluster.proxy.bindings()
