@@ -3,6 +3,7 @@
 Source: spec/core.md 4.3-4.8.
 """
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -26,6 +27,9 @@ from berth.framework.nominated import NominatedPods, Promised, with_pods
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, PluginError, Status, failed, unresolvable
 from berth.snapshot.columns import Mask, Rows, every_row, rows_where
+from berth.snapshot.snapshot import Snapshot
+
+log = logging.getLogger(__name__)
 
 MIN_FEASIBLE_NODES = 100
 NARROWED = "narrowed"
@@ -53,11 +57,13 @@ class NodeSearch:
     """Finds feasible nodes for one profile after another.
 
     `percentage_of_nodes_to_score` 0 means all nodes: Berth looks at the whole cluster unless told otherwise.
+    An `exhaustive` search does so whatever it is told.
     """
 
     nominator: Nominator
     rotation: Rotation
     percentage_of_nodes_to_score: int = 0
+    exhaustive: bool = False
     nominated: NominatedPods = field(init=False)
 
     def __post_init__(self) -> None:
@@ -115,7 +121,7 @@ class NodeSearch:
         record.end(point)
         if not mask.any():
             return None
-        feasible = self._sampled(framework, mask, every_row(mask.size), diagnosis)
+        feasible = self._sampled(framework, mask, every_row(mask.size), diagnosis, attempt.nodes)
         return await self._left_by_extenders(framework, attempt, feasible)
 
     async def _search(
@@ -135,7 +141,7 @@ class NodeSearch:
         rows = rows_where(candidates)
         await self._with_nominated(framework, attempt, candidates, diagnosis)
         mask = await run_filters(framework.plugins.filter, attempt, candidates, diagnosis, kept)
-        feasible = self._sampled(framework, mask, rows, diagnosis)
+        feasible = self._sampled(framework, mask, rows, diagnosis, attempt.nodes)
         return await self._left_by_extenders(framework, attempt, feasible) or does_not_fit(diagnosis)
 
     async def _left_by_extenders(
@@ -157,7 +163,8 @@ class NodeSearch:
             left = _only(row, attempt)
             if status.ok and framework.extenders:
                 left = await run_extender_filters(framework.extenders, attempt, left, diagnosis)
-        except PluginError:
+        except PluginError as error:
+            log.warning("nominated node not looked at pod=%s error=%s", attempt.pod.key, error)
             return False
         if not status.ok:
             diagnosis.single[row] = status
@@ -208,23 +215,39 @@ class NodeSearch:
                 diagnosis.blame(status)
                 candidates[row] = False
 
-    def _sampled(self, framework: Framework, mask: Mask, rows: Rows, diagnosis: Diagnosis) -> Feasible:
+    def _sampled(
+        self, framework: Framework, mask: Mask, rows: Rows, diagnosis: Diagnosis, nodes: Snapshot
+    ) -> Feasible:
         """Keep the feasible nodes that a search in rotation order finds before it has enough.
 
         Shapes: mask bool (n,); rows intp (k,), the candidates.
         """
-        percentage = framework.percentage_of_nodes_to_score
-        if percentage is None:
-            percentage = self.percentage_of_nodes_to_score
-        wanted = nodes_to_find(rows.size, percentage)
+        wanted = self._wanted(framework, rows.size)
         count, scanned = int(np.count_nonzero(mask)), rows.size
         if count > wanted:
-            order = np.roll(rows, -(self.rotation.start % rows.size))
+            order = np.roll(_in_search_order(rows, nodes), -(self.rotation.start % rows.size))
             scanned = int(np.searchsorted(np.cumsum(mask[order]), wanted)) + 1
             mask[order[scanned:]] = False
             count = wanted
         self.rotation.start = (self.rotation.start + scanned) % mask.size
         return Feasible(mask, count, scanned, diagnosis)
+
+    def _wanted(self, framework: Framework, candidates: int) -> int:
+        """How many feasible nodes are enough: one will do where nobody chooses between them."""
+        if self.exhaustive:
+            return candidates
+        if not framework.plugins.score and not any(e.filters or e.prioritizes for e in framework.extenders):
+            return 1
+        percentage = framework.percentage_of_nodes_to_score
+        if percentage is None:
+            percentage = self.percentage_of_nodes_to_score
+        return nodes_to_find(candidates, percentage)
+
+
+def _in_search_order(rows: Rows, nodes: Snapshot) -> Rows:
+    """The candidates, zone by zone in turn. Shapes: rows and result intp (k,)."""
+    order = nodes.search_rows()
+    return order if rows.size == order.size else order[np.isin(order, rows)]
 
 
 async def _all_with_nominated(

@@ -84,7 +84,7 @@ class Explainer:
         framework = Framework(framework.profile_name, framework.plugins, percentage_of_nodes_to_score=0)
         record = CycleRecord(waiting, framework.profile_name, 0, b"", b"", 0, 0, 0)
         attempt = Attempt(waiting, nodes, CycleState(), record)
-        search = NodeSearch(shared.queue.nominator, Rotation())
+        search = NodeSearch(shared.queue.nominator, Rotation(), exhaustive=True)
         found = await search.find(framework, attempt)
         if isinstance(found, Status):
             diagnosis = found.error.diagnosis if isinstance(found.error, FitError) else Diagnosis(nodes.names)

@@ -51,6 +51,18 @@ class _Noting:
         await self.real.schedule(info)
 
 
+@dataclass
+class Recorder(RecordingRecorder):
+    """Remembers events; `on_event` is called as each is told."""
+
+    on_event: Any = None
+
+    def event(self, *args, **related):
+        super().event(*args, **related)
+        if self.on_event is not None:
+            self.on_event()
+
+
 class Cluster:
     """The whole of it. Without plugins it runs the default profile.
 
@@ -65,7 +77,7 @@ class Cluster:
         self.clock = LoopClock(loop)
         self.api = MemoryApi(self.clock)
         self.pods_client = MemoryPods(self.api)
-        self.recorder = RecordingRecorder()
+        self.recorder = Recorder()
         self.metrics = SchedulerMetrics()
         self.records = []
         around = Surroundings(

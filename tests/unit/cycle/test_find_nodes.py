@@ -17,6 +17,8 @@ def cluster(n, placed=()):
 
 async def find(profile, nodes, pod=None, *, nominator=None, rotation=None, percentage=0):
     search = NodeSearch(nominator or FixedNominator(), rotation or Rotation(), percentage)
+    # Without anything to score with, one node would be enough.
+    profile.plugins.score = profile.plugins.score or [(Scores("S"), 1)]
     return await search.find(profile, attempt_at(nodes, pod))
 
 
