@@ -17,7 +17,7 @@ from berth.framework.kept import Kept
 from berth.framework.runtime import Framework
 from berth.snapshot.snapshot import Snapshot
 
-MOST_BYTES = 32 << 20
+MOST_BYTES = 64 << 20
 
 REUSED, FIRST, OUTDATED, UNSIGNED = "reused", "first", "outdated", "unsigned"
 NOMINATED, ANOTHER_TABLE, NOWHERE = "nominated", "table", "nowhere"

@@ -199,6 +199,8 @@ class NodeSearch:
         self, framework: Framework, attempt: Attempt, candidates: Mask, diagnosis: Diagnosis
     ) -> None:
         """Take out the nodes that the pod does not fit on once the pods nominated to them are there."""
+        if not self.nominated.any():
+            return
         promised = self.nominated.beside(attempt.pod, attempt.nodes).among(candidates)
         if not promised.rows.size:
             return

@@ -18,6 +18,7 @@ from berth.framework.interface import Depends, FilterPlugin, NormalizeScorePlugi
 from berth.framework.kept import Kept
 from berth.framework.scoring import NodeScores, final_scores, scores_on
 from berth.snapshot.columns import Ints, Mask, Rows, every_row, rows_where
+from berth.snapshot.row_view import RowView
 from berth.snapshot.snapshot import Snapshot
 
 FEW_ROWS = 64
@@ -69,6 +70,7 @@ class Remembered:
         }
         self.skip_filter, self.skip_score = state.skip_filter - away, state.skip_score - away
         self._to_score: set[int] = set()
+        self._view: RowView | None = None
         self._keep_fits(kept, away, n)
         self._keep_scores(kept, away, n)
 
@@ -77,11 +79,12 @@ class Remembered:
         asked = (p for p in given if p.depends is not Depends.OBJECT)
         # In-process plugins first: about rows that they turn down nobody else need be asked.
         self._filters: list[FilterPlugin] = sorted(asked, key=lambda plugin: not plugin.in_process)
-        self._objects_fit: Mask = np.ones(n, dtype=bool)
+        self.fits: Mask = np.ones(n, dtype=bool)
         for plugin in given:
             if plugin.depends is Depends.OBJECT:
-                self._objects_fit &= kept.codes[plugin.name] == 0
-        self.fits: Mask = self._objects_fit.copy()
+                self.fits &= kept.codes[plugin.name] == 0
+        # In most clusters, for most pods, this is no reason against any node.
+        self._objects_fit = None if self.fits.all() else self.fits.copy()
         for plugin in self._filters:
             self.fits &= kept.codes[plugin.name] == 0
 
@@ -89,27 +92,28 @@ class Remembered:
         self.scored = kept.scored
         self._plain: list[tuple[ScorePlugin, int]] = []
         self._normalised: list[Normalised] = []
-        self._objects_score: Ints = np.zeros(n, dtype=np.int64)
+        self._of_objects: list[tuple[int, Scores]] = []
+        self._scores: Ints = np.zeros(n, dtype=np.int64)
+        self._ranks: Ints | None = None
         for plugin, weight in self._line_up.plugins.score:
             raw = kept.raw.get(plugin.name)
             if raw is None or plugin.name in away:
                 continue
+            of_objects = plugin.depends is Depends.OBJECT
             if isinstance(plugin, NormalizeScorePlugin) or not plugin.in_process:
-                self._normalised.append(Normalised(plugin, weight, raw.copy()))
-            elif plugin.depends is Depends.OBJECT:
-                self._objects_score += weight * raw
+                self._normalised.append(Normalised(plugin, weight, raw if of_objects else raw.copy()))
+                continue
+            self._scores += weight * raw
+            if of_objects:
+                self._of_objects.append((weight, raw))
             else:
                 self._plain.append((plugin, weight))
-        self._scores = self._objects_score.copy()
-        for plugin, weight in self._plain:
-            self._scores += weight * kept.raw[plugin.name]
-        self._finals: Ints = np.zeros(n, dtype=np.int64)
-        self._ranks: Ints | None = None
 
     @property
     def size_bytes(self) -> int:
         """About how much memory this takes."""
-        return self.fits.size * (2 + 8 * (4 + len(self._normalised)))
+        own = sum(part.plugin.depends is not Depends.OBJECT for part in self._normalised)
+        return self.fits.size * (2 + 8 * (2 + own))
 
     def hand_over(self, attempt: Attempt) -> None:
         """Leave in the state of a cycle what these plugins left in the first one's.
@@ -138,22 +142,33 @@ class Remembered:
 
         Raises: OutdatedError; PluginError where a plugin fails.
         """
-        rows = self._changed(attempt.nodes)
+        rows, self._view = self._changed(attempt.nodes), None
         if not rows.size:
             return
-        fits = self._objects_fit[rows]
+        left = rows if self._objects_fit is None else rows[self._objects_fit[rows]]
+        view = RowView(attempt.nodes, left)
         for plugin in self._filters:
-            left = np.flatnonzero(fits)
             if not left.size:
                 break
             mark = attempt.record.begin(plugin.name, point)
-            codes = await codes_on(plugin, attempt.on(attempt.nodes.view(rows[left]), attempt.state))
-            fits[left[codes != 0]] = False
-            attempt.record.end(mark, rejected=int(np.count_nonzero(codes)))
-        if not np.array_equal(fits, self.fits[rows]):
-            self._ranks = None
-        self.fits[rows] = fits
+            codes = await codes_on(plugin, attempt.on(view, attempt.state))
+            rejected = np.count_nonzero(codes)
+            if rejected:
+                left = left[codes == 0]
+                view = RowView(attempt.nodes, left)
+            attempt.record.end(mark, rejected=rejected)
+        self._note_fits(rows, left)
+        self._view = None if self._to_score else view
         self._to_score.update(rows.tolist())
+
+    def _note_fits(self, rows: Rows, fitting: Rows) -> None:
+        """Of those rows, which were asked about, these fit now."""
+        before = np.count_nonzero(self.fits[rows])
+        still = np.count_nonzero(self.fits[fitting])
+        if not before == still == fitting.size:
+            self.fits[rows] = False
+            self.fits[fitting] = True
+            self._ranks = None
 
     def _changed(self, nodes: Snapshot) -> Rows:
         """The rows to ask about, in ascending order."""
@@ -179,14 +194,17 @@ class Remembered:
 
         Raises: PluginError where a plugin fails.
         """
-        rows = np.array(sorted(row for row in self._to_score if self.fits[row]), dtype=np.intp)
-        self._to_score.clear()
-        if not rows.size:
+        view = self._view_to_score(attempt.nodes)
+        if not len(view):
             return
-        part = attempt.on(attempt.nodes.view(rows), attempt.state)
-        scores = self._objects_score[rows]
+        rows, part = view.picked, attempt.on(view, attempt.state)
+        scores: Ints = np.zeros(rows.size, dtype=np.int64)
+        for weight, raw in self._of_objects:
+            scores += weight * raw[rows]
         for plugin, weight in self._plain:
             scores += weight * await self._asked(plugin, part, point)
+        if self._ranks is not None:
+            self._ranks[rows] += scores - self._scores[rows]
         self._scores[rows] = scores
         for normalised in self._normalised:
             if normalised.plugin.depends is not Depends.OBJECT:
@@ -194,8 +212,15 @@ class Remembered:
                 if not np.array_equal(raw, normalised.raw[rows]):
                     normalised.raw[rows] = raw
                     self._ranks = None
-        if self._ranks is not None:
-            self._ranks[rows] = scores + self._finals[rows]
+
+    def _view_to_score(self, nodes: Snapshot) -> RowView:
+        """The rows that have been asked about and fit; usually those of this very cycle."""
+        view, self._view = self._view, None
+        if view is None:
+            rows = np.array(sorted(row for row in self._to_score if self.fits[row]), dtype=np.intp)
+            view = RowView(nodes, rows)
+        self._to_score.clear()
+        return view
 
     async def _asked(self, plugin: ScorePlugin, part: Attempt, point: int) -> Scores:
         mark = part.record.begin(plugin.name, point)
@@ -218,9 +243,8 @@ class Remembered:
         """
         if self._ranks is None:
             rows = rows_where(self.fits)
-            self._finals[rows] = self._final_on(rows, attempt)
             self._ranks = np.full(self.fits.size, LEFT_OUT, dtype=np.int64)
-            self._ranks[rows] = self._scores[rows] + self._finals[rows]
+            self._ranks[rows] = self._scores[rows] + self._final_on(rows, attempt)
         return NodeScores(every_row(self.fits.size), self._ranks)
 
     def _final_on(self, rows: Rows, attempt: Attempt) -> Ints:

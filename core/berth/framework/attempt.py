@@ -1,6 +1,6 @@
 """One attempt at one pod, as it is handed from step to step of a cycle."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
@@ -19,4 +19,4 @@ class Attempt:
 
     def on(self, nodes: Snapshot, state: CycleState) -> "Attempt":
         """The same attempt on other nodes with another state, for a simulation."""
-        return replace(self, nodes=nodes, state=state)
+        return Attempt(self.pod, nodes, state, self.record)

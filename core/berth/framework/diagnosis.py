@@ -46,8 +46,8 @@ class Diagnosis:
     def record(self, rejections: Rejections) -> None:
         """Take note of a plugin's rejections."""
         self.rejections.append(rejections)
-        for code in np.unique(rejections.codes):
-            self.blame(rejections.spell(int(code)))
+        for code in distinct(rejections.codes):
+            self.blame(rejections.spell(code))
 
     def blame(self, status: Status) -> None:
         """Remember the plugin that gave a rejection."""
@@ -60,7 +60,7 @@ class Diagnosis:
         """The explicit status of each row that has one."""
         found: dict[int, Status] = {}
         for rejections in self.rejections:
-            spelled = {int(code): rejections.spell(int(code)) for code in np.unique(rejections.codes)}
+            spelled = {code: rejections.spell(code) for code in distinct(rejections.codes)}
             for row, code in zip(rejections.rows.tolist(), rejections.codes.tolist(), strict=True):
                 found[row] = spelled[code]
         return found | self.single
@@ -82,8 +82,7 @@ class Diagnosis:
         """
         mask = np.full(len(self.node_names), self.absent.code is code)
         for rejections in self.rejections:
-            kinds = np.unique(rejections.codes)
-            meant = [kind for kind in kinds if rejections.spell(int(kind)).code is code]
+            meant = [kind for kind in distinct(rejections.codes) if rejections.spell(kind).code is code]
             mask[rejections.rows] = np.isin(rejections.codes, meant)
         for row, status in self.single.items():
             mask[row] = status.code is code
@@ -107,10 +106,23 @@ class Diagnosis:
             codes = rejections.codes
             if self.single:
                 codes = codes[~np.isin(rejections.rows, list(self.single))]
-            for code, count in zip(*np.unique(codes, return_counts=True), strict=True):
-                yield int(count), rejections.spell(int(code))
+            for code, count in tallied(codes):
+                yield count, rejections.spell(code)
         for status in self.single.values():
             yield 1, status
+
+
+def distinct(codes: np.ndarray) -> list[int]:
+    """Each of the codes once."""
+    return [code for code, _ in tallied(codes)]
+
+
+def tallied(codes: np.ndarray) -> list[tuple[int, int]]:
+    """Each of the codes and how often it is there; nearly always few small numbers, which need no sorting."""
+    if codes.dtype != np.uint8:
+        return list(Counter(codes.tolist()).items())
+    counts = np.bincount(codes)
+    return [(code, int(counts[code])) for code in np.flatnonzero(counts).tolist()]
 
 
 class FitError(Exception):

@@ -66,6 +66,11 @@ class NominatedPods:
         self._node_of: dict[str, str] = {}
         self._columns: dict[int, _Columns] = {}
 
+    def any(self) -> bool:
+        """Whether some pod was promised some node."""
+        self._follow()
+        return bool(self._pods)
+
     def beside(self, pod: Pod, nodes: Snapshot) -> Promised:
         """The pods of no lower priority that were promised a node; the pod itself is none."""
         self._follow()

@@ -6,6 +6,7 @@ Source: spec/core.md 5.7, 5.10; docs/architecture.md "Nothing is bound twice, no
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from random import Random
 from typing import Any
 
 import msgspec
@@ -39,13 +40,14 @@ class PodWriter:
         self._pods = pods
         self._sleep = sleep
         self._decode = decoder(Pod)
+        self._rng = Random()
 
     async def bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str] = NO_ANNOTATIONS) -> None:
         """Create the binding and return once it is certain that it landed.
 
         Raises: BindFailedError where it is certain that it did not.
         """
-        backoff = Backoff(0.05, cap=5.0)
+        backoff = Backoff(0.05, cap=5.0, rng=self._rng)
         refusals = 0
         in_doubt = False
         while True:
@@ -75,7 +77,7 @@ class PodWriter:
         return current.node_name == node_name
 
     async def _read(self, pod: Pod) -> Pod | None:
-        backoff = Backoff(0.05, cap=5.0)
+        backoff = Backoff(0.05, cap=5.0, rng=self._rng)
         while True:
             try:
                 return self._decode(await self._pods.get(pod.namespace, pod.name))
