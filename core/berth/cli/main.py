@@ -5,6 +5,7 @@ import click
 from berth.cli.config import config
 from berth.cli.demo import demo
 from berth.cli.explain import explain
+from berth.cli.operator import operator
 from berth.cli.sandbox import sandbox
 from berth.cli.scheduler import scheduler
 
@@ -17,5 +18,6 @@ def main() -> None:
 main.add_command(config)
 main.add_command(demo)
 main.add_command(explain)
+main.add_command(operator)
 main.add_command(sandbox)
 main.add_command(scheduler)

@@ -138,9 +138,9 @@ class PodFolder:
     def translate(self, container: Json, text: str) -> str:
         """Put the container's root before every mount path in the text."""
         root = self.root(container)
-        for path in sorted(self._mounts(container), key=len, reverse=True):
-            text = re.sub(rf"(?<![\w.\-/]){re.escape(path)}(?=[^\w.\-]|$)", f"{root}{path}", text)
-        return text
+        paths = "|".join(re.escape(path) for path in sorted(self._mounts(container), key=len, reverse=True))
+        # In one pass, for the root itself may lie below a path that is mounted.
+        return re.sub(rf"(?<![\w.\-/])(?:{paths})(?=[^\w.\-]|$)", lambda found: f"{root}{found[0]}", text)
 
     def remove(self) -> None:
         """Take everything away."""

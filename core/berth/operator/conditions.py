@@ -1,0 +1,173 @@
+"""What a Scheduler's status says: four conditions, each with a reason that names the cause.
+
+Available      at least one pod schedules, or could at once
+Progressing    a change is on its way to the pods
+Degraded       it is not as the spec asks: the configuration is wrong, or something keeps failing
+PluginsReady   every plugin's sidecar runs in every pod
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from berth.operator.kinds import Json
+from berth.operator.rendering.pod import sidecar_name
+
+AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY = "Available", "Progressing", "Degraded", "PluginsReady"
+# What a container waits for in the ordinary course of a start.
+_STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
+
+
+class Condition(NamedTuple):
+    """One condition, without its times."""
+
+    type: str
+    holds: bool
+    reason: str
+    message: str
+
+
+class Problem(NamedTuple):
+    """Why something is not as it should be."""
+
+    reason: str
+    message: str
+
+
+def conditions(
+    deployment: Json | None, pods: Sequence[Json], plugins: Iterable[Json], problem: Problem | None
+) -> list[Condition]:
+    """Give the conditions; `problem` is what keeps the spec from being rolled out."""
+    failure = next((found for pod in pods if (found := pod_problem(pod)) is not None), None)
+    progressing = _progressing(deployment)
+    return [
+        _available(deployment, failure),
+        progressing,
+        _degraded(progressing, problem, failure),
+        _plugins_ready(plugin_states(plugins, pods)),
+    ]
+
+
+def _available(deployment: Json | None, failure: Problem | None) -> Condition:
+    if deployment is None:
+        return Condition(AVAILABLE, False, "NotDeployed", "nothing has been rolled out yet")
+    status = deployment.get("status") or {}
+    ready, wanted = status.get("availableReplicas", 0), deployment["spec"].get("replicas", 1)
+    if ready:
+        return Condition(AVAILABLE, True, "ReplicasAvailable", f"{ready} of {wanted} replicas are available")
+    if not wanted:
+        return Condition(AVAILABLE, False, "ScaledToZero", "spec.replicas is 0; raise it to schedule pods")
+    if failure is not None:
+        return Condition(AVAILABLE, False, *failure)
+    return Condition(AVAILABLE, False, "Starting", f"none of {wanted} replicas is available yet")
+
+
+def _progressing(deployment: Json | None) -> Condition:
+    if deployment is None:
+        return Condition(PROGRESSING, False, "NotDeployed", "nothing has been rolled out yet")
+    if is_rolled_out(deployment):
+        return Condition(PROGRESSING, False, "RolledOut", "all replicas are up to date")
+    status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
+    updated = status.get("updatedReplicas", 0)
+    if deployment["spec"].get("paused"):
+        return Condition(PROGRESSING, False, "Paused", "spec.rollout.paused holds changes back")
+    return Condition(PROGRESSING, True, "RollingOut", f"{updated} of {wanted} replicas are up to date")
+
+
+def is_rolled_out(deployment: Json) -> bool:
+    """Say whether all pods are of the present template, and no others are left."""
+    status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
+    seen = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
+    counts = [status.get(field, 0) for field in ("replicas", "updatedReplicas", "availableReplicas")]
+    return seen and counts == [wanted] * 3
+
+
+def _degraded(progressing: Condition, problem: Problem | None, failure: Problem | None) -> Condition:
+    if problem is not None:
+        return Condition(DEGRADED, True, *problem)
+    if failure is not None:
+        where = "the rollout is stuck: " if progressing.holds else ""
+        return Condition(DEGRADED, True, failure.reason, f"{where}{failure.message}")
+    return Condition(DEGRADED, False, "AsExpected", "")
+
+
+def pod_problem(pod: Json) -> Problem | None:
+    """Say what keeps a pod from running, if something does."""
+    name, status = pod["metadata"]["name"], pod.get("status") or {}
+    for one in status.get("conditions") or ():
+        if one["type"] == "PodScheduled" and one["status"] == "False":
+            return Problem("PodUnschedulable", f"pod {name}: {one.get('message') or one.get('reason', '')}")
+    for container in _containers(pod):
+        problem = _container_problem(container)
+        if problem is not None:
+            return Problem(problem.reason, f"pod {name}, container {container['name']}: {problem.message}")
+    return None
+
+
+def _containers(pod: Json) -> list[Json]:
+    status = pod.get("status") or {}
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+
+
+def _container_problem(container: Json) -> Problem | None:
+    waiting = (container.get("state") or {}).get("waiting") or {}
+    reason = waiting.get("reason", "")
+    if reason in _STARTING:
+        return None
+    ended = (container.get("lastState") or {}).get("terminated") or {}
+    message = waiting.get("message") or reason
+    if ended:
+        message += f"; it ended with exit status {ended.get('exitCode')}, see its log"
+    return Problem(reason, message)
+
+
+def plugin_states(plugins: Iterable[Json], pods: Sequence[Json]) -> dict[str, str]:
+    """Give what is wrong with each plugin, nothing where it runs in every pod or runs elsewhere."""
+    found = {}
+    for plugin in plugins:
+        name = plugin["metadata"]["name"]
+        found[name] = _plugin_state(name, pods) if "image" in plugin["spec"] else ""
+    return found
+
+
+def _plugin_state(name: str, pods: Sequence[Json]) -> str:
+    if not pods:
+        return "no pod runs it yet"
+    wanted = sidecar_name(name)
+    for pod in pods:
+        container = next((one for one in _containers(pod) if one["name"] == wanted), None)
+        if container is None:
+            return f"pod {pod['metadata']['name']} does not run it yet"
+        problem = _container_problem(container)
+        if problem is not None:
+            return f"{problem.reason}: {problem.message}"
+        if not container.get("ready"):
+            return f"it is not ready in pod {pod['metadata']['name']}"
+    return ""
+
+
+def _plugins_ready(states: Mapping[str, str]) -> Condition:
+    if not states:
+        return Condition(PLUGINS_READY, True, "NoPlugins", "")
+    wrong = [f"{name}: {state}" for name, state in states.items() if state]
+    if wrong:
+        return Condition(PLUGINS_READY, False, "PluginNotReady", "; ".join(wrong))
+    return Condition(PLUGINS_READY, True, "AllReady", f"{len(states)} plugins run")
+
+
+def written(found: Iterable[Condition], before: Sequence[Json], generation: int, now: str) -> list[Json]:
+    """Give conditions as the API has them; the time of the last transition stays where nothing changed."""
+    old = {one["type"]: one for one in before}
+    return [_written(one, old.get(one.type), generation, now) for one in found]
+
+
+def _written(condition: Condition, old: Json | None, generation: int, now: str) -> Json:
+    status = "True" if condition.holds else "False"
+    since = old["lastTransitionTime"] if old is not None and old["status"] == status else now
+    return {
+        "type": condition.type,
+        "status": status,
+        "observedGeneration": generation,
+        "lastTransitionTime": since,
+        "reason": condition.reason,
+        "message": condition.message[:8192],
+    }

@@ -1,0 +1,61 @@
+"""Where the operator's own kinds and those that it keeps live in the API."""
+
+from typing import Any, Final, NamedTuple
+
+from berth.client.resources import CONFIG_MAPS, POD_DISRUPTION_BUDGETS, SERVICES, Resource
+
+Json = dict[str, Any]
+
+GROUP: Final = "berth.dev"
+VERSION: Final = f"{GROUP}/v1alpha1"
+SCHEDULERS: Final = Resource(GROUP, "v1alpha1", "schedulers", namespaced=True)
+PLUGINS: Final = Resource(GROUP, "v1alpha1", "schedulerplugins", namespaced=True)
+
+_RBAC = "rbac.authorization.k8s.io"
+CLUSTER_ROLE_BINDINGS: Final = Resource(_RBAC, "v1", "clusterrolebindings", namespaced=False)
+DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", namespaced=True)
+SERVICE_MONITORS: Final = Resource("monitoring.coreos.com", "v1", "servicemonitors", namespaced=True)
+
+KEPT: Final[dict[str, Resource]] = {
+    "ServiceAccount": Resource("", "v1", "serviceaccounts", namespaced=True),
+    "ClusterRoleBinding": CLUSTER_ROLE_BINDINGS,
+    "RoleBinding": Resource(_RBAC, "v1", "rolebindings", namespaced=True),
+    "ConfigMap": CONFIG_MAPS,
+    "Deployment": DEPLOYMENTS,
+    "Service": SERVICES,
+    "PodDisruptionBudget": POD_DISRUPTION_BUDGETS,
+    "NetworkPolicy": Resource("networking.k8s.io", "v1", "networkpolicies", namespaced=True),
+    "ServiceMonitor": SERVICE_MONITORS,
+}
+"""What is kept for a Scheduler, by kind, in the order in which it is applied."""
+
+FIELD_MANAGER: Final = "berth-operator"
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+INSTANCE: Final = "app.kubernetes.io/instance"
+SCHEDULER: Final = f"{GROUP}/scheduler"
+SCHEDULER_NAMESPACE: Final = f"{GROUP}/scheduler-namespace"
+
+
+class Key(NamedTuple):
+    """A Scheduler, by name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def key_of(document: Json) -> Key:
+    """Give the name of a Scheduler or SchedulerPlugin."""
+    metadata = document["metadata"]
+    return Key(metadata["namespace"], metadata["name"])
+
+
+def scheduler_of(document: Json) -> Key | None:
+    """Give the Scheduler that an object is kept for, by its labels."""
+    labels = document["metadata"].get("labels") or {}
+    if SCHEDULER not in labels:
+        return None
+    namespace = document["metadata"].get("namespace") or labels.get(SCHEDULER_NAMESPACE, "")
+    return Key(namespace, labels[SCHEDULER])

@@ -1,0 +1,102 @@
+"""What the operator sees of the cluster: its own kinds, what it keeps, and the schedulers' pods, mirrored."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from berth.operator.kinds import Json, Key, key_of, scheduler_of
+
+
+class Name(NamedTuple):
+    """An object of one kind, by name; no namespace for what is cluster-wide."""
+
+    namespace: str
+    name: str
+
+
+class Mirror:
+    """All objects of a kind; `told` hears of each that came, changed or went. A handler of a reflector."""
+
+    def __init__(self, told: Callable[[Json], None]) -> None:
+        self.objects: dict[Name, Json] = {}
+        self._told = told
+
+    def on_add(self, obj: Json) -> None:
+        """Take it in."""
+        self.objects[_name(obj)] = obj
+        self._told(obj)
+
+    def on_update(self, _old: Json, new: Json) -> None:
+        """Take the new state in."""
+        self.on_add(new)
+
+    def on_delete(self, obj: Json) -> None:
+        """Forget it."""
+        self.objects.pop(_name(obj), None)
+        self._told(obj)
+
+    def on_synced(self) -> None:
+        """Nothing waits for this."""
+
+
+class Observed:
+    """Everything that is watched; `wanted` is called with the Scheduler that a change concerns."""
+
+    def __init__(self, wanted: Callable[[Key], None], kept: tuple[str, ...]) -> None:
+        self._wanted = wanted
+        self.schedulers = Mirror(lambda obj: wanted(key_of(obj)))
+        self.plugins = Mirror(self._plugin_changed)
+        self.pods = Mirror(self._kept_changed)
+        self.kept = {kind: Mirror(self._kept_changed) for kind in kept}
+
+    def scheduler(self, key: Key) -> Json | None:
+        """Give a Scheduler, unless it is gone or going."""
+        found = self.schedulers.objects.get(Name(*key))
+        return None if found is None or found["metadata"].get("deletionTimestamp") else found
+
+    def plugins_in(self, namespace: str) -> dict[str, Json]:
+        """Give the SchedulerPlugins of a namespace by name."""
+        return {name: found for (where, name), found in self.plugins.objects.items() if where == namespace}
+
+    def users_of(self, plugin: Key) -> list[Json]:
+        """Give the Schedulers that name a plugin, in order."""
+        found = [one for one in self.schedulers.objects.values() if _uses(one, plugin)]
+        return sorted(found, key=lambda one: str(one["metadata"]["name"]))
+
+    def kept_for(self, key: Key) -> Iterator[tuple[str, Json]]:
+        """Give kind and state of what is kept for a Scheduler."""
+        for kind, mirror in self.kept.items():
+            for found in mirror.objects.values():
+                if scheduler_of(found) == key:
+                    yield kind, found
+
+    def pods_of(self, key: Key) -> list[Json]:
+        """Give a Scheduler's pods, without those that are going."""
+        pods = [one for one in self.pods.objects.values() if scheduler_of(one) == key]
+        return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+
+    def everything(self) -> set[Key]:
+        """Give every Scheduler that there is, or was while something is still kept for it."""
+        keys = {key_of(one) for one in self.schedulers.objects.values()}
+        left = (scheduler_of(one) for mirror in self.kept.values() for one in mirror.objects.values())
+        return keys | {key for key in left if key is not None}
+
+    def _plugin_changed(self, plugin: Json) -> None:
+        # Of its namespace all: one that stopped using it has no other way of telling.
+        for where, name in tuple(self.schedulers.objects):
+            if where == plugin["metadata"]["namespace"]:
+                self._wanted(Key(where, name))
+
+    def _kept_changed(self, obj: Json) -> None:
+        key = scheduler_of(obj)
+        if key is not None:
+            self._wanted(key)
+
+
+def _uses(scheduler: Json, plugin: Key) -> bool:
+    names = [one["name"] for one in scheduler["spec"].get("plugins") or ()]
+    return scheduler["metadata"]["namespace"] == plugin.namespace and plugin.name in names
+
+
+def _name(obj: Json) -> Name:
+    metadata = obj["metadata"]
+    return Name(metadata.get("namespace", ""), metadata["name"])

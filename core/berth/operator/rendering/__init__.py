@@ -1,0 +1,8 @@
+"""From a Scheduler and its plugins to the objects that make it run. No I/O, no state.
+
+configuration (checked) ─▶ rights ─▶ pod ─▶ deployment and what surrounds it ─▶ plan
+"""
+
+from berth.operator.rendering.plan import Plan, Settings, plan
+
+__all__ = ["Plan", "Settings", "plan"]

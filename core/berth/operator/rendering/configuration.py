@@ -1,0 +1,129 @@
+"""A Scheduler as KubeSchedulerConfiguration and PluginList, checked as the scheduler itself checks them."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from berth.config import ConfigError, Loaded, load, parse_feature_gates
+from berth.config.complaints import complaint_lines
+from berth.config.plugin_list import KIND as PLUGIN_LIST
+from berth.config.plugin_list import parse_plugin_list
+from berth.config.sidecars import SidecarSpec, catalogue_of
+from berth.config.types import API_VERSION, KIND
+from berth.operator.errors import ConfigurationProblemError, MissingPluginError
+from berth.operator.kinds import VERSION, Json, Key
+
+SOCKETS = "/run/berth"
+# Of a SchedulerPlugin's spec, what a PluginList's entry has under the same name.
+_SAME = ("extensionPoints", "failurePolicy", "timeout", "exemptPods", "shadow")
+# Of a Scheduler's spec, what the configuration has under the same name.
+_COPIED = (
+    "parallelism",
+    "percentageOfNodesToScore",
+    "podInitialBackoffSeconds",
+    "podMaxBackoffSeconds",
+    "clientConnection",
+    "extenders",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What a scheduler is started with: two files, the gates, and what they amount to."""
+
+    scheduler_yaml: str
+    plugins_yaml: str
+    feature_gates: tuple[str, ...]
+    loaded: Loaded
+    plugins: tuple[Json, ...]
+    """The SchedulerPlugins, in the order of the Scheduler's list."""
+
+
+def configuration(scheduler: Json, found: Mapping[str, Json], lease: Key) -> Configuration:
+    """Give the checked configuration of a Scheduler; `found` holds the SchedulerPlugins of its namespace.
+
+    Raises: MissingPluginError, ConfigurationProblemError.
+    """
+    spec = scheduler["spec"]
+    plugins = _plugins(spec, found)
+    document = _document(spec, plugins, lease)
+    listed: Json = {
+        "apiVersion": VERSION,
+        "kind": PLUGIN_LIST,
+        "plugins": [_entry(plugin) for plugin in plugins],
+    }
+    gates = tuple(
+        f"{name}={str(on).lower()}" for name, on in sorted((spec.get("featureGates") or {}).items())
+    )
+    texts = _text(document), _text(listed)
+    return Configuration(*texts, gates, _checked(*texts, gates), plugins)
+
+
+def address(plugin: Json) -> str:
+    """Give where a plugin listens: in a folder of its own, which it makes private, or where it says."""
+    given = plugin["spec"].get("address")
+    return str(given) if given else f"unix:{SOCKETS}/{plugin['metadata']['name']}/plugin.sock"
+
+
+def _plugins(spec: Json, found: Mapping[str, Json]) -> tuple[Json, ...]:
+    names = [one["name"] for one in spec.get("plugins") or ()]
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise MissingPluginError(*missing)
+    return tuple(found[name] for name in names)
+
+
+def _document(spec: Json, plugins: Sequence[Json], lease: Key) -> Json:
+    election = dict(spec.get("leaderElection") or {"leaderElect": True})
+    election.setdefault("resourceName", lease.name)
+    election["resourceNamespace"] = lease.namespace
+    profiles = copy.deepcopy(spec["profiles"])
+    for plugin in plugins:
+        for profile in profiles:
+            if profile["schedulerName"] in (plugin["spec"].get("profiles") or ()):
+                _enable(profile, plugin)
+    copied = {name: spec[name] for name in _COPIED if name in spec}
+    head = {"apiVersion": API_VERSION, "kind": KIND}
+    return {**head, "leaderElection": election, **copied, "profiles": profiles}
+
+
+def _enable(profile: Json, plugin: Json) -> None:
+    name = plugin["metadata"]["name"]
+    sets = profile.setdefault("plugins", {})
+    mentioned = [one["name"] for point in sets.values() for one in point.get("enabled") or ()]
+    if name not in mentioned:
+        entry = {"name": name, "weight": plugin["spec"].get("weight", 1)}
+        sets.setdefault("multiPoint", {}).setdefault("enabled", []).append(entry)
+
+
+def _entry(plugin: Json) -> Json:
+    spec = plugin["spec"]
+    entry: Json = {"name": plugin["metadata"]["name"], "address": address(plugin)}
+    entry |= {name: spec[name] for name in _SAME if name in spec}
+    if "arguments" in spec:
+        entry["args"] = spec["arguments"]
+    return entry
+
+
+def _text(document: Json) -> str:
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1 << 16)
+    return text
+
+
+def _checked(scheduler_yaml: str, plugins_yaml: str, gates: Sequence[str]) -> Loaded:
+    try:
+        specs: tuple[SidecarSpec, ...] = parse_plugin_list(plugins_yaml, "plugins")
+        return load(
+            scheduler_yaml, gates=parse_feature_gates(gates), out_of_tree=catalogue_of(specs), read=_no_file
+        )
+    except ConfigError as error:
+        raise ConfigurationProblemError(*complaint_lines(error)) from error
+
+
+def _no_file(path: str) -> Any:
+    raise FileNotFoundError(
+        2, "No such file or directory in the scheduler's pod; put the data itself here", path
+    )

@@ -1,0 +1,51 @@
+"""Names and labels of what is made of a Scheduler."""
+
+from berth.operator.kinds import (
+    FIELD_MANAGER,
+    INSTANCE,
+    MANAGED_BY,
+    SCHEDULER,
+    SCHEDULER_NAMESPACE,
+    VERSION,
+    Json,
+    Key,
+)
+
+
+def base_name(key: Key) -> str:
+    """Give the name of most of what is made."""
+    return f"berth-{key.name}"
+
+
+def selector(key: Key) -> dict[str, str]:
+    """Give the labels by which a scheduler's pods are selected; they never change."""
+    return {"app.kubernetes.io/name": "berth-scheduler", INSTANCE: key.name}
+
+
+def labels(key: Key) -> dict[str, str]:
+    """Give the labels of everything that is made."""
+    return {
+        **selector(key),
+        "app.kubernetes.io/component": "scheduler",
+        "app.kubernetes.io/part-of": "berth",
+        MANAGED_BY: FIELD_MANAGER,
+        SCHEDULER: key.name,
+    }
+
+
+def owned(scheduler: Json, key: Key, name: str = "") -> Json:
+    """Give the metadata of an object in the Scheduler's namespace, which goes with the Scheduler."""
+    owner = {
+        "apiVersion": VERSION,
+        "kind": "Scheduler",
+        "name": key.name,
+        "uid": scheduler["metadata"]["uid"],
+        "controller": True,
+    }
+    name = name or base_name(key)
+    return {"name": name, "namespace": key.namespace, "labels": labels(key), "ownerReferences": [owner]}
+
+
+def cluster_wide(key: Key, name: str) -> Json:
+    """Give the metadata of an object in no namespace: nothing in one can own it, the operator collects it."""
+    return {"name": name, "labels": {**labels(key), SCHEDULER_NAMESPACE: key.namespace}}

@@ -1,0 +1,170 @@
+"""All objects of a Scheduler, in the order in which they are applied."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from berth.operator.kinds import GROUP, Json, Key, key_of
+from berth.operator.rendering.configuration import Configuration, configuration
+from berth.operator.rendering.names import base_name, cluster_wide, owned, selector
+from berth.operator.rendering.pod import PORT, pod_template
+from berth.operator.rendering.rights import LEADER_ELECTION, cluster_roles
+
+_RBAC = "rbac.authorization.k8s.io"
+APPLIED = f"{GROUP}/applied"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The image of schedulers that name none, and whether the cluster has ServiceMonitors."""
+
+    image: str
+    service_monitors: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a Scheduler is to become."""
+
+    objects: tuple[Json, ...]
+    configuration: Configuration
+    fingerprint: str
+    """Of what a scheduler has to be started anew for."""
+
+
+def plan(scheduler: Json, plugins: Mapping[str, Json], settings: Settings) -> Plan:
+    """Give the plan for a Scheduler; `plugins` are the SchedulerPlugins of its namespace by name.
+
+    Raises: PlanError when it cannot work.
+    """
+    key = key_of(scheduler)
+    made = configuration(scheduler, plugins, Key(key.namespace, base_name(key)))
+    fingerprint = _fingerprint(made)
+    objects = tuple(_marked(one) for one in _objects(scheduler, key, made, fingerprint, settings))
+    return Plan(objects, made, fingerprint)
+
+
+def _fingerprint(made: Configuration) -> str:
+    static = "\n".join((made.scheduler_yaml, *made.feature_gates))
+    return hashlib.sha256(static.encode()).hexdigest()[:16]
+
+
+def _marked(document: Json) -> Json:
+    """Give the object with a mark of what it was made of, so that what it no longer says is noticed too."""
+    mark = hashlib.sha256(repr(document).encode()).hexdigest()[:16]
+    metadata = document["metadata"]
+    annotations = {**metadata.get("annotations", {}), APPLIED: mark}
+    return {**document, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _objects(
+    scheduler: Json, key: Key, made: Configuration, fingerprint: str, settings: Settings
+) -> Iterator[Json]:
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": owned(scheduler, key)}
+    yield from _bindings(scheduler, key, made)
+    config_map = f"{base_name(key)}-config-{fingerprint[:10]}"
+    yield {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": owned(scheduler, key, config_map),
+        "immutable": True,
+        "data": {"scheduler.yaml": made.scheduler_yaml},
+    }
+    yield {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": owned(scheduler, key, f"{base_name(key)}-plugins"),
+        "data": {"plugins.yaml": made.plugins_yaml},
+    }
+    image = scheduler["spec"].get("image") or settings.image
+    template = pod_template(scheduler, key, made, image=image, config_map=config_map, fingerprint=fingerprint)
+    yield _deployment(scheduler, key, template)
+    yield from _network(scheduler, key, settings)
+    if scheduler["spec"].get("replicas", 1) > 1:
+        yield {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": owned(scheduler, key),
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": selector(key)}},
+        }
+
+
+def _bindings(scheduler: Json, key: Key, made: Configuration) -> Iterator[Json]:
+    subjects = [{"kind": "ServiceAccount", "name": base_name(key), "namespace": key.namespace}]
+    api = f"{_RBAC}/v1"
+    for role in cluster_roles(made.loaded, has_plugins=bool(made.plugins)):
+        yield {
+            "apiVersion": api,
+            "kind": "ClusterRoleBinding",
+            "metadata": cluster_wide(key, f"{role}:{key.namespace}:{key.name}"),
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
+            "subjects": subjects,
+        }
+    if made.loaded.configuration.leader_election.leader_elect:
+        yield {
+            "apiVersion": api,
+            "kind": "RoleBinding",
+            "metadata": owned(scheduler, key, f"{base_name(key)}-leader-election"),
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": LEADER_ELECTION},
+            "subjects": subjects,
+        }
+
+
+def _deployment(scheduler: Json, key: Key, template: Json) -> Json:
+    spec, rollout = scheduler["spec"], scheduler["spec"].get("rollout") or {}
+    rolling = {"maxSurge": rollout.get("maxSurge", 1), "maxUnavailable": rollout.get("maxUnavailable", 0)}
+    made: Json = {
+        "replicas": spec.get("replicas", 1),
+        "selector": {"matchLabels": selector(key)},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
+        "progressDeadlineSeconds": rollout.get("progressDeadlineSeconds", 600),
+        "revisionHistoryLimit": 3,
+        "template": template,
+    }
+    if rollout.get("minReadySeconds"):
+        made["minReadySeconds"] = rollout["minReadySeconds"]
+    if rollout.get("paused"):
+        made["paused"] = True
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": owned(scheduler, key), "spec": made}
+
+
+def _network(scheduler: Json, key: Key, settings: Settings) -> Iterator[Json]:
+    spec = scheduler["spec"]
+    port = {"name": "https", "port": PORT, "targetPort": "https", "protocol": "TCP"}
+    yield {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": owned(scheduler, key),
+        "spec": {"selector": selector(key), "ports": [port]},
+    }
+    if spec.get("networkPolicy", True):
+        # The API server, collectors and plugins may be anywhere: only what comes in is restricted.
+        yield {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": owned(scheduler, key),
+            "spec": {
+                "podSelector": {"matchLabels": selector(key)},
+                "policyTypes": ["Ingress"],
+                "ingress": [{"ports": [{"port": PORT, "protocol": "TCP"}]}],
+            },
+        }
+    metrics = (spec.get("telemetry") or {}).get("metrics") or {}
+    if settings.service_monitors and metrics.get("serviceMonitor", True):
+        yield _service_monitor(scheduler, key, metrics.get("interval", "30s"))
+
+
+def _service_monitor(scheduler: Json, key: Key, interval: str) -> Json:
+    endpoint = {
+        "port": "https",
+        "scheme": "https",
+        "interval": interval,
+        "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+        "tlsConfig": {"insecureSkipVerify": True},
+    }
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "ServiceMonitor",
+        "metadata": owned(scheduler, key),
+        "spec": {"selector": {"matchLabels": selector(key)}, "endpoints": [endpoint]},
+    }

@@ -1,0 +1,162 @@
+"""The pod template: the scheduler, its plugins as native sidecars, and the volume with their sockets."""
+
+from collections.abc import Sequence
+
+from berth.operator.kinds import Json, Key
+from berth.operator.rendering.configuration import SOCKETS, Configuration, address
+from berth.operator.rendering.names import base_name, labels, selector
+
+CONTAINER = "scheduler"
+PORT = 10259
+HASH = "berth.dev/configuration-hash"
+_CONFIG_FOLDER = "/etc/berth/config"
+_PLUGINS_FOLDER = "/etc/berth/plugins"
+USER = 65532
+_RESTRICTED: Json = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+_REQUESTS: Json = {"requests": {"cpu": "100m", "memory": "256Mi"}}
+_PLUGIN_REQUESTS: Json = {"requests": {"cpu": "50m", "memory": "64Mi"}}
+
+
+def pod_template(
+    scheduler: Json, key: Key, configuration: Configuration, *, image: str, config_map: str, fingerprint: str
+) -> Json:
+    """Give the template of a scheduler's pods."""
+    spec = scheduler["spec"]
+    pod = spec.get("pod") or {}
+    annotations = {
+        **(pod.get("annotations") or {}),
+        "kubectl.kubernetes.io/default-container": CONTAINER,
+        HASH: fingerprint,
+    }
+    made: Json = {
+        "serviceAccountName": base_name(key),
+        "schedulerName": pod.get("schedulerName", "default-scheduler"),
+        "priorityClassName": pod.get("priorityClassName", "system-cluster-critical"),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "terminationGracePeriodSeconds": 30,
+        "topologySpreadConstraints": pod.get("topologySpreadConstraints") or _spread(key),
+        "containers": [_scheduler(spec, configuration, image)],
+        "volumes": _volumes(key, config_map),
+    }
+    sidecars = [_sidecar(plugin) for plugin in configuration.plugins if "image" in plugin["spec"]]
+    if sidecars:
+        made["initContainers"] = sidecars
+    made |= {
+        name: pod[name]
+        for name in ("nodeSelector", "tolerations", "affinity", "imagePullSecrets")
+        if pod.get(name)
+    }
+    metadata = {"labels": {**(pod.get("labels") or {}), **labels(key)}, "annotations": annotations}
+    return {"metadata": metadata, "spec": made}
+
+
+def _spread(key: Key) -> list[Json]:
+    return [
+        {
+            "maxSkew": 1,
+            "topologyKey": topology,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": selector(key)},
+        }
+        for topology in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+    ]
+
+
+def _scheduler(spec: Json, configuration: Configuration, image: str) -> Json:
+    return {
+        "name": CONTAINER,
+        "image": image,
+        "imagePullPolicy": spec.get("imagePullPolicy", "IfNotPresent"),
+        "args": _arguments(spec, configuration),
+        "env": _environment(spec),
+        "ports": [{"name": "https", "containerPort": PORT, "protocol": "TCP"}],
+        "resources": spec.get("resources") or _REQUESTS,
+        "securityContext": _RESTRICTED,
+        "startupProbe": _probe("/livez", periodSeconds=2, failureThreshold=60),
+        "livenessProbe": _probe("/livez", periodSeconds=10, failureThreshold=6),
+        "readinessProbe": _probe("/readyz", periodSeconds=5, failureThreshold=3),
+        "volumeMounts": [
+            {"name": "config", "mountPath": _CONFIG_FOLDER, "readOnly": True},
+            {"name": "plugins", "mountPath": _PLUGINS_FOLDER, "readOnly": True},
+            {"name": "sockets", "mountPath": SOCKETS},
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 (the container's own)
+        ],
+    }
+
+
+def _arguments(spec: Json, configuration: Configuration) -> list[str]:
+    logging = (spec.get("telemetry") or {}).get("logging") or {}
+    arguments = [
+        "scheduler",
+        f"--config={_CONFIG_FOLDER}/scheduler.yaml",
+        f"--plugins={_PLUGINS_FOLDER}/plugins.yaml",
+        "--bind-address=0.0.0.0",
+        f"--secure-port={PORT}",
+    ]
+    if configuration.feature_gates:
+        arguments.append(f"--feature-gates={','.join(configuration.feature_gates)}")
+    if logging.get("format", "text") != "text":
+        arguments.append(f"--logging-format={logging['format']}")
+    if logging.get("verbosity"):
+        arguments.append(f"--v={logging['verbosity']}")
+    return arguments
+
+
+def _environment(spec: Json) -> list[Json]:
+    tracing = (spec.get("telemetry") or {}).get("tracing")
+    if not tracing:
+        return []
+    share = tracing.get("samplingPercent", 100) / 100
+    values = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": tracing["endpoint"],
+        "OTEL_EXPORTER_OTLP_PROTOCOL": tracing.get("protocol", "grpc"),
+        "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
+        "OTEL_TRACES_SAMPLER_ARG": f"{share:g}",
+    }
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def _probe(path: str, **times: int) -> Json:
+    return {"httpGet": {"path": path, "port": "https", "scheme": "HTTPS"}, "timeoutSeconds": 5, **times}
+
+
+def _sidecar(plugin: Json) -> Json:
+    spec, name = plugin["spec"], plugin["metadata"]["name"]
+    container: Json = {
+        "name": sidecar_name(name),
+        "image": spec["image"],
+        "imagePullPolicy": spec.get("imagePullPolicy", "IfNotPresent"),
+        "restartPolicy": "Always",
+        "env": [{"name": "BERTH_PLUGIN_ADDRESS", "value": address(plugin)}, *(spec.get("env") or ())],
+        "resources": spec.get("resources") or _PLUGIN_REQUESTS,
+        "securityContext": _RESTRICTED,
+        "volumeMounts": [
+            {"name": "sockets", "mountPath": SOCKETS},
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 (the container's own)
+        ],
+    }
+    return container | {field: spec[field] for field in ("command", "args") if spec.get(field)}
+
+
+def sidecar_name(plugin: str) -> str:
+    """Give the name of a plugin's container."""
+    return f"plugin-{plugin.replace('.', '-')}"
+
+
+def _volumes(key: Key, config_map: str) -> Sequence[Json]:
+    return [
+        {"name": "config", "configMap": {"name": config_map}},
+        {"name": "plugins", "configMap": {"name": f"{base_name(key)}-plugins"}},
+        {"name": "sockets", "emptyDir": {"sizeLimit": "1Mi"}},
+        {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}},
+    ]

@@ -1,0 +1,62 @@
+"""The status that is written for Schedulers and SchedulerPlugins."""
+
+from collections.abc import Mapping, Sequence
+
+from berth.operator.conditions import Condition, plugin_states, written
+from berth.operator.kinds import Json, Key, key_of
+from berth.operator.rendering.names import selector
+
+
+def scheduler_status(
+    scheduler: Json,
+    deployment: Json | None,
+    pods: Sequence[Json],
+    plugins: Sequence[Json],
+    found: Sequence[Condition],
+    *,
+    fingerprint: str,
+    now: str,
+) -> Json:
+    """Give a Scheduler's status; without a fingerprint, of nothing new, the last one stays."""
+    before = scheduler.get("status") or {}
+    counts = (deployment or {}).get("status") or {}
+    states = plugin_states(plugins, pods)
+    generation = scheduler["metadata"].get("generation", 1)
+    status: Json = {
+        "observedGeneration": generation,
+        "replicas": counts.get("replicas", 0),
+        "readyReplicas": counts.get("readyReplicas", 0),
+        "updatedReplicas": counts.get("updatedReplicas", 0),
+        "selector": ",".join(f"{name}={value}" for name, value in selector(key_of(scheduler)).items()),
+        "profiles": [profile["schedulerName"] for profile in scheduler["spec"]["profiles"]],
+        "plugins": [_plugin(name, state) for name, state in states.items()],
+        "conditions": written(found, before.get("conditions") or (), generation, now),
+    }
+    kept = fingerprint or before.get("configurationHash")
+    return {**status, "configurationHash": kept} if kept else status
+
+
+def _plugin(name: str, state: str) -> Json:
+    return {"name": name, "ready": not state, **({"message": state[:1024]} if state else {})}
+
+
+def plugin_status(plugin: Json, states: Mapping[Key, str], now: str) -> Json:
+    """Give a SchedulerPlugin's status, of what is wrong with it in each Scheduler that uses it."""
+    generation = plugin["metadata"].get("generation", 1)
+    before = (plugin.get("status") or {}).get("conditions") or ()
+    names = [key.name for key in states]
+    return {
+        "observedGeneration": generation,
+        "schedulers": names,
+        "conditions": written([_ready(states)], before, generation, now),
+    }
+
+
+def _ready(states: Mapping[Key, str]) -> Condition:
+    if not states:
+        text = "no Scheduler of this namespace names it in spec.plugins"
+        return Condition("Ready", False, "NotUsed", text)
+    wrong = [f"{key.name}: {state}" for key, state in states.items() if state]
+    if wrong:
+        return Condition("Ready", False, "NotReady", "; ".join(wrong))
+    return Condition("Ready", True, "Running", f"it runs beside {', '.join(key.name for key in states)}")
