@@ -39,7 +39,7 @@ proto: $(STAMP)
 	$(BIN)/python -m tests.proto_check --write
 
 manifests: $(STAMP)
-	$(BIN)/python -m berth.operator.definitions kustomize/crds
+	$(BIN)/python -m berth.operator.definitions kustomize
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache run

@@ -37,6 +37,8 @@ from berth.operator.status import plugin_status, scheduler_status
 log = logging.getLogger(__name__)
 
 CONTROLLER = "berth-operator"
+# Reasons of conditions that do not hold and need nobody's attention.
+_ORDINARY = frozenset({"RolledOut", "Paused", "Starting", "NotDeployed", "ScaledToZero", "PluginNotReady"})
 
 
 class Reconciler:
@@ -183,7 +185,9 @@ class Reconciler:
             old = before.get(one.type)
             if old is not None and (old["status"] == "True", old["reason"]) == (one.holds, one.reason):
                 continue
-            bad = one.holds == (one.type == DEGRADED) and one.type != "Progressing"
+            if old is None and one.type == DEGRADED and not one.holds:
+                continue
+            bad = one.holds == (one.type == DEGRADED) and one.reason not in _ORDINARY
             self._say(key, "Warning" if bad else "Normal", one.reason, one.message or one.type)
 
     def _say(self, key: Key, kind: str, reason: str, note: str) -> None:

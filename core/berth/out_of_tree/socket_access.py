@@ -38,12 +38,13 @@ def check_socket(plugin: str, path: str) -> None:
 
 
 def missing_folder(path: str) -> str:
-    """The folder that the socket is to appear in, if it is not there; empty if it is.
+    """The folder that the socket is to appear in, if it can't be there ever; empty if it is, or may come.
 
-    The socket itself may come later, as its plugin may; nobody makes a folder that the host waits for.
+    The socket may come later, as its plugin may, with a private folder that the plugin makes for it; nobody
+    makes the folder above that.
     """
     folder = Path(path).parent
-    return "" if folder.is_dir() else str(folder)
+    return "" if folder.is_dir() or folder.parent.is_dir() else str(folder)
 
 
 def _served_by(path: str) -> int | None:

@@ -16,6 +16,7 @@ from berth.sandbox.store import Json
 from berth.sandbox.strategy import Context, Strategy
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_BY_ADMISSION: Final = ("serviceAccountName", "enableServiceLinks")
 _HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 
 
@@ -111,10 +112,11 @@ class WorkloadStrategy(Strategy):
             spec.setdefault("backoffLimit", 6)
         template = spec.get("template") or {}
         if template.get("spec"):
+            # Some fields are filled in for pods by admission, which templates do not pass through.
+            absent = [name for name in _BY_ADMISSION if name not in template["spec"]]
             pod_defaults.set_defaults(template["spec"])
-            # Filled in for pods by admission, which templates do not pass through.
-            for field in ("serviceAccountName", "enableServiceLinks"):
-                template["spec"].pop(field, None)
+            for name in absent:
+                template["spec"].pop(name, None)
 
     def validate(self, document: Json) -> list[Cause]:
         """Find the wrong fields of selector and template."""

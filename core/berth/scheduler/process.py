@@ -46,6 +46,7 @@ from berth.scheduler.event_recording import PodEvents
 from berth.scheduler.explain import Explainer
 from berth.scheduler.health import Check, ping
 from berth.scheduler.leadership import Leadership
+from berth.scheduler.needed_kinds import needed_groups
 from berth.scheduler.pod_writer import PodWriter
 from berth.scheduler.profiling import profiling_pages
 from berth.scheduler.scheduling_loop import SchedulingLoop
@@ -220,9 +221,9 @@ class Process:
             self._prepare,
             delayed=settings.loaded.configuration.delay_cache_until_active,
         )
-        self._mirrors = list(
-            reflectors(transports.main, self._core, self._host, keep=self._extenders.want_objects)
-        )
+        groups = needed_groups(settings.loaded.profiles, out_of_tree=bool(settings.sidecars))
+        keep = self._extenders.want_objects
+        self._mirrors = list(reflectors(transports.main, self._core, self._host, groups=groups, keep=keep))
         nodes, pods = self._mirrors[:2]
         self._debugger = CacheDebugger(self._core, nodes, pods, self._loop.turn)
         self._running: list[asyncio.Task[Any]] = []

@@ -41,6 +41,7 @@ from berth.objects.workloads import (
 )
 from berth.out_of_tree.host import PluginHost
 from berth.scheduler.core_assembly import SchedulerCore
+from berth.scheduler.needed_kinds import is_needed
 
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -133,10 +134,16 @@ LOOKED_UP = (
 
 
 def reflectors(
-    transport: Transport, core: SchedulerCore, host: PluginHost, *, keep: bool = False
+    transport: Transport,
+    core: SchedulerCore,
+    host: PluginHost,
+    *,
+    groups: frozenset[str],
+    keep: bool = False,
 ) -> Iterator[Reflector[Any]]:
     """A reflector for everything the core has to know; nodes come first.
 
+    `groups` are those of needed_kinds that somebody asks about.
     With plugins in other processes, or if told to `keep` them, the bytes of nodes and pods are kept.
     """
     decode_node, decode_pod = decoder(Node), decoder(Pod)
@@ -149,6 +156,8 @@ def reflectors(
     yield Reflector(transport, Source(resources.PODS, field_selector=LIVE_PODS), decode_pod, pods)
     for watched in LOOKED_UP:
         if watched.gate and not core.feature_enabled(watched.gate):
+            continue
+        if not is_needed(watched.resource, groups):
             continue
         handler = core.resource_handler(watched.events, watched.store(core.shared.listers))
         decode: Callable[[bytes], Any] = decoder(watched.kind)

@@ -345,7 +345,8 @@ def test_others_socket(folder, monkeypatch, ours, trusted):
 def test_missing_folder(folder):
     """A folder that is not there is named before anything starts."""
     assert "" == missing_folder(str(folder / "later.sock"))
-    assert str(folder / "absent") == missing_folder(str(folder / "absent" / "p.sock"))
+    assert "" == missing_folder(str(folder / "made by the plugin" / "p.sock"))
+    assert str(folder / "absent" / "p") == missing_folder(str(folder / "absent" / "p" / "p.sock"))
 
 
 async def test_unavailable_call():

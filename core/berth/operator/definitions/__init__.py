@@ -1,6 +1,6 @@
 """The CustomResourceDefinitions of berth.dev, written once, here.
 
-`python -m berth.operator.definitions kustomize/crds` writes them out; a test compares.
+`python -m berth.operator.definitions kustomize` writes them out; a test compares.
 """
 
 from berth.operator.definitions.plugin_definition import plugin_definition

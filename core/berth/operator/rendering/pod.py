@@ -35,7 +35,7 @@ def pod_template(
     made: Json = {
         "serviceAccountName": base_name(key),
         "schedulerName": pod.get("schedulerName", "default-scheduler"),
-        "priorityClassName": pod.get("priorityClassName", "system-cluster-critical"),
+        "priorityClassName": pod.get("priorityClassName", "berth-critical"),
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": USER,

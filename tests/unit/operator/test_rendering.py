@@ -1,0 +1,237 @@
+"""What a Scheduler becomes: its files, its rights, its pods."""
+
+import pytest
+import yaml
+
+from berth.operator.errors import ConfigurationProblemError, MissingPluginError
+from berth.operator.rendering import Settings, plan
+from tests.unit.operator import kit
+
+SETTINGS = Settings("berth/scheduler:test")
+GPU = kit.plugin(
+    arguments={"policy": "pack"}, extensionPoints=["filter", "score"], profiles=["packing"], weight=3
+)
+
+
+def made(*plugins, settings=SETTINGS, **spec):
+    document = kit.scheduler(plugins=[{"name": one["metadata"]["name"]} for one in plugins], **spec)
+    document["metadata"] |= {"namespace": "team", "uid": "u1"}
+    return plan(document, {one["metadata"]["name"]: one for one in plugins}, settings)
+
+
+def found(plan, kind):
+    return [one for one in plan.objects if one["kind"] == kind]
+
+
+def deployment(plan):
+    return found(plan, "Deployment")[0]["spec"]
+
+
+def pod(plan):
+    return deployment(plan)["template"]["spec"]
+
+
+def files(plan):
+    return {
+        name: yaml.safe_load(text) for one in found(plan, "ConfigMap") for name, text in one["data"].items()
+    }
+
+
+def test_files():
+    """The configuration is one that kube-scheduler would take, and the plugins stand beside it."""
+    both = files(made(GPU, podMaxBackoffSeconds=20))
+
+    configuration = both["scheduler.yaml"]
+    assert ("KubeSchedulerConfiguration", 20) == (
+        configuration["kind"],
+        configuration["podMaxBackoffSeconds"],
+    )
+    assert ("berth-main", "team") == tuple(
+        configuration["leaderElection"][name] for name in ("resourceName", "resourceNamespace")
+    )
+    enabled = configuration["profiles"][0]["plugins"]["multiPoint"]["enabled"]
+    assert [{"name": "gpu-share", "weight": 3}] == enabled
+    listed = both["plugins.yaml"]["plugins"]
+    assert ["unix:/run/berth/gpu-share/plugin.sock"] == [one["address"] for one in listed]
+    assert {"policy": "pack"} == listed[0]["args"]
+
+
+def test_named_by_profile():
+    """A plugin that a profile names itself is not enabled a second time."""
+    sets = {"score": {"enabled": [{"name": "gpu-share", "weight": 7}]}}
+    both = files(made(GPU, profiles=[{"schedulerName": "packing", "plugins": sets}]))
+
+    assert sets == both["scheduler.yaml"]["profiles"][0]["plugins"]
+
+
+def test_sidecar():
+    """A plugin with an image runs as a native sidecar, with the sockets' volume and its own address."""
+    containers = pod(made(GPU))["initContainers"]
+
+    assert [("plugin-gpu-share", "Always")] == [(one["name"], one["restartPolicy"]) for one in containers]
+    assert {"name": "BERTH_PLUGIN_ADDRESS", "value": "unix:/run/berth/gpu-share/plugin.sock"} in containers[
+        0
+    ]["env"]
+    sockets = {"name": "sockets", "mountPath": "/run/berth"}
+    assert sockets in containers[0]["volumeMounts"]
+    assert sockets in pod(made(GPU))["containers"][0]["volumeMounts"]
+
+
+def test_elsewhere():
+    """A plugin with an address is dialled there, and runs beside nobody."""
+    result = made(kit.plugin(address="plugins.team:50051", image=None))
+
+    assert "initContainers" not in pod(result)
+    assert "plugins.team:50051" == files(result)["plugins.yaml"]["plugins"][0]["address"]
+
+
+def test_restricted():
+    """Every container meets the restricted pod security standard, on a read-only root."""
+    spec = pod(made(GPU))
+
+    assert spec["securityContext"]["runAsNonRoot"]
+    assert "RuntimeDefault" == spec["securityContext"]["seccompProfile"]["type"]
+    for one in [*spec["containers"], *spec["initContainers"]]:
+        context = one["securityContext"]
+        assert not context["allowPrivilegeEscalation"]
+        assert context["readOnlyRootFilesystem"]
+        assert ["ALL"] == context["capabilities"]["drop"]
+
+
+@pytest.mark.parametrize(
+    ("disabled", "without"),
+    [
+        ((), set()),
+        (("PodTopologySpread",), {"spreading"}),
+        (("VolumeBinding", "VolumeZone", "VolumeRestrictions", "NodeVolumeLimits"), {"volumes"}),
+        (("VolumeBinding",), set()),
+        (("*",), {"spreading", "volumes", "affinity", "preemption", "dynamic-resources"}),
+    ],
+)
+def test_rights(disabled, without):
+    """A scheduler has the rights that its profiles' plugins need, and no others."""
+    everything = {"affinity", "dynamic-resources", "preemption", "spreading", "volumes"}
+    sets = {
+        "multiPoint": {
+            "disabled": [{"name": name} for name in disabled],
+            "enabled": [{"name": name} for name in ("PrioritySort", "DefaultBinder") if disabled == ("*",)],
+        }
+    }
+    result = made(profiles=[{"schedulerName": "packing", "plugins": sets}])
+    roles = {one["roleRef"]["name"] for one in found(result, "ClusterRoleBinding")}
+
+    assert {"berth-scheduler", *(f"berth-scheduler-{group}" for group in everything - without)} == roles
+
+
+def test_rights_with_plugins():
+    """Plugins in other processes may ask for any event: with them nothing is left out."""
+    sets = {"multiPoint": {"disabled": [{"name": "PodTopologySpread"}]}}
+    result = made(GPU, profiles=[{"schedulerName": "packing", "plugins": sets}])
+
+    assert "berth-scheduler-spreading" in {
+        one["roleRef"]["name"] for one in found(result, "ClusterRoleBinding")
+    }
+
+
+def test_owned():
+    """All that lies in the Scheduler's namespace goes with it; the rest says whose it is."""
+    for one in made(GPU, replicas=2).objects:
+        metadata = one["metadata"]
+        if one["kind"] == "ClusterRoleBinding":
+            assert "team" == metadata["labels"]["berth.dev/scheduler-namespace"]
+        else:
+            assert ["u1"] == [owner["uid"] for owner in metadata["ownerReferences"]]
+            assert not any(owner.get("blockOwnerDeletion") for owner in metadata["ownerReferences"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "count"),
+    [
+        ({}, "PodDisruptionBudget", 0),
+        ({"replicas": 2}, "PodDisruptionBudget", 1),
+        ({}, "NetworkPolicy", 1),
+        ({"networkPolicy": False}, "NetworkPolicy", 0),
+        ({}, "RoleBinding", 1),
+        ({"leaderElection": {"leaderElect": False}}, "RoleBinding", 0),
+        ({}, "ServiceMonitor", 1),
+        ({"telemetry": {"metrics": {"serviceMonitor": False}}}, "ServiceMonitor", 0),
+    ],
+)
+def test_kinds(spec, kind, count):
+    """What is not needed is not made."""
+    assert count == len(found(made(settings=Settings("x", service_monitors=True), **spec), kind))
+
+
+def test_no_monitors():
+    """Where the cluster has no ServiceMonitors, none is made."""
+    assert [] == found(made(), "ServiceMonitor")
+
+
+def test_fingerprint():
+    """What takes a restart changes the pods; what reaches a running scheduler does not."""
+    one = made(GPU)
+    other = made({**GPU, "spec": {**GPU["spec"], "arguments": {"policy": "spread"}}})
+    third = made(GPU, podMaxBackoffSeconds=20)
+
+    assert deployment(one) == deployment(other)
+    assert files(one)["plugins.yaml"] != files(other)["plugins.yaml"]
+    assert deployment(one)["template"] != deployment(third)["template"]
+    assert {"berth-main-config-" + third.fingerprint[:10], "berth-main-plugins"} == {
+        each["metadata"]["name"] for each in found(third, "ConfigMap")
+    }
+
+
+def test_tracing():
+    """Traces go where the spec says, and as many of them."""
+    spec = {"telemetry": {"tracing": {"endpoint": "http://c:4317", "samplingPercent": 25}}}
+    variables = {one["name"]: one["value"] for one in pod(made(**spec))["containers"][0]["env"]}
+
+    assert ("http://c:4317", "0.25") == (
+        variables["OTEL_EXPORTER_OTLP_ENDPOINT"],
+        variables["OTEL_TRACES_SAMPLER_ARG"],
+    )
+
+
+def test_flags():
+    """Gates and logging are flags, as kube-scheduler has them."""
+    logging = {"logging": {"format": "json", "verbosity": 4}}
+    arguments = pod(made(featureGates={"GenericWorkload": True}, telemetry=logging))["containers"][0]["args"]
+
+    assert {"--feature-gates=GenericWorkload=true", "--logging-format=json", "--v=4"} <= set(arguments)
+
+
+def test_missing_plugin():
+    """A plugin that is not there is named, with what to do."""
+    document = kit.scheduler(plugins=[{"name": "absent"}])
+    document["metadata"] |= {"namespace": "team", "uid": "u1"}
+
+    with pytest.raises(MissingPluginError, match=r"no SchedulerPlugin absent .*create it, or remove it"):
+        plan(document, {}, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (
+            {
+                "profiles": [
+                    {"schedulerName": "a", "plugins": {"score": {"enabled": [{"name": "NodeResourceFit"}]}}}
+                ]
+            },
+            "did you mean NodeResourcesFit",
+        ),
+        (
+            {
+                "profiles": [
+                    {"schedulerName": "a", "pluginConfig": [{"name": "NodeResourcesFit", "args": {"x": 1}}]}
+                ]
+            },
+            "unknown field",
+        ),
+        ({"featureGates": {"Nonsense": True}}, "Nonsense"),
+    ],
+)
+def test_bad_configuration(spec, words):
+    """What a scheduler would not start with is refused in the scheduler's own words."""
+    with pytest.raises(ConfigurationProblemError, match=words):
+        made(**spec)
