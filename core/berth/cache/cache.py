@@ -11,9 +11,11 @@ One task owns the cache, so it needs no lock.
 Source: spec/core.md 3.
 """
 
+import logging
 from collections.abc import Callable
 
 from berth.cache.errors import CacheCorruptedError, PodStateError
+from berth.cache.trials import Trials
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.snapshot.node_info import NodeInfo
@@ -22,6 +24,8 @@ from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep
+
+log = logging.getLogger(__name__)
 
 
 class Cache:
@@ -39,6 +43,7 @@ class Cache:
         self._changed: dict[str, NodeInfo] = {}
         self._removed: dict[str, None] = {}
         self._pod_steps: list[tuple[int, PodInfo]] = []
+        self._trials = Trials()
         self.on_step: Callable[[SnapshotStep], None] | None = None
         """Told of every update of the snapshot, once it is done."""
 
@@ -196,6 +201,9 @@ class Cache:
 
         One snapshot follows one cache. Cost: O(nodes changed).
         """
+        if self._trials:
+            log.error("pods of an unfinished pod-group cycle dropped: count=%d", len(self._trials))
+            self.undo_trials(snapshot)
         if not (self._removed or self._changed or self._pod_steps):
             return
         dropped = tuple(name for name in self._removed if name in snapshot.row_of)
@@ -210,6 +218,30 @@ class Cache:
         if self.on_step is not None:
             self.on_step(SnapshotStep(snapshot.generation, dropped, nodes, tuple(self._pod_steps)))
         self._pod_steps.clear()
+
+    def try_pod(self, snapshot: Snapshot, sign: int, pod: PodInfo) -> None:
+        """Count a pod in (1) or out (-1) in the snapshot alone, for as long as a pod-group cycle tries that.
+
+        Raises: KeyError where its node is not in the snapshot.
+        """
+        self._trials.begin(snapshot, sign, pod)
+        self._tell_trial(snapshot, sign, pod)
+
+    def undo_trials(self, snapshot: Snapshot, left: int = 0) -> None:
+        """Take the latest trials back until that many are left."""
+        while len(self._trials) > left:
+            sign, pod = self._trials.undo(snapshot)
+            self._tell_trial(snapshot, -sign, pod)
+
+    @property
+    def trials(self) -> int:
+        """How many pods are counted in or out of the snapshot alone."""
+        return len(self._trials)
+
+    def _tell_trial(self, snapshot: Snapshot, sign: int, pod: PodInfo) -> None:
+        snapshot.generation += 1
+        if self.on_step is not None:
+            self.on_step(SnapshotStep(snapshot.generation, (), (), ((sign, pod),)))
 
     def fresh_snapshot(self, *, without: str = "") -> Snapshot:
         """A snapshot built from nothing, leaving the one that follows this cache alone.

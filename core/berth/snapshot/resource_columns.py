@@ -1,6 +1,7 @@
 """Columns of resources: what nodes offer and what their pods hold."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,6 +11,15 @@ from berth.snapshot.columns import Ints, grown
 from berth.snapshot.node_info import NodeInfo
 
 BASIC_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class RowSums:
+    """What the pods of one row hold. Shapes: requested int64 (r,), non_zero int64 (2,)."""
+
+    requested: Ints
+    non_zero: Ints
+    pod_count: int
 
 
 class ResourceColumns:
@@ -45,6 +55,28 @@ class ResourceColumns:
             write(self.allocatable, row, [info.allocatable.get(name, 0) for name in self.names])
             self.allowed_pods[row] = info.allowed_pods
 
+    def add(self, row: int, requests: Mapping[str, int], non_zero: tuple[int, int], sign: int) -> None:
+        """Count one pod in on that row, or out where `sign` is -1."""
+        self.know(requests)
+        sums = self.requested[:, row].tolist()
+        for name, amount in requests.items():
+            sums[self.index[name]] += sign * amount
+        write(self.requested, row, sums)
+        both = self.non_zero[:, row].tolist()
+        write(self.non_zero, row, [both[0] + sign * non_zero[0], both[1] + sign * non_zero[1]])
+        self.pod_count[row] += sign
+
+    def sums(self, row: int) -> RowSums:
+        """What the pods of that row hold."""
+        return RowSums(self.requested[:, row].copy(), self.non_zero[:, row].copy(), int(self.pod_count[row]))
+
+    def restore(self, row: int, sums: RowSums) -> None:
+        """Take the row's sums back to what they were; a resource that is new since is held by nobody."""
+        self.requested[:, row] = 0
+        self.requested[: sums.requested.size, row] = sums.requested
+        self.non_zero[:, row] = sums.non_zero
+        self.pod_count[row] = sums.pod_count
+
     def move_row(self, source: int, target: int) -> None:
         """Copy a row over another."""
         for array in (self.allocatable, self.requested, self.non_zero):
@@ -52,7 +84,7 @@ class ResourceColumns:
         self.pod_count[target] = self.pod_count[source]
         self.allowed_pods[target] = self.allowed_pods[source]
 
-    def know(self, amounts: dict[str, int]) -> None:
+    def know(self, amounts: Mapping[str, int]) -> None:
         """Give every resource named a row of its own."""
         for name in amounts:
             if name not in self.index:

@@ -5,6 +5,8 @@ are dense: a removed node's row is filled with the last one, so a row number hol
 
     cache (NodeInfo by name) --changed rows--> Snapshot --read by--> plugins
                                                  |
+                                                 +-- count_apart(), put_back(): pods of a group that are
+                                                 |   thought placed, or away, while its cycle lasts
                                                  +-- what_if(): a node with pods added or removed, for
                                                  |   nominated pods
                                                  +-- view(): some of the rows
@@ -33,7 +35,7 @@ from berth.snapshot.node_tree import NodeTree
 from berth.snapshot.placed_pods import PlacedPods, Question
 from berth.snapshot.placed_volumes import PlacedVolumes
 from berth.snapshot.pod_info import PodInfo
-from berth.snapshot.resource_columns import ResourceColumns, write
+from berth.snapshot.resource_columns import ResourceColumns, RowSums, write
 
 FIRST_CAPACITY = 64
 MAX_ANSWERS = 1024
@@ -45,6 +47,13 @@ class Overlay(NamedTuple):
     row: int
     removed: tuple[PodInfo, ...]
     added: tuple[PodInfo, ...]
+
+
+class RowState(NamedTuple):
+    """A row's pods and what they hold."""
+
+    pods: dict[str, PodInfo]
+    sums: RowSums
 
 
 class Snapshot:
@@ -258,6 +267,34 @@ class Snapshot:
         table.pod_count = np.array([len(info.pods)], dtype=np.int64)
         table.ports = [set(info.ports)]
         return table
+
+    def row_state(self, row: int) -> RowState:
+        """A row's pods and what they hold, for `put_back`."""
+        return RowState(self.pods[row], self._resources.sums(row))
+
+    def count_apart(self, row: int, sign: int, info: PodInfo) -> None:
+        """Count a pod in (1) or out (-1) of a row, whatever the cache says (`cache/trials.py`)."""
+        pods = dict(self.pods[row])
+        if sign > 0:
+            pods[info.uid] = info
+        else:
+            del pods[info.uid]
+        self._resources.add(row, info.requests, info.non_zero, sign)
+        self._changed_apart(row, pods, sign, info)
+        if self.allocatable.shape[0] != len(self.resource_names):
+            self._show()
+
+    def put_back(self, row: int, before: RowState, sign: int, info: PodInfo) -> None:
+        """Undo the latest `count_apart` of a row, which was of that sign and pod."""
+        self._resources.restore(row, before.sums)
+        self._changed_apart(row, before.pods, -sign, info)
+
+    def _changed_apart(self, row: int, pods: dict[str, PodInfo], sign: int, info: PodInfo) -> None:
+        self.pods[row] = pods
+        self._count(row, sign, info)
+        self.changed_rows.note(row)
+        if info.ports:
+            self._ports.set_row(row, {port for pod in pods.values() for port in pod.ports})
 
     def take(self, infos: Iterable[NodeInfo]) -> None:
         """Take over nodes that changed, new ones included; each forgets that it was changed."""
