@@ -53,7 +53,8 @@ class EqualPods:
 
     def question(self, framework: Framework, attempt: Attempt) -> Question | None:
         """The pod's question, None where it is to be worked out apart from all others."""
-        if attempt.nodes is not self._snapshot or not len(attempt.nodes):
+        part = attempt.nodes is not self._snapshot or attempt.within is not None
+        if part or not len(attempt.nodes):
             self.outcomes[ANOTHER_TABLE] += 1
             return None
         if attempt.pod.nominated_node_name:

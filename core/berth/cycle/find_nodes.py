@@ -76,10 +76,10 @@ class NodeSearch:
 
         Answers for equal pods go to `kept`, if every node was looked at.
         """
-        if not len(attempt.nodes):
+        if not attempt.node_count:
             error = PluginError(NO_NODES_AVAILABLE)
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=error)
-        diagnosis = Diagnosis(attempt.nodes.names)
+        diagnosis = Diagnosis(attempt.nodes.names, count=attempt.node_count)
         pre_filter = await run_pre_filters(framework.plugins.pre_filter, attempt, kept)
         if not pre_filter.status.ok:
             return self._pre_filter_failed(pre_filter, diagnosis)
@@ -133,7 +133,11 @@ class NodeSearch:
         kept: Kept | None,
     ) -> Feasible | Status:
         nominated = attempt.nodes.row_of.get(attempt.pod.nominated_node_name)
-        if nominated is not None and await self._fits_alone(framework, attempt, nominated, diagnosis):
+        if (
+            nominated is not None
+            and attempt.allows(nominated)
+            and await self._fits_alone(framework, attempt, nominated, diagnosis)
+        ):
             return Feasible(_only(nominated, attempt), 1, 1, diagnosis)
         candidates = self._candidates(attempt, pre_filter, diagnosis)
         if kept is not None:
@@ -181,11 +185,10 @@ class NodeSearch:
         return await filter_one(plugins, attempt.on(attempt.nodes.view(slice(row, row + 1)), attempt.state))
 
     def _candidates(self, attempt: Attempt, pre_filter: PreFilterOutcome, diagnosis: Diagnosis) -> Mask:
-        n = len(attempt.nodes)
         if pre_filter.node_names is None:
             diagnosis.single.clear()
-            return np.ones(n, dtype=bool)
-        mask = np.zeros(n, dtype=bool)
+            return attempt.mask_within()
+        mask = np.zeros(len(attempt.nodes), dtype=bool)
         mask[[attempt.nodes.row_of[name] for name in _known(pre_filter.node_names, attempt)]] = True
         for row in [row for row in diagnosis.single if mask[row]]:
             del diagnosis.single[row]
@@ -279,7 +282,7 @@ def nodes_to_find(n: int, percentage: int) -> int:
 
 def does_not_fit(diagnosis: Diagnosis) -> Status:
     """The status of a cycle that found no node."""
-    return Status(Code.UNSCHEDULABLE, error=FitError(diagnosis, len(diagnosis.node_names)))
+    return Status(Code.UNSCHEDULABLE, error=FitError(diagnosis, diagnosis.node_count))
 
 
 def _only(row: int, attempt: Attempt) -> Mask:
@@ -289,4 +292,5 @@ def _only(row: int, attempt: Attempt) -> Mask:
 
 
 def _known(names: Iterable[str], attempt: Attempt) -> list[str]:
-    return [name for name in names if name in attempt.nodes.row_of]
+    row_of = attempt.nodes.row_of
+    return [name for name in names if name in row_of and attempt.allows(row_of[name])]

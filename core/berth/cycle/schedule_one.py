@@ -11,6 +11,7 @@ Permit (docs/decisions/0004-one-stream.md). Source: spec/core.md 4.1, 4.2.
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from berth.cache.cache import Cache
 from berth.cycle.assume_and_bind import AssumeAndBind
@@ -24,6 +25,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.queue.scheduling_queue import SchedulingQueue
+from berth.snapshot.pod_group_states import GroupKey, group_of
 from berth.snapshot.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
@@ -31,9 +33,16 @@ log = logging.getLogger(__name__)
 SCHEDULING_CYCLE = "scheduling cycle"
 
 
+class GroupScheduler(Protocol):
+    """Schedules pods together with their group, on a floor above."""
+
+    async def schedule(self, popped: QueuedPodInfo, key: GroupKey) -> None:
+        """Run the cycle of the popped pod's group."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScheduleOne:
-    """The scheduling loop's body."""
+    """The scheduling loop's body; without `groups` every pod is scheduled alone."""
 
     frameworks: Mapping[str, Framework]
     queue: SchedulingQueue
@@ -43,9 +52,13 @@ class ScheduleOne:
     commit: AssumeAndBind
     failure: FailureHandler
     attempts: Attempts
+    groups: GroupScheduler | None = None
 
     async def schedule(self, info: QueuedPodInfo) -> None:
         """Run the scheduling cycle of a popped pod and start its binding cycle."""
+        if self.groups is not None and (key := group_of(info.pod)) is not None:
+            await self.groups.schedule(info, key)
+            return
         framework = self.frameworks.get(info.pod.spec.scheduler_name)
         if framework is None or skipped(info.pod, self.cache, self.failure.recorder):
             if framework is None:

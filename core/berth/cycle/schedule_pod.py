@@ -49,7 +49,7 @@ class SchedulePod:
 
     async def decide(self, framework: Framework, attempt: Attempt) -> Decision:
         """Choose a node; where none fits, let PostFilter plugins try to make room."""
-        attempt.record.node_count = len(attempt.nodes)
+        attempt.record.node_count = attempt.node_count
         question = None if self.equal_pods is None else self.equal_pods.question(framework, attempt)
         if self.equal_pods is None or question is None:
             return await self._from_nothing(framework, attempt, None)

@@ -2,20 +2,43 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.objects.pod import Pod
+from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The pod, the nodes it is tried on, what plugins remember of it, and the record of it all."""
+    """The pod, the nodes it is tried on, what plugins remember of it, and the record of it all.
+
+    `within` are the only rows that the pod may go to, those of its group's placement; None stands for all.
+    """
 
     pod: Pod
     nodes: Snapshot
     state: CycleState
     record: CycleRecord
+    within: Rows | None = None
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes the pod may go to as far as its group is concerned."""
+        return len(self.nodes) if self.within is None else self.within.size
+
+    def mask_within(self) -> Mask:
+        """Those nodes. Shapes: result bool (n,)."""
+        mask = np.full(len(self.nodes), self.within is None)
+        if self.within is not None:
+            mask[self.within] = True
+        return mask
+
+    def allows(self, row: int) -> bool:
+        """Whether the node is one of them."""
+        return self.within is None or row in self.within
 
     def on(self, nodes: Snapshot, state: CycleState) -> "Attempt":
         """The same attempt on other nodes with another state, for a simulation."""

@@ -58,6 +58,8 @@ class CycleRecord:
     cycle_ended_ns: int = 0
     ended_ns: int = 0
     first_enqueued_ns: int = 0
+    paused_ns: int = 0
+    """How long the pod stood still while others of its group were decided on: no part of its attempt."""
     phase: int = -1
     """The interval that extension points belong to: the scheduling cycle or the binding cycle."""
 

@@ -30,7 +30,7 @@ class Rejections:
 
 @dataclass(slots=True)
 class Diagnosis:
-    """What became of every node in one cycle."""
+    """What became of every node in one cycle; `count` of them could be looked at, None for all."""
 
     node_names: list[str] = field(default_factory=list)
     absent: Status = NOT_LOOKED_AT
@@ -42,6 +42,12 @@ class Diagnosis:
     rejections: list[Rejections] = field(default_factory=list)
     single: dict[int, Status] = field(default_factory=dict)
     """Statuses of nodes that were evaluated on their own; they overrule `rejections`."""
+    count: int | None = None
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes the pod could have gone to."""
+        return len(self.node_names) if self.count is None else self.count
 
     def record(self, rejections: Rejections) -> None:
         """Take note of a plugin's rejections."""
@@ -96,9 +102,9 @@ class Diagnosis:
             explicit += count
             for reason in status.reasons:
                 counts[reason] += count
-        if len(self.node_names) > explicit:
+        if self.node_count > explicit:
             for reason in self.absent.reasons:
-                counts[reason] += len(self.node_names) - explicit
+                counts[reason] += self.node_count - explicit
         return counts
 
     def _groups(self) -> Iterator[tuple[int, Status]]:

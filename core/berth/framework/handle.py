@@ -14,6 +14,7 @@ from berth.framework.clock import Clock
 from berth.framework.listers import Listers
 from berth.framework.preempting import Preemption
 from berth.objects.pod import Pod, PodCondition
+from berth.objects.pod_groups import PodGroup
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
 from berth.snapshot.journal import Journal
 from berth.snapshot.pod_group_states import PodGroupStates
@@ -69,11 +70,20 @@ class EventRecorder(Protocol):
     """Tells users what happened, without waiting for it to be written."""
 
     def event(
-        self, pod: Pod, kind: str, reason: str, action: str, note: str, *, related: Pod | None = None
+        self,
+        pod: Pod,
+        kind: str,
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        related: Pod | PodGroup | None = None,
+        controller: str = "",
     ) -> None:
         """Record an event of that type (Normal, Warning) regarding the pod.
 
-        `related` is the pod on whose behalf it happened, if another's.
+        `related` is what it happened for, if not the pod itself; `controller` is the profile that tells of
+        it, if not the pod's.
         """
 
 

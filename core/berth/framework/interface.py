@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cmp_to_key
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import SUCCESS, Code, Status
 from berth.objects.pod import Pod
+from berth.objects.pod_groups import PodGroup
 from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.journal import Journal
 from berth.snapshot.pod_group_states import GroupKey
@@ -233,6 +234,29 @@ class PostFilterPlugin(Plugin):
     @abstractmethod
     def post_filter(self, state: CycleState, pod: Pod, diagnosis: Any) -> MaybeAwaitable[PostFilterResult]:
         """Nominate a node, or say why not; `diagnosis` is a berth.framework.diagnosis.Diagnosis."""
+
+
+class GroupTrial(Protocol):
+    """Placed pods thought away and back, and whether a pod group fits then. Source: spec/core.md 6.8."""
+
+    def take_out(self, pod: PodInfo) -> None:
+        """Think a placed pod away."""
+
+    def put_back(self, pod: PodInfo) -> None:
+        """Think a pod back that was taken out."""
+
+    async def fits(self) -> Status:
+        """Success where the group would be scheduled now, else its status."""
+
+
+class PodGroupPostFilterPlugin(Plugin):
+    """Tries to make room for a pod group that was turned down as a whole."""
+
+    @abstractmethod
+    def pod_group_post_filter(
+        self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial
+    ) -> Awaitable[Status]:
+        """Success where the group may wait for room, or why not; `pods` are those that were tried."""
 
 
 class PreScorePlugin(Plugin):

@@ -3,13 +3,16 @@
 Source: spec/core.md 6.1, 6.2; docs/architecture.md on floors.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
-from berth.framework.interface import PostFilterResult
+from berth.framework.interface import GroupTrial, PostFilterResult
+from berth.framework.status import Status
 from berth.objects.pod import Pod
+from berth.objects.pod_groups import PodGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,16 @@ class PreemptionRequest:
     min_candidate_nodes_absolute: int = 100
 
 
+@dataclass(frozen=True, slots=True)
+class GroupPreemptionRequest:
+    """A pod group that fits nowhere, its pods that were tried, and the ground to try victims on."""
+
+    plugin: str
+    group: PodGroup
+    pods: Sequence[Pod]
+    trial: GroupTrial
+
+
 class Preemption(Protocol):
     """Makes room for pods by evicting others."""
 
@@ -37,5 +50,8 @@ class Preemption(Protocol):
     async def preempt(self, request: PreemptionRequest) -> PostFilterResult:
         """Nominate a node and have its victims evicted, or say why not."""
 
+    async def preempt_for_group(self, request: GroupPreemptionRequest) -> Status:
+        """Have victims evicted so that the whole group fits, or say why not."""
+
     def running(self, uid: str) -> bool:
-        """Whether evictions for the pod of that UID are still on their way."""
+        """Whether evictions for the pod or pod group of that UID are still on their way."""

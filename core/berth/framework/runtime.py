@@ -18,6 +18,8 @@ from berth.framework.interface import (
     BindPlugin,
     FilterPlugin,
     PermitPlugin,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
     Plugin,
     PostBindPlugin,
     PostFilterPlugin,
@@ -53,6 +55,8 @@ class PluginSet:
     pre_bind: list[PreBindPlugin] = field(default_factory=list)
     bind: list[BindPlugin] = field(default_factory=list)
     post_bind: list[PostBindPlugin] = field(default_factory=list)
+    placement_generate: list[PlacementGeneratePlugin] = field(default_factory=list)
+    placement_score: list[tuple[PlacementScorePlugin, int]] = field(default_factory=list)
     by_name: dict[str, Plugin] = field(default_factory=dict)
 
 
@@ -120,12 +124,13 @@ class Framework:
             record.end(mark, answer)
             if answer.code is Code.WAIT:
                 timeouts[plugin.name] = min(seconds, MAX_PERMIT_WAIT_SECONDS)
+                status = answer
             elif not answer.ok:
                 record.end(point, answer)
                 return PermitOutcome(answer)
         if timeouts:
-            waiting = "one or more plugins asked to wait and no plugin rejected pod"
-            status = Status(Code.WAIT, (waiting,), next(reversed(timeouts)))
+            reasons = (*status.reasons, "one or more plugins asked to wait and no plugin rejected pod")
+            status = Status(Code.WAIT, reasons, next(reversed(timeouts)))
         record.end(point, status)
         return PermitOutcome(status, timeouts)
 

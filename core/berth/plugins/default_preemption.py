@@ -5,6 +5,7 @@ Which pods, and how, is for the scheduler's preemption to say; this plugin asks 
 Source: pkg/scheduler/framework/plugins/defaultpreemption (Kubernetes v1.36); spec/core.md 6.1, 6.6.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,11 +22,13 @@ from berth.framework.diagnosis import Diagnosis
 from berth.framework.handle import Handle
 from berth.framework.interface import (
     EnqueueExtensions,
+    GroupTrial,
+    PodGroupPostFilterPlugin,
     PostFilterPlugin,
     PostFilterResult,
     PreEnqueuePlugin,
 )
-from berth.framework.preempting import Preemption, PreemptionRequest
+from berth.framework.preempting import GroupPreemptionRequest, Preemption, PreemptionRequest
 from berth.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
@@ -41,7 +44,9 @@ GROUP_GOES_TO_ONE_PLACE = "not eligible due to placement-based pod group schedul
 GROUPS_PREEMPT_TOGETHER = "not eligible due to workload aware preemption enabled"
 
 
-class DefaultPreemption(InTreePlugin, PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
+class DefaultPreemption(
+    InTreePlugin, PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPlugin, EnqueueExtensions
+):
     """Make room for a pod that fits nowhere, and keep it out of the queue while that goes on."""
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
@@ -77,6 +82,10 @@ class DefaultPreemption(InTreePlugin, PreEnqueuePlugin, PostFilterPlugin, Enqueu
             return signed(PostFilterResult(unschedulable(reason)))
         request = PreemptionRequest(self.name, pod, state, diagnosis, self._percentage, self._absolute)
         return signed(await self.preemption.preempt(request))
+
+    async def pod_group_post_filter(self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial) -> Status:
+        """Have victims evicted so that the whole group fits, or say why not."""
+        return await self.preemption.preempt_for_group(GroupPreemptionRequest(self.name, group, pods, trial))
 
     def _why_not_alone(self, pod: Pod) -> str:
         """What keeps a pod of a group from preempting on its own account; empty if nothing does."""

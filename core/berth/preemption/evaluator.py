@@ -20,15 +20,18 @@ from berth.framework.extending import run_extender_preemption
 from berth.framework.handle import Handle
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode, PostFilterResult
 from berth.framework.nominated import NominatedPods
-from berth.framework.preempting import PreemptionRequest
-from berth.framework.status import SUCCESS, PluginError, failed, unschedulable
+from berth.framework.preempting import GroupPreemptionRequest, PreemptionRequest
+from berth.framework.status import SUCCESS, PluginError, Status, failed, unschedulable
 from berth.preemption.candidates import Candidate, best_candidates
 from berth.preemption.dry_run import DryRun
-from berth.preemption.eligibility import why_not_eligible
+from berth.preemption.eligibility import NEVER, why_not_eligible
 from berth.preemption.eviction import Evictions
+from berth.preemption.group_search import GroupSearch
 from berth.preemption.preemption_metrics import NoPreemptionMetrics, PreemptionMetrics
+from berth.preemption.preemptor import Preemptor, alone
 from berth.preemption.screening import Screening
 from berth.preemption.search import Candidates, find_candidates
+from berth.preemption.units import victim_units
 from berth.preemption.victims import Budgets
 
 ASYNC_PREEMPTION = "SchedulerAsyncPreemption"
@@ -56,8 +59,24 @@ class Evaluator:
         self._metrics.attempted()
 
     def running(self, uid: str) -> bool:
-        """Whether evictions for the pod of that UID are still on their way."""
+        """Whether evictions for the pod or pod group of that UID are still on their way."""
         return self._evictions.running(uid)
+
+    async def preempt_for_group(self, request: GroupPreemptionRequest) -> Status:
+        """Have victims evicted so that the whole group fits, or say why not."""
+        if any(pod.spec.preemption_policy == "Never" for pod in request.pods):
+            return unschedulable(NEVER)
+        handle = self._handle
+        placed = (info for pods in handle.snapshot.pods for info in pods.values())
+        units = victim_units(placed, handle.listers.pod_groups, request.group)
+        found = await GroupSearch(request.trial, self._budgets, handle.clock.now()).candidate(units)
+        if isinstance(found, Status):
+            return found
+        preemptor = Preemptor(request.group, request.pods)
+        if handle.feature_enabled(ASYNC_PREEMPTION):
+            self._evictions.start(request.plugin, preemptor, found)
+            return SUCCESS
+        return await self._evictions.carry_out(request.plugin, preemptor, found)
 
     async def preempt(self, request: PreemptionRequest) -> PostFilterResult:
         """Nominate a node and have its victims evicted, or say why not."""
@@ -119,9 +138,9 @@ class Evaluator:
     async def _nominate(self, request: PreemptionRequest, chosen: Candidate) -> PostFilterResult:
         """Start the evictions, or make them at once; the node is the pod's if none of them failed."""
         if self._handle.feature_enabled(ASYNC_PREEMPTION):
-            self._evictions.start(request.plugin, request.pod, chosen)
+            self._evictions.start(request.plugin, alone(request.pod), chosen)
         else:
-            status = await self._evictions.carry_out(request.plugin, request.pod, chosen)
+            status = await self._evictions.carry_out(request.plugin, alone(request.pod), chosen)
             if not status.ok:
                 return PostFilterResult(status)
         return PostFilterResult(SUCCESS, NominatingInfo(NominatingMode.OVERRIDE, chosen.node_name))

@@ -23,6 +23,7 @@ from berth.objects.pod import Pod, PodCondition
 from berth.preemption.candidates import Candidate
 from berth.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 from berth.preemption.preemption_metrics import PreemptionMetrics
+from berth.preemption.preemptor import Preemptor
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class Evictions:
         last = self._last_victim.get(uid)
         return last is None or not self._left(last)
 
-    def start(self, plugin: str, preemptor: Pod, candidate: Candidate) -> None:
+    def start(self, plugin: str, preemptor: Preemptor, candidate: Candidate) -> None:
         """Evict the candidate's victims in the background; nothing happens where all are leaving already."""
         victims = _staying(candidate.victims)
         if not victims:
@@ -53,7 +54,7 @@ class Evictions:
         work = self._run(_Eviction(self._handle, plugin, preemptor, candidate.node_name), victims)
         self._handle.background.spawn(work, f"preemption by {preemptor.key}")
 
-    async def carry_out(self, plugin: str, preemptor: Pod, candidate: Candidate) -> Status:
+    async def carry_out(self, plugin: str, preemptor: Preemptor, candidate: Candidate) -> Status:
         """Evict the candidate's victims and wait for that; an error where one could not be evicted."""
         self._metrics.victims(len(candidate.victims))
         eviction = _Eviction(self._handle, plugin, preemptor, candidate.node_name)
@@ -80,7 +81,7 @@ class Evictions:
         self._metrics.evicted(self._handle.clock.monotonic() - started, failed=unsuccessful)
         # Where the last victim had left before anybody waited for that, no event is to come any more.
         if unsuccessful or unheard:
-            self._handle.activate([eviction.preemptor])
+            self._handle.activate(eviction.preemptor.pods)
 
     def _left(self, victim: Pod) -> bool:
         """Whether the watch has told that the victim is leaving, or gone."""
@@ -91,7 +92,7 @@ class Evictions:
 class _Eviction:
     """One preemptor's evictions from one node; the first that fails stops those that have not begun."""
 
-    def __init__(self, handle: Handle, plugin: str, preemptor: Pod, node_name: str) -> None:
+    def __init__(self, handle: Handle, plugin: str, preemptor: Preemptor, node_name: str) -> None:
         self._handle = handle
         self._plugin = plugin
         self.preemptor = preemptor
@@ -148,7 +149,8 @@ class _Eviction:
             type=DISRUPTION_TARGET,
             status="True",
             reason=PREEMPTION_BY_SCHEDULER,
-            message=f"{self.preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+            message=f"{self.preemptor.scheduler_name}: "
+            f"preempting to accommodate a higher priority {self.preemptor.kind}",
             last_transition_time=_timestamp(self._handle.clock.now()),
             observed_generation=victim.metadata.generation or None,
         )
@@ -156,10 +158,18 @@ class _Eviction:
         await self._handle.writer.delete_pod(victim)
 
     def _tell(self, victim: Pod, *, in_memory: bool) -> None:
-        note = f"Preempted by pod {self.preemptor.uid} on node {self._node_name}"
+        note = f"Preempted by {self.preemptor.kind} {self.preemptor.uid} on node {self._node_name}"
         if in_memory:
             note += " (in kube-scheduler memory)."
-        self._handle.recorder.event(victim, "Normal", "Preempted", "Preempting", note, related=self.preemptor)
+        self._handle.recorder.event(
+            victim,
+            "Normal",
+            "Preempted",
+            "Preempting",
+            note,
+            related=self.preemptor.obj,
+            controller=self.preemptor.scheduler_name,
+        )
 
 
 def _staying(victims: Iterable[Pod]) -> list[Pod]:

@@ -3,7 +3,7 @@
 Source: spec/core.md 6.4; spec/plugins.md 4.10, 5.18.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from berth.framework.listers import Store
 from berth.objects.label_selector import InvalidSelectorError, Selector, compile_selector
@@ -52,15 +52,25 @@ class Budgets:
             (violating if self._violates(victim, allowed) else others).append(victim)
         return violating, others
 
+    def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> list[bool]:
+        """Whether each unit's eviction would violate a budget, in the order given.
+
+        A unit is looked at no further than its first pod that does, and a pod than its first such budget:
+        what comes behind is not used up by it.
+        """
+        self._follow()
+        allowed: dict[str, int] = {}
+        return [any(left < 0 for pod in pods for left in self._used(pod, allowed)) for pods in units]
+
     def _violates(self, victim: PodInfo, allowed: dict[str, int]) -> bool:
-        violated = False
+        return min(self._used(victim, allowed), default=0) < 0
+
+    def _used(self, victim: PodInfo, allowed: dict[str, int]) -> Iterator[int]:
+        """Use up each budget that means the pod; what is left of it then."""
         for budget in self._meant(victim):
-            if victim.pod.name in budget.status.disrupted_pods:
-                continue
-            left = allowed.get(budget.key, budget.status.disruptions_allowed) - 1
-            allowed[budget.key] = left
-            violated |= left < 0
-        return violated
+            if victim.pod.name not in budget.status.disrupted_pods:
+                allowed[budget.key] = allowed.get(budget.key, budget.status.disruptions_allowed) - 1
+                yield allowed[budget.key]
 
     def _meant(self, victim: PodInfo) -> tuple[PodDisruptionBudget, ...]:
         known = self._meaning.get(victim.pod_class)

@@ -19,8 +19,7 @@ log = logging.getLogger(__name__)
 
 PluginFactory = Callable[[Any, Handle], Plugin]
 
-WEIGHTED = frozenset({ExtensionPoint.SCORE})
-FOR_POD_GROUPS = frozenset({ExtensionPoint.PLACEMENT_GENERATE, ExtensionPoint.PLACEMENT_SCORE})
+WEIGHTED = frozenset({ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE})
 
 
 def build_frameworks(
@@ -77,8 +76,6 @@ def wire(profile: ResolvedProfile, built: Mapping[str, Plugin]) -> PluginSet:
     """The plugins, each at its points."""
     plugins = PluginSet(by_name=dict(built))
     for point, named in profile.points.items():
-        if point in FOR_POD_GROUPS:
-            continue
         here = [(built[name], weight) for name, weight in named if name in built]
         value: list[Any] = list(here) if point in WEIGHTED else [plugin for plugin, _ in here]
         setattr(plugins, point.attribute, value)

@@ -37,10 +37,16 @@ from berth.framework.cluster_event import ActionType
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.extender import Extender
 from berth.framework.handle import ApiWriter, EventRecorder, Handle, VolumeWriter
-from berth.framework.listers import Listers, Store
+from berth.framework.listers import AssumeCache, Listers, Store
+from berth.framework.pod_group_writing import PodGroupWriter
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
+from berth.pod_groups.conditions import GroupConditions
+from berth.pod_groups.group_algorithm import Ground
+from berth.pod_groups.group_cycle import GroupFeatures, PodGroupCycle
+from berth.pod_groups.pod_group_metrics import NoPodGroupMetrics, PodGroupMetrics
+from berth.pod_groups.submission import Submission
 from berth.preemption.evaluator import Evaluator
 from berth.preemption.preemption_metrics import PreemptionMetrics
 from berth.preemption.screening import Screening
@@ -73,6 +79,9 @@ class Surroundings:
     event_handled: EventHandled = ignore_duration
     max_in_unschedulable_seconds: float = 300.0
     claim_writer: ClaimWriter | None = None
+    pod_group_writer: PodGroupWriter | None = None
+    """Needed with the gate GenericWorkload."""
+    pod_group_metrics: PodGroupMetrics | None = None
     extenders: Sequence[Extender] = ()
     """Those of the configuration, in calling order."""
 
@@ -259,6 +268,7 @@ def _schedule_one(
     )
     search = NodeSearch(queue.nominator, Rotation(), loaded.configuration.percentage_of_nodes_to_score)
     attempts = Attempts(around.clock, around.chance, around.on_record)
+    algorithm = SchedulePod(search, around.chance, EqualPods(shared.snapshot))
     binding = BindingCycle(
         shared.cache,
         queue,
@@ -269,13 +279,40 @@ def _schedule_one(
         around.background,
         failure.handle,
     )
+    commit = AssumeAndBind(shared.cache, queue.nominator, binding, failure, attempts)
+    groups = None
+    if shared.cache.pod_groups is not None:
+        ground = Ground(shared.cache, shared.snapshot, queue.nominator, algorithm)
+        submission = Submission(commit, failure, attempts)
+        groups = _group_cycle(loaded, frameworks, shared, around, ground=ground, submission=submission)
     return ScheduleOne(
+        frameworks, queue, shared.cache, shared.snapshot, algorithm, commit, failure, attempts, groups
+    )
+
+
+def _group_cycle(
+    loaded: Loaded,
+    frameworks: Mapping[str, Framework],
+    shared: Shared,
+    around: Surroundings,
+    *,
+    ground: Ground,
+    submission: Submission,
+) -> PodGroupCycle:
+    states, enabled = shared.cache.pod_groups, loaded.gates.enabled
+    assert states is not None, "asked for with the gate GenericWorkload alone"
+    assert around.pod_group_writer is not None, "whoever turns GenericWorkload on hands in a PodGroupWriter"
+    groups = AssumeCache(shared.listers.pod_groups)
+    return PodGroupCycle(
         frameworks,
-        queue,
-        shared.cache,
-        shared.snapshot,
-        SchedulePod(search, around.chance, EqualPods(shared.snapshot)),
-        AssumeAndBind(shared.cache, queue.nominator, binding, failure, attempts),
-        failure,
-        attempts,
+        shared.queue,
+        states,
+        shared.listers.pod_groups,
+        ground,
+        submission,
+        GroupConditions(groups, around.pod_group_writer, around.background, around.clock),
+        GroupFeatures(enabled("TopologyAwareWorkloadScheduling"), enabled("WorkloadAwarePreemption")),
+        around.chance,
+        around.clock,
+        around.pod_group_metrics or NoPodGroupMetrics(),
     )

@@ -1,7 +1,10 @@
-"""The core's events about pods, written by the client in the name of the pod's profile."""
+"""The core's events about pods, written by the client in the name of a profile."""
 
 from berth.client.events import EventRecorder, Reference
 from berth.objects.pod import Pod
+from berth.objects.pod_groups import PodGroup
+
+GROUP_API_VERSION = "scheduling.k8s.io/v1alpha2"
 
 
 class PodEvents:
@@ -11,13 +14,21 @@ class PodEvents:
         self._recorder = recorder
 
     def event(
-        self, pod: Pod, kind: str, reason: str, action: str, note: str, *, related: Pod | None = None
+        self,
+        pod: Pod,
+        kind: str,
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        related: Pod | PodGroup | None = None,
+        controller: str = "",
     ) -> None:
         """Record an event of that type (Normal, Warning) regarding the pod, done for the related one."""
         self._recorder.event(
             reference(pod),
             None if related is None else reference(related),
-            controller=(related or pod).spec.scheduler_name,
+            controller=controller or pod.spec.scheduler_name,
             type=kind,
             reason=reason,
             action=action,
@@ -25,6 +36,7 @@ class PodEvents:
         )
 
 
-def reference(pod: Pod) -> Reference:
-    """The pod as an event names it."""
-    return Reference("v1", "Pod", pod.namespace, pod.name, pod.uid, pod.metadata.resource_version)
+def reference(obj: Pod | PodGroup) -> Reference:
+    """The object as an event names it."""
+    version, kind = (GROUP_API_VERSION, "PodGroup") if isinstance(obj, PodGroup) else ("v1", "Pod")
+    return Reference(version, kind, obj.namespace, obj.name, obj.uid, obj.metadata.resource_version)

@@ -39,7 +39,7 @@ from berth.scheduler.background import AsyncioBackground
 from berth.scheduler.cache_debugger import CacheDebugger
 from berth.scheduler.claim_writer import ApiClaimWriter
 from berth.scheduler.component_pages import component_pages
-from berth.scheduler.core_assembly import SchedulerCore, Shared, Surroundings, assemble
+from berth.scheduler.core_assembly import GENERIC_WORKLOAD, SchedulerCore, Shared, Surroundings, assemble
 from berth.scheduler.delegated_access import DelegatedAccess
 from berth.scheduler.event_loop import collect_less_often
 from berth.scheduler.event_recording import PodEvents
@@ -47,6 +47,7 @@ from berth.scheduler.explain import Explainer
 from berth.scheduler.health import Check, ping
 from berth.scheduler.leadership import Leadership
 from berth.scheduler.needed_kinds import needed_groups
+from berth.scheduler.pod_group_writer import ApiPodGroupWriter
 from berth.scheduler.pod_writer import PodWriter
 from berth.scheduler.profiling import profiling_pages
 from berth.scheduler.scheduling_loop import SchedulingLoop
@@ -178,7 +179,7 @@ class Process:
         self._elector = self._new_elector(Api(transports.leases))
         self._background = AsyncioBackground(tasks)
         self._host = PluginHost(settings.sidecars, settings.loaded.profiles, sampled=settings.tracing.sampled)
-        self._metrics = SchedulerMetrics()
+        self._metrics = SchedulerMetrics(pod_groups=settings.loaded.gates.enabled(GENERIC_WORKLOAD))
         self._attempts = AttemptLog()
         self._tell = fan_out(
             settings.tracing.on_record, self._metrics.on_record, self._attempts.on_record, settings.on_record
@@ -201,6 +202,7 @@ class Process:
                 writer=writer,
                 volume_writer=ApiVolumeWriter(Api(transports.main), may_write=may_write),
                 claim_writer=ApiClaimWriter(Api(transports.main), may_write=may_write),
+                pod_group_writer=ApiPodGroupWriter(Api(transports.main), may_write=may_write),
                 recorder=PodEvents(self._recorder),
                 background=self._background,
                 clock=clock,
@@ -209,6 +211,7 @@ class Process:
                 before_plugins=self._connect_plugins,
                 queue_metrics=self._metrics.queue,
                 preemption_metrics=self._metrics.preemption,
+                pod_group_metrics=self._metrics.pod_groups,
                 event_handled=self._metrics.event_handled,
                 max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
                 extenders=self._extenders,

@@ -1,7 +1,7 @@
 """The scheduler's metrics by upstream's names, labels and buckets, and Berth's own under `berth_`.
 
-Gated families (`async_api_call_*`, `podgroup_*`) are left out, as upstream leaves them out while their gates
-are off; what mirrors the state of others is in `state_metrics.py`.
+Families of gates (`podgroup_*`) are there with their gates only, those of `async_api_call_*` not at all; what
+mirrors the state of others is in `state_metrics.py`.
 
 Source: pkg/scheduler/metrics (Kubernetes v1.36); spec/core.md 8.1.
 """
@@ -148,16 +148,41 @@ HISTOGRAMS = (
     ),
 )
 
+POD_GROUP_COUNTERS = (
+    Family(
+        "scheduler_podgroup_schedule_attempts_total",
+        ("result", "profile"),
+        "[ALPHA] Attempts to schedule a pod group.",
+    ),
+)
+
+POD_GROUP_HISTOGRAMS = (
+    Family(
+        "scheduler_podgroup_scheduling_attempt_duration_seconds",
+        ("result", "profile"),
+        "[ALPHA] From a pod group's dequeuing to the submission of what was decided.",
+        ATTEMPT,
+    ),
+    Family(
+        "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+        (),
+        "[ALPHA] The choice of nodes for a pod group.",
+        ATTEMPT,
+    ),
+)
+
 GAUGES = (Family("scheduler_goroutines", ("operation",), "[BETA] Tasks at work, by operation."),)
 
 
 class Families:
-    """One process's counters, histograms and gauges, by name."""
+    """One process's counters, histograms and gauges, by name; those of pod groups only where asked for."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.counters = {f.name: Counter(f.name, f.text, f.labels, registry=registry) for f in COUNTERS}
+    def __init__(self, registry: CollectorRegistry, *, pod_groups: bool = False) -> None:
+        counters = COUNTERS + POD_GROUP_COUNTERS if pod_groups else COUNTERS
+        histograms = HISTOGRAMS + POD_GROUP_HISTOGRAMS if pod_groups else HISTOGRAMS
+        self.counters = {f.name: Counter(f.name, f.text, f.labels, registry=registry) for f in counters}
         self.gauges = {f.name: Gauge(f.name, f.text, f.labels, registry=registry) for f in GAUGES}
         self.histograms = {
             f.name: Histogram(f.name, f.text, f.labels, registry=registry, buckets=f.buckets)
-            for f in HISTOGRAMS
+            for f in histograms
         }

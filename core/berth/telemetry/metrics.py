@@ -19,6 +19,7 @@ from berth.cache.cache import Cache
 from berth.framework.cycle_record import CycleRecord
 from berth.queue.scheduling_queue import QueueSizes
 from berth.telemetry.metric_families import Families
+from berth.telemetry.pod_group_metrics import PrometheusPodGroupMetrics
 from berth.telemetry.preemption_metrics import PrometheusPreemptionMetrics
 from berth.telemetry.queue_metrics import PrometheusQueueMetrics
 from berth.telemetry.record_metrics import RecordMetrics
@@ -29,13 +30,18 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # upstream has no `_
 
 
 class SchedulerMetrics:
-    """What `/metrics` shows: `queue` and `preemption` go to those, `families` holds what no record tells."""
+    """What `/metrics` shows: `queue`, `preemption` and `pod_groups` go to those.
 
-    def __init__(self) -> None:
+    `families` holds what no record tells. Pod groups show only where they are scheduled as such.
+    """
+
+    def __init__(self, *, pod_groups: bool = False) -> None:
+        self._with_pod_groups = pod_groups
         self._state = StateCollector()
         self.registry, self.families = self._afresh()
         self.queue = PrometheusQueueMetrics(self.families)
         self.preemption = PrometheusPreemptionMetrics(self.families)
+        self.pod_groups = PrometheusPodGroupMetrics(self.families)
         self._records = RecordMetrics(self.families)
         self._state.mirrored += _summed_up(self.queue, self._records)
 
@@ -84,11 +90,12 @@ class SchedulerMetrics:
         self.registry, self.families = self._afresh()
         self.queue.use(self.families)
         self.preemption.use(self.families)
+        self.pod_groups.use(self.families)
         self._records.use(self.families)
 
     def _afresh(self) -> tuple[CollectorRegistry, Families]:
         registry = CollectorRegistry()
-        families = Families(registry)
+        families = Families(registry, pod_groups=self._with_pod_groups)
         registry.register(self._state)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)

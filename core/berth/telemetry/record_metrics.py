@@ -59,7 +59,7 @@ class RecordMetrics:
                 self._histograms["scheduler_scheduling_attempt_duration_seconds"].labels(*key),
             )
         children[0].inc()
-        children[1].observe((record.ended_ns - record.dequeued_ns) * _NANO)
+        children[1].observe((record.ended_ns - record.dequeued_ns - record.paused_ns) * _NANO)
 
     def _scheduled(self, record: CycleRecord) -> None:
         attempts = record.attempt

@@ -16,6 +16,7 @@ from berth.framework.interface import Plugin
 from berth.framework.listers import Listers
 from berth.objects.api_object import ObjectMeta
 from berth.objects.pod import Pod, PodCondition
+from berth.objects.pod_groups import PodGroup
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
 from berth.preemption.evaluator import Evaluator
 from berth.snapshot.journal import Journal
@@ -113,12 +114,21 @@ class RecordingRecorder:
     """An event recorder that remembers what it was told."""
 
     events: list[tuple[str, str, str, str, str]] = field(default_factory=list)
-    related: list[Pod | None] = field(default_factory=list)
+    related: list[Pod | PodGroup | None] = field(default_factory=list)
 
     def event(
-        self, pod: Pod, kind: str, reason: str, action: str, note: str, *, related: Pod | None = None
+        self,
+        pod: Pod,
+        kind: str,
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        related: Pod | PodGroup | None = None,
+        controller: str = "",
     ) -> None:
         """Remember the event."""
+        del controller
         self.events.append((pod.key, kind, reason, action, note))
         self.related.append(related)
 

@@ -1,0 +1,61 @@
+"""Running the plugins that say where a pod group may go as a whole, and which of these places is best.
+
+Source: spec/core.md 7.6, 9.1.
+"""
+
+from collections.abc import Sequence
+from inspect import isawaitable
+
+import numpy as np
+
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import Placement, PlacementsResult, ProposedPlacement, Scores
+from berth.framework.runtime import Framework
+from berth.framework.scoring import check_range
+from berth.framework.status import PluginError, failed, unschedulable
+from berth.snapshot.pod_group_states import GroupKey
+from berth.snapshot.snapshot import Snapshot
+
+NO_PLACEMENTS = unschedulable("no feasible placements found")
+
+
+async def run_generate(
+    framework: Framework, state: CycleState, group: GroupKey, nodes: Snapshot
+) -> PlacementsResult:
+    """The placements to try: all nodes together where no plugin has anything to say."""
+    everywhere = Placement("", np.arange(len(nodes)))
+    if not framework.plugins.placement_generate:
+        return PlacementsResult(placements=(everywhere,))
+    plugin = framework.plugins.placement_generate[0]
+    try:
+        answer = plugin.generate_placements(state, group, nodes, everywhere)
+        result = await answer if isawaitable(answer) else answer
+    except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this group's attempt
+        return PlacementsResult(failed(error).from_plugin(plugin.name))
+    if result.status.ok and not result.placements:
+        return PlacementsResult(NO_PLACEMENTS)
+    return result
+
+
+async def run_placement_scores(
+    framework: Framework,
+    state: CycleState,
+    group: GroupKey,
+    nodes: Snapshot,
+    proposed: Sequence[ProposedPlacement],
+) -> Scores:
+    """The weighted sum of what the plugins say of each placement.
+
+    Shapes: result int64 (k,). Raises: PluginError where a plugin fails or answers out of range.
+    """
+    totals: Scores = np.zeros(len(proposed), dtype=np.int64)
+    for plugin, weight in framework.plugins.placement_score:
+        try:
+            answer = plugin.score_placements(state, group, nodes, proposed)
+            scores = await answer if isawaitable(answer) else answer
+        except Exception as error:
+            text = f'running PlacementScore plugins: plugin "{plugin.name}" failed with: {error}'
+            raise PluginError(text) from error
+        check_range(plugin.name, scores)
+        totals += scores * weight
+    return totals

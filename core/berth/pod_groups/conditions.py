@@ -1,0 +1,84 @@
+"""The condition PodGroupScheduled: how the scheduler tells the owner of a group what came of it.
+
+Source: spec/core.md 7.7.
+"""
+
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from berth.framework.background import Background
+from berth.framework.clock import Clock
+from berth.framework.listers import AssumeCache
+from berth.framework.pod_group_writing import PodGroupWriter
+from berth.objects.pod_groups import PodGroup, PodGroupCondition
+from berth.pod_groups.group_result import GroupResult
+from berth.snapshot.pod_group_states import GroupKey
+
+log = logging.getLogger(__name__)
+
+SCHEDULED = "PodGroupScheduled"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConditions:
+    """Writes conditions beside the cycles; until the watch brings one back, it is taken as written."""
+
+    groups: AssumeCache[PodGroup]
+    writer: PodGroupWriter
+    background: Background
+    clock: Clock
+
+    def tell(self, key: GroupKey, result: GroupResult) -> None:
+        """Write what the result says, if that is news; a group once scheduled stays so."""
+        group = self.groups.get(key.name, key.namespace)
+        if group is None:
+            log.error("pod group to tell of not found group=%s", key)
+            return
+        condition = changed_condition(group, result, self.clock.now())
+        if condition is None:
+            return
+        told = _with_condition(group, condition)
+        self.groups.assume(told)
+        self.background.spawn(self._write(group, told, condition), f"status of pod group {key}")
+
+    async def _write(self, group: PodGroup, told: PodGroup, condition: PodGroupCondition) -> None:
+        try:
+            await self.writer.write_condition(group, condition)
+        except Exception as error:  # noqa: BLE001 - only the status is stale; the next attempt tells again
+            self.groups.restore([told])
+            log.warning("pod group's status not written group=%s error=%s", group.key, error)
+
+
+def changed_condition(group: PodGroup, result: GroupResult, now: float) -> PodGroupCondition | None:
+    """The condition to write; None where the group has it already, or has been scheduled before."""
+    old = next((c for c in group.status.conditions if c.type == SCHEDULED), None)
+    new = _condition(group, result, now)
+    if old is None:
+        return new
+    if old.status == "True" and new.status != "True":
+        return None
+    if old.status == new.status:
+        new = msgspec.structs.replace(new, last_transition_time=old.last_transition_time)
+    return None if new == old else new
+
+
+def _condition(group: PodGroup, result: GroupResult, now: float) -> PodGroupCondition:
+    status = result.status
+    reason = "Scheduled" if status.ok else "Unschedulable" if status.rejected else "SchedulerError"
+    return PodGroupCondition(
+        type=SCHEDULED,
+        status="True" if status.ok else "False",
+        reason=reason,
+        message=status.message,
+        observed_generation=group.metadata.generation or None,
+        last_transition_time=datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+
+
+def _with_condition(group: PodGroup, condition: PodGroupCondition) -> PodGroup:
+    others = [c for c in group.status.conditions if c.type != condition.type]
+    status = msgspec.structs.replace(group.status, conditions=(*others, condition))
+    return msgspec.structs.replace(group, status=status)

@@ -1,0 +1,171 @@
+"""The default algorithm: the group's pods one after the other, each seeing the ones before on their nodes.
+
+    for each pod:  decide -> place in the snapshot -> Reserve -> Permit
+    in the end:    everything taken back, the last pod first
+
+Nothing of it is seen outside the snapshot; what is decided here, `submission.py` makes true.
+
+Source: spec/core.md 7.5.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from berth.binding.binding_cycle import rejected_on
+from berth.cache.cache import Cache
+from berth.cycle.schedule_one import SCHEDULING_CYCLE
+from berth.cycle.schedule_pod import Decision, SchedulePod, guarded_decision
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_record import CycleRecord, nanoseconds
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import CLEAR_NOMINATION, NominatingMode
+from berth.framework.runtime import Framework
+from berth.framework.status import Code, Status, failed
+from berth.objects.pod import Pod
+from berth.pod_groups.group_result import GroupResult, MemberResult
+from berth.pod_groups.members import Member
+from berth.queue.nominator import Nominator
+from berth.snapshot.columns import Rows
+from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What groups are tried on: the snapshot of the cycle, and who is nominated where."""
+
+    cache: Cache
+    snapshot: Snapshot
+    nominator: Nominator
+    algorithm: SchedulePod
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Whether these pods of a group fit together, `within` these rows (None: anywhere).
+
+    `states` says which pods the group has; a trial works on its own copy. A simulation leaves out PostFilter
+    plugins and keeps the pods' records clean.
+    """
+
+    framework: Framework
+    key: GroupKey
+    members: Sequence[Member]
+    states: PodGroupStates
+    within: Rows | None = None
+    simulated: bool = False
+
+
+async def try_group(ground: Ground, question: Question) -> GroupResult:
+    """Try the group's pods; the snapshot is in the end as it was."""
+    trial = _Trial(ground, question, question.states.copy_of(question.key))
+    try:
+        for member in question.members:
+            if not await trial.go_on_with(member):
+                break
+    finally:
+        await trial.take_back()
+    return trial.result
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A pod that stands on a node for the time of the trial; `trials` stood before it did."""
+
+    one: MemberResult
+    assumed: Pod
+    trials: int
+
+
+@dataclass(slots=True)
+class _Trial:
+    ground: Ground
+    question: Question
+    states: PodGroupStates
+    result: GroupResult = field(default_factory=GroupResult)
+    placed: list[_Placed] = field(default_factory=list)
+    requires_preemption: bool = False
+
+    async def go_on_with(self, member: Member) -> bool:
+        """Try one more pod; False where that breaks the whole."""
+        started = nanoseconds()
+        attempt = self._attempt(member)
+        phase = attempt.record.begin_phase(SCHEDULING_CYCLE)
+        decision = await guarded_decision(self.ground.algorithm, self.question.framework, attempt)
+        one = self.result.members[member.pod.uid] = _as_decided(attempt, decision)
+        if one.node_name:
+            await self._place(one)
+        attempt.record.end(phase, one.status)
+        one.algorithm_ns = nanoseconds() - started
+        if not (one.node_name or one.status.rejected):
+            self.result.broke(one.status)
+            return False
+        return True
+
+    def _attempt(self, member: Member) -> Attempt:
+        record, state = member.record, CycleState()
+        if self.question.simulated:
+            record = replace(record, intervals=[])
+        state.skip_post_filter = self.question.simulated
+        state.write(CycleRecord, record)
+        state.write(PodGroupStates, self.states)
+        return Attempt(member.pod, self.ground.snapshot, state, record, self.question.within)
+
+    async def _place(self, one: MemberResult) -> None:
+        """Put the pod on its node; one that cannot stay there has failed."""
+        assumed = one.attempt.pod.placed_on(one.node_name)
+        here = _Placed(one, assumed, self.ground.cache.trials)
+        try:
+            self.ground.cache.try_pod(self.ground.snapshot, 1, PodInfo(assumed))
+        except KeyError:
+            status = failed(f'nodeinfo not found for node name "{one.node_name}"')
+        else:
+            self.states.assume(assumed)
+            self.ground.nominator.delete(one.attempt.pod)
+            status = await self._hold(one, assumed)
+        if status.ok or status.code is Code.WAIT:
+            self._stays(here, status)
+        else:
+            await self._take_back(here)
+            one.status = rejected_on(one.node_name, status) if status.rejected else status
+            one.node_name, one.requires_preemption = "", False
+            one.nominating_info = CLEAR_NOMINATION
+
+    async def _hold(self, one: MemberResult, assumed: Pod) -> Status:
+        """What Reserve and Permit say."""
+        framework, state, record = self.question.framework, one.attempt.state, one.attempt.record
+        status = await framework.run_reserve(state, assumed, one.node_name, record)
+        if status.ok:
+            status = (await framework.run_permit(state, assumed, one.node_name, record)).status
+        return status
+
+    def _stays(self, here: _Placed, permit: Status) -> None:
+        here.one.permit = permit
+        self.placed.append(here)
+        self.requires_preemption |= here.one.requires_preemption
+        if permit.ok:
+            self.result.permitted(requires_preemption=self.requires_preemption)
+
+    async def take_back(self) -> None:
+        """Leave the snapshot as it was."""
+        while self.placed:
+            await self._take_back(self.placed.pop())
+
+    async def _take_back(self, here: _Placed) -> None:
+        attempt, pod = here.one.attempt, here.one.attempt.pod
+        await self.question.framework.run_unreserve(
+            attempt.state, here.assumed, here.assumed.node_name, attempt.record
+        )
+        self.ground.cache.undo_trials(self.ground.snapshot, here.trials)
+        self.states.forget(here.assumed)
+        if pod.nominated_node_name:
+            self.ground.nominator.add(pod)
+
+
+def _as_decided(attempt: Attempt, decision: Decision) -> MemberResult:
+    """A pod for which others would have to leave a node goes on as if it were placed there."""
+    nominated = decision.nominating_info
+    if decision.status.ok or nominated is None or nominated.mode is NominatingMode.NOOP:
+        return MemberResult(attempt, decision.status, decision.node_name, nominating_info=nominated)
+    return MemberResult(attempt, decision.status, nominated.node_name, bool(nominated.node_name), nominated)

@@ -1,0 +1,125 @@
+"""The cycle of a pod group: its pods popped together, decided on together, and handed in together.
+
+    queue.pop -> members -> snapshot -> default or placement algorithm -> (group preemption) -> submission
+                    |                                                                            |      |
+                    +-- broken: failure handling of all                         binding cycles --+      |
+                                                                   failure handling: back to the queue -+
+
+Called by: the scheduling loop's body, for a popped pod that has a scheduling group.
+
+Source: spec/core.md 7.4.
+"""
+
+import logging
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from berth.cycle.skip_check import skipped
+from berth.framework.clock import Clock
+from berth.framework.interface import CLEAR_NOMINATION
+from berth.framework.listers import Store
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.runtime import Framework
+from berth.framework.status import Code, PluginError, failed
+from berth.objects.pod_groups import PodGroup
+from berth.pod_groups.conditions import GroupConditions
+from berth.pod_groups.group_algorithm import Ground, Question, try_group
+from berth.pod_groups.group_preemption import preempt_for_group
+from berth.pod_groups.group_result import GroupResult
+from berth.pod_groups.members import Member, popped_with, profile_of
+from berth.pod_groups.placement_algorithm import try_placements
+from berth.pod_groups.pod_group_metrics import PodGroupMetrics
+from berth.pod_groups.submission import Submission
+from berth.queue.scheduling_queue import SchedulingQueue
+from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFeatures:
+    """Which of the gates are on that change the cycle."""
+
+    topology_aware: bool = False
+    preemption: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupCycle:
+    """Schedules one group after the other."""
+
+    frameworks: Mapping[str, Framework]
+    queue: SchedulingQueue
+    states: PodGroupStates
+    groups: Store[PodGroup]
+    ground: Ground
+    submission: Submission
+    conditions: GroupConditions
+    features: GroupFeatures
+    chance: random.Random
+    clock: Clock
+    metrics: PodGroupMetrics
+
+    async def schedule(self, popped: QueuedPodInfo, key: GroupKey) -> None:
+        """Run the cycle of the popped pod's group; all of its pods are out of flight, or on their way."""
+        started = self.clock.monotonic()
+        infos = [popped]
+        try:
+            infos = popped_with(self.queue, popped, self.states.get(key))
+            framework = profile_of(infos, self.frameworks)
+        except (KeyError, PluginError) as error:
+            self._fail_all(infos, str(error.args[0]))
+            return
+        members = self._begun(infos, framework.profile_name)
+        if not members:
+            return
+        result = await self._decide(Question(framework, key, members, self.states))
+        await self.submission.submit(framework, members, result)
+        self.conditions.tell(key, result)
+        seconds = self.clock.monotonic() - started
+        self.metrics.attempted(result.name, framework.profile_name, seconds)
+
+    def _begun(self, infos: Sequence[QueuedPodInfo], profile: str) -> list[Member]:
+        """The attempts at those pods that are still to be scheduled."""
+        members: list[Member] = []
+        failure = self.submission.failure
+        for info in infos:
+            if skipped(info.pod, self.ground.cache, failure.recorder):
+                self.queue.done(info.pod.uid)
+            else:
+                members.append(Member(info, self.submission.attempts.begin(info, profile)))
+        return members
+
+    def _fail_all(self, infos: Sequence[QueuedPodInfo], text: str) -> None:
+        for info in infos:
+            record = self.submission.attempts.begin(info, info.pod.spec.scheduler_name)
+            self.submission.fail(Member(info, record), failed(text), CLEAR_NOMINATION)
+
+    async def _decide(self, question: Question) -> GroupResult:
+        """The algorithm's result; whatever breaks in it costs this group its attempt and nobody else."""
+        started = self.clock.monotonic()
+        try:
+            self.ground.cache.update_snapshot(self.ground.snapshot)
+            if self.features.topology_aware:
+                result = await try_placements(self.ground, question, self.chance)
+            else:
+                result = await try_group(self.ground, question)
+            self.metrics.decided(self.clock.monotonic() - started)
+            return await self._with_preemption(question, result)
+        except Exception as error:
+            log.exception("pod-group cycle broke off group=%s", question.key)
+            return GroupResult(failed(error))
+
+    async def _with_preemption(self, question: Question, result: GroupResult) -> GroupResult:
+        """The result once the group may have made room for itself; nobody is evicted for a group twice."""
+        unschedulable = result.status.code is Code.UNSCHEDULABLE and not result.waits_on_preemption
+        if not (self.features.preemption and unschedulable):
+            return result
+        status = await preempt_for_group(self.ground, question, self.groups)
+        if status.ok:
+            return replace(result, waits_on_preemption=True)
+        if not status.rejected:
+            return replace(result, status=status)
+        reasons = (*result.status.own_reasons, status.message)
+        return replace(result, status=replace(result.status, own_reasons=reasons))

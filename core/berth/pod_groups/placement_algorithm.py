@@ -1,0 +1,66 @@
+"""The placement algorithm: the default one tried within each part of the cluster that may be, the best taken.
+
+Source: spec/core.md 7.6.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import Placement, ProposedPlacement
+from berth.framework.placing import run_generate, run_placement_scores
+from berth.framework.status import PluginError, failed, unschedulable
+from berth.pod_groups.group_algorithm import Ground, Question, try_group
+from berth.pod_groups.group_result import GroupResult
+from berth.snapshot.pod_group_states import PodGroupStates
+
+
+async def try_placements(ground: Ground, question: Question, chance: random.Random) -> GroupResult:
+    """The result of the placement that the group fits in best."""
+    state = CycleState()
+    state.write(PodGroupStates, question.states.copy_of(question.key))
+    found = await run_generate(question.framework, state, question.key, ground.snapshot)
+    if not found.status.ok:
+        return GroupResult(found.status)
+    results: list[tuple[Placement, GroupResult]] = []
+    for placement in found.placements:
+        result = await _try_one(ground, question, placement)
+        if result.broken:
+            return result
+        results.append((placement, result))
+    fitting = [(placement, result) for placement, result in results if result.successful]
+    if len(fitting) > 1:
+        return await _best(ground, question, state, fitting, chance)
+    return fitting[0][1] if fitting else _none_fits([result for _, result in results])
+
+
+async def _try_one(ground: Ground, question: Question, placement: Placement) -> GroupResult:
+    everywhere = placement.rows.size == len(ground.snapshot)
+    return await try_group(ground, replace(question, within=None if everywhere else placement.rows))
+
+
+def _none_fits(results: Sequence[GroupResult]) -> GroupResult:
+    first = results[0]
+    text = f"0/{len(results)} placements are available, first placement status: {first.status.message}"
+    return replace(first, status=unschedulable(text))
+
+
+async def _best(
+    ground: Ground,
+    question: Question,
+    state: CycleState,
+    fitting: Sequence[tuple[Placement, GroupResult]],
+    chance: random.Random,
+) -> GroupResult:
+    proposed = [ProposedPlacement(placement, result.assignments) for placement, result in fitting]
+    try:
+        totals = await run_placement_scores(
+            question.framework, state, question.key, ground.snapshot, proposed
+        )
+    except PluginError as error:
+        return GroupResult(failed(error))
+    best = np.flatnonzero(totals == totals.max())
+    return fitting[int(best[chance.randrange(best.size)])][1]

@@ -1,0 +1,26 @@
+"""What the pod-group cycle counts; telemetry gives the numbers their names.
+
+Source: spec/core.md 8.1.
+"""
+
+from typing import Protocol
+
+
+class PodGroupMetrics(Protocol):
+    """Where the numbers go."""
+
+    def attempted(self, result: str, profile: str, seconds: float) -> None:
+        """An attempt is over: podgroup_schedule_attempts_total, podgroup_scheduling_attempt_duration_seconds."""
+
+    def decided(self, seconds: float) -> None:
+        """The group algorithm came to a result: podgroup_scheduling_algorithm_duration_seconds."""
+
+
+class NoPodGroupMetrics:
+    """Nobody counts."""
+
+    def attempted(self, result: str, profile: str, seconds: float) -> None:
+        """Nothing."""
+
+    def decided(self, seconds: float) -> None:
+        """Nothing."""

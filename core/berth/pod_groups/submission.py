@@ -1,0 +1,73 @@
+"""Making a group's result true: pods are assumed and bound, or go back to the queue.
+
+Source: spec/core.md 7.7.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from berth.cycle.assume_and_bind import AssumeAndBind
+from berth.cycle.attempts import Attempts
+from berth.cycle.failure import FailureHandler
+from berth.cycle.schedule_one import SCHEDULING_CYCLE
+from berth.framework.cycle_record import nanoseconds
+from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode
+from berth.framework.runtime import Framework
+from berth.framework.status import Status
+from berth.pod_groups.group_result import GroupResult, MemberResult, group_unschedulable
+from berth.pod_groups.members import Member
+from berth.snapshot.pod_group_states import PodGroupStates
+
+Failure = tuple[Status, NominatingInfo | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """Hands in one group's result after the other."""
+
+    commit: AssumeAndBind
+    failure: FailureHandler
+    attempts: Attempts
+
+    async def submit(self, framework: Framework, members: Sequence[Member], result: GroupResult) -> None:
+        """Commit the pods that may go, one after the other, and give all others back to the queue."""
+        for member in members:
+            one = result.members.get(member.pod.uid)
+            if one is not None:
+                member.record.paused_ns = nanoseconds() - member.record.dequeued_ns - one.algorithm_ns
+            failure = failure_of(result, one)
+            if one is None or failure is not None:
+                self.fail(member, *(failure or (result.status, None)))
+            else:
+                await self._bind(framework, member, one)
+
+    def fail(self, member: Member, status: Status, nominating: NominatingInfo | None) -> None:
+        """Give the pod back to the queue."""
+        self.failure.handle(member.info, status, nominating)
+        self.attempts.end(member.record, status)
+
+    async def _bind(self, framework: Framework, member: Member, one: MemberResult) -> None:
+        """Do in the cache what was tried in the snapshot; Permit counts what is really there from now on."""
+        one.attempt.state.delete(PodGroupStates)
+        phase = member.record.begin_phase(SCHEDULING_CYCLE)
+        await self.commit.commit_in_turn(framework, one.attempt, member.info, one.node_name, phase)
+
+
+def failure_of(result: GroupResult, one: MemberResult | None) -> Failure | None:
+    """What a pod fails with, and what becomes of its nomination; None for a pod that may go.
+
+    A pod that was not tried shares its group's status.
+    """
+    group = result.status
+    if result.broken:
+        broke_itself = one is not None and not (one.node_name or one.status.rejected)
+        return one.status if one is not None and broke_itself else group, CLEAR_NOMINATION
+    if one is None:
+        return group, None
+    if not one.node_name or (result.waits_on_preemption and one.requires_preemption):
+        return one.status, one.nominating_info
+    if result.waits_on_preemption:
+        return group, NominatingInfo(NominatingMode.OVERRIDE, one.node_name)
+    if group.ok and not one.requires_preemption:
+        return None
+    return group_unschedulable(*one.permit.reasons), CLEAR_NOMINATION

@@ -1,0 +1,59 @@
+"""Which units have to leave the cluster so that a pod group fits: all that may, then back whatever can stay.
+
+Source: spec/core.md 6.8.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import compress
+
+from berth.framework.interface import GroupTrial
+from berth.framework.status import Status, unresolvable
+from berth.preemption.candidates import Candidate
+from berth.preemption.units import Unit
+from berth.preemption.victims import Budgets
+
+NO_VICTIMS = unresolvable("No preemption victims found for incoming preemptor")
+THE_DOMAIN = "cluster"
+"""The name that stands where a pod's preemption names a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSearch:
+    """Finds victims by trying; the trial is left as the last try had it. Units: now in seconds."""
+
+    trial: GroupTrial
+    budgets: Budgets
+    now: float
+
+    async def candidate(self, units: Sequence[Unit]) -> Candidate | Status:
+        """The victims, the most important first, or the status that says why there are none."""
+        if not units:
+            return NO_VICTIMS
+        for unit in units:
+            self._take_out(unit)
+        status = await self.trial.fits()
+        if not status.ok:
+            return status
+        ordered = sorted(units, key=lambda unit: unit.importance(self.now))
+        violates = self.budgets.violated_by(unit.pods for unit in ordered)
+        gone = await self._have_to_go(compress(ordered, violates))
+        violations = len(gone)
+        gone += await self._have_to_go(compress(ordered, (not one for one in violates)))
+        gone.sort(key=lambda unit: unit.importance(self.now))
+        return Candidate(THE_DOMAIN, tuple(info.pod for unit in gone for info in unit.pods), violations)
+
+    async def _have_to_go(self, units: Iterable[Unit]) -> list[Unit]:
+        return [unit for unit in units if not await self._can_stay(unit)]
+
+    async def _can_stay(self, unit: Unit) -> bool:
+        for info in unit.pods:
+            self.trial.put_back(info)
+        stays = (await self.trial.fits()).ok
+        if not stays:
+            self._take_out(unit)
+        return stays
+
+    def _take_out(self, unit: Unit) -> None:
+        for info in unit.pods:
+            self.trial.take_out(info)

@@ -1,0 +1,45 @@
+"""Who needs room: a pod, or a pod group together with those of its pods that were tried."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from berth.objects.pod import Pod
+from berth.objects.pod_groups import PodGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Preemptor:
+    """The object that events and conditions name, and the pods that are to be tried again."""
+
+    obj: Pod | PodGroup
+    pods: Sequence[Pod]
+
+    @property
+    def uid(self) -> str:
+        """The object's UID."""
+        return self.obj.uid
+
+    @property
+    def key(self) -> str:
+        """The object's namespace and name."""
+        return self.obj.key
+
+    @property
+    def kind(self) -> str:
+        """What users are told it is."""
+        return "podgroup" if isinstance(self.obj, PodGroup) else "pod"
+
+    @property
+    def scheduler_name(self) -> str:
+        """The profile in whose name it preempts."""
+        return self.pods[0].spec.scheduler_name
+
+    @property
+    def priority(self) -> int:
+        """Its priority, 0 where it has none."""
+        return self.obj.spec.priority or 0
+
+
+def alone(pod: Pod) -> Preemptor:
+    """A pod that preempts on its own account."""
+    return Preemptor(pod, (pod,))

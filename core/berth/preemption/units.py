@@ -1,0 +1,47 @@
+"""Victims that go together: the pods of a group that is not to be disrupted in part, or one pod alone.
+
+Source: spec/core.md 6.8.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from berth.framework.listers import Store
+from berth.objects.pod_groups import PodGroup
+from berth.preemption.victims import start_seconds
+from berth.snapshot.pod_group_states import GroupKey, group_of
+from berth.snapshot.pod_info import PodInfo
+
+AS_A_WHOLE = "PodGroup"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Pods that are evicted together or not at all, and how important they are."""
+
+    pods: Sequence[PodInfo]
+    priority: int
+
+    def importance(self, now: float) -> tuple[int, bool, int, float]:
+        """What sorts the more important unit first: priority, groups, larger ones, older ones."""
+        grouped = group_of(self.pods[0].pod) is not None
+        size = len(self.pods) if grouped else 0
+        return -self.priority, not grouped, -size, min(start_seconds(info.pod, now) for info in self.pods)
+
+
+def victim_units(placed: Iterable[PodInfo], groups: Store[PodGroup], preemptor: PodGroup) -> list[Unit]:
+    """The units less important than the group that preempts; its own pods are none of them."""
+    own, priority = GroupKey(preemptor.namespace, preemptor.name), preemptor.spec.priority or 0
+    together: dict[str, tuple[PodGroup, list[PodInfo]]] = {}
+    units: list[Unit] = []
+    for info in placed:
+        key = group_of(info.pod)
+        if key == own:
+            continue
+        group = None if key is None else groups.get(key.name, key.namespace)
+        if group is None or group.spec.disruption_mode != AS_A_WHOLE:
+            units.append(Unit((info,), info.pod.priority))
+        else:
+            together.setdefault(group.uid, (group, []))[1].append(info)
+    units += [Unit(pods, group.spec.priority or 0) for group, pods in together.values()]
+    return [unit for unit in units if unit.priority < priority]

@@ -1,0 +1,37 @@
+"""The core's writes to pod groups.
+
+Source: spec/core.md 7.7.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from berth.client.api import STRATEGIC_PATCH, Api
+from berth.client.pods import STATUS_RETRY, always
+from berth.client.resources import POD_GROUPS
+from berth.client.wire import encode
+from berth.objects.pod_groups import PodGroup, PodGroupCondition
+
+
+class ApiPodGroupWriter:
+    """Implements berth.framework.pod_group_writing.PodGroupWriter. `may_write` is asked before each write."""
+
+    def __init__(self, api: Api, *, may_write: Callable[[], bool] = always) -> None:
+        self._api = api
+        self._may_write = may_write
+
+    async def write_condition(self, group: PodGroup, condition: PodGroupCondition) -> None:
+        """Put the condition among those of that very group. Raises: ClientError."""
+        patch = {
+            "metadata": {"uid": group.uid},
+            "status": {"conditions": [msgspec.to_builtins(condition)]},
+        }
+        await self._api.call(
+            "PATCH",
+            POD_GROUPS.path(group.namespace, group.name, "status"),
+            encode(patch),
+            content_type=STRATEGIC_PATCH,
+            retry=STATUS_RETRY,
+            guard=self._may_write,
+        )
