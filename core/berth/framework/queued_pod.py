@@ -34,6 +34,8 @@ class QueuedPodInfo:
     """The plugins in other processes that let this version pass, while others are still asked."""
     was_flushed_from_unschedulable: bool = False
     signature: Hashable | None = None
+    with_group: bool = False
+    """Whether the pod is scheduled together with a group."""
 
     @property
     def gated(self) -> bool:

@@ -10,7 +10,7 @@ class PodGroupMetrics(Protocol):
     """Where the numbers go."""
 
     def attempted(self, result: str, profile: str, seconds: float) -> None:
-        """An attempt is over: podgroup_schedule_attempts_total, podgroup_scheduling_attempt_duration_seconds."""
+        """An attempt is over: podgroup_schedule_attempts_total, ..._scheduling_attempt_duration_seconds."""
 
     def decided(self, seconds: float) -> None:
         """The group algorithm came to a result: podgroup_scheduling_algorithm_duration_seconds."""

@@ -1,6 +1,6 @@
 """backoffQ: pods that wait a little before the next attempt, rejected ones apart from failed ones.
 
-The normal heap may be popped from before its time when nothing else is ready; the error heap never is.
+The normal heap may be popped from before its time when nothing else is ready; the others never are.
 
 Source: spec/core.md 2.4, 2.5.
 """
@@ -8,6 +8,7 @@ Source: spec/core.md 2.4, 2.5.
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from math import floor, inf
 
 from berth.framework.queued_pod import QueuedPodInfo
@@ -55,31 +56,36 @@ class Backoff:
 
 
 class BackoffQueue:
-    """Two heaps, one queue: lookups and removals see both."""
+    """Three heaps, one queue: lookups and removals see all of them.
+
+    `grouped` are rejected pods of a group. They come back without any event that could help them, so trying
+    them before their time would be in vain, again and again (docs/decisions/0005-groups-back-off.md).
+    """
 
     def __init__(self, order: Order, backoff: Backoff) -> None:
         self.backoff = backoff
         self.normal = RecordHeap(lambda record: (backoff.expiry(record), order(record)))
+        self.grouped = RecordHeap(lambda record: (backoff.expiry(record), order(record)))
         self.error = RecordHeap(backoff.expiry)
+        self._heaps = (self.normal, self.grouped, self.error)
 
     def __len__(self) -> int:
-        return len(self.normal) + len(self.error)
+        return sum(len(heap) for heap in self._heaps)
 
     def __contains__(self, key: str) -> bool:
-        return key in self.normal or key in self.error
+        return any(key in heap for heap in self._heaps)
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        yield from self.normal
-        yield from self.error
+        return chain.from_iterable(self._heaps)
 
     def get(self, key: str) -> QueuedPodInfo | None:
         """The record of that key."""
-        return self.normal.get(key) or self.error.get(key)
+        return next((record for heap in self._heaps if (record := heap.get(key)) is not None), None)
 
     def put(self, key: str, record: QueuedPodInfo) -> bool:
-        """Insert a record into the heap that its rejectors choose; False where the other heap had it."""
-        chosen, other = (self.normal, self.error) if record.rejectors else (self.error, self.normal)
-        misplaced = other.remove(key) is not None
+        """Insert a record into the heap that its rejectors choose; False where another heap had it."""
+        chosen = self._heap_for(record)
+        misplaced = [heap for heap in self._heaps if heap is not chosen and heap.remove(key) is not None]
         if misplaced:
             log.error("pod was in the other backoff queue: pod=%s", key)
         chosen.put(key, record)
@@ -87,22 +93,27 @@ class BackoffQueue:
 
     def restore(self, key: str, record: QueuedPodInfo) -> None:
         """Put a record of this queue back in order after it changed."""
-        (self.normal if key in self.normal else self.error).put(key, record)
+        next(heap for heap in self._heaps if key in heap).put(key, record)
 
     def remove(self, key: str) -> QueuedPodInfo | None:
         """Take the record of that key out."""
-        return self.normal.remove(key) or self.error.remove(key)
+        return next((record for heap in self._heaps if (record := heap.remove(key)) is not None), None)
+
+    def _heap_for(self, record: QueuedPodInfo) -> RecordHeap:
+        if not record.rejectors:
+            return self.error
+        return self.grouped if record.with_group else self.normal
 
     def pop_completed(self, now: float) -> Iterator[QueuedPodInfo]:
         """Take out the records that have waited enough, rejected ones first."""
-        for heap in (self.normal, self.error):
+        for heap in self._heaps:
             while (head := heap.peek()) is not None and not self.backoff.backing_off(head, now):
                 heap.pop()
                 yield head
 
     def next_completion(self) -> float:
         """The whole second at which the next record has waited enough; infinity where none waits."""
-        heads = (self.normal.peek(), self.error.peek())
+        heads = (heap.peek() for heap in self._heaps)
         expiries = [self.backoff.expiry(head) for head in heads if head is not None]
         finite = [floor(expiry) + 1.0 if expiry > -inf else expiry for expiry in expiries]
         return min(finite, default=inf)

@@ -201,7 +201,8 @@ class SchedulingQueue:
             self._count_rejected(record, -1)
 
     def _new_record(self, pod: Pod) -> QueuedPodInfo:
-        return QueuedPodInfo(pod, self._clock.now(), signature=self._sign(pod))
+        with_group = self._generic_workload and pod.spec.scheduling_group is not None
+        return QueuedPodInfo(pod, self._clock.now(), signature=self._sign(pod), with_group=with_group)
 
     def _renew(self, record: QueuedPodInfo, old: Pod, new: Pod) -> None:
         record.pod = new
@@ -295,7 +296,7 @@ class SchedulingQueue:
 
     def _strategy_after_failure(self, record: QueuedPodInfo) -> tuple[Strategy, list[HintQuestion]]:
         """What the events mean that came during the attempt, and what is still to be asked about them."""
-        if not record.rejectors or (self._generic_workload and record.pod.spec.scheduling_group is not None):
+        if not record.rejectors or record.with_group:
             return Strategy.AFTER_BACKOFF, []
         missed = self._in_flight.events_for(record.pod.uid)
         if missed is None:

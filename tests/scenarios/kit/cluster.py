@@ -30,7 +30,7 @@ from berth.telemetry.metrics import SchedulerMetrics
 from berth.testing.builders import ROOMY, make_node, make_pod
 from berth.testing.handles import RecordingRecorder, RecordingVolumeWriter
 from tests.scenarios.kit.configuration import PROFILE, configured
-from tests.scenarios.kit.memory_api import MemoryApi, MemoryPods
+from tests.scenarios.kit.memory_api import MemoryApi, MemoryPodGroups, MemoryPods
 from tests.scenarios.kit.virtual_time import LoopClock
 
 SHORT = ("cpu", "memory")
@@ -78,11 +78,13 @@ class Cluster:
         self.api = MemoryApi(self.clock)
         self.pods_client = MemoryPods(self.api)
         self.recorder = Recorder()
-        self.metrics = SchedulerMetrics()
+        self.groups_client = MemoryPodGroups(self.api)
+        self.metrics = SchedulerMetrics(pod_groups=bool((gates or {}).get("GenericWorkload")))
         self.records = []
         around = Surroundings(
             writer=PodWriter(self.pods_client),
             volume_writer=RecordingVolumeWriter(),
+            pod_group_writer=self.groups_client,
             recorder=self.recorder,
             background=AsyncioBackground(loop),
             clock=self.clock,
@@ -90,6 +92,7 @@ class Cluster:
             on_record=self._on_record,
             queue_metrics=self.metrics.queue,
             preemption_metrics=self.metrics.preemption,
+            pod_group_metrics=self.metrics.pod_groups,
             event_handled=self.metrics.event_handled,
             extenders=extenders,
         )
@@ -278,7 +281,7 @@ class Cluster:
         return self.queue.record(namespace, name)
 
     def where(self, name="p0", namespace="default"):
-        """Where the pod is: active, backoff, error backoff, pool, gated, in flight, assumed, placed, nowhere.
+        """Where the pod is: active, backoff, group or error backoff, pool, gated, in flight, assumed, placed, nowhere.
 
         A pod between Permit and the end of its binding is assumed; one whose binding was seen is placed.
         """
@@ -288,6 +291,7 @@ class Cluster:
         heaps = {
             "active": places.active,
             "backoff": places.backoff.normal,
+            "group backoff": places.backoff.grouped,
             "error backoff": places.backoff.error,
         }
         found = next((place for place, heap in heaps.items() if key in heap), None)

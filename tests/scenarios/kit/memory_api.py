@@ -16,6 +16,7 @@ from berth.client.errors import ConflictError, NotFoundError
 from berth.client.pods import Bound, Conflict, NotFound
 from berth.objects.decode import from_document
 from berth.objects.pod import Pod
+from berth.objects.pod_groups import PodGroup
 from tests.scenarios.kit.watch import Watch
 
 
@@ -164,6 +165,26 @@ class MemoryPods:
         if pod is None:
             raise NotFoundError(404, "NotFound", f'pods "{key}" not found')
         return pod
+
+
+class MemoryPodGroups:
+    """berth.framework.pod_group_writing.PodGroupWriter on a MemoryApi; `failure` is what a write raises."""
+
+    def __init__(self, api):
+        self._api = api
+        self.failure = None
+
+    async def write_condition(self, group, condition):
+        self._api.calls.append(Call("write_condition", group.key, condition))
+        await asyncio.sleep(0)
+        if self.failure is not None:
+            raise self.failure
+        current = self._api.get(PodGroup, group.key)
+        if current is None or current.uid != group.uid:
+            raise NotFoundError(404, "NotFound", f'podgroups "{group.key}" not found')
+        patch = {"status": {"conditions": [msgspec.to_builtins(condition)]}}
+        self._api.put(from_document(merged(msgspec.to_builtins(current), patch), PodGroup))
+        asyncio.get_running_loop().call_soon(self._api.watch.deliver)
 
 
 def merged(document, patch):
