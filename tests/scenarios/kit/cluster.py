@@ -281,7 +281,7 @@ class Cluster:
         return self.queue.record(namespace, name)
 
     def where(self, name="p0", namespace="default"):
-        """Where the pod is: active, backoff, group or error backoff, pool, gated, in flight, assumed, placed, nowhere.
+        """Where the pod is: active, backoff, error backoff, pool, gated, in flight, assumed, placed, nowhere.
 
         A pod between Permit and the end of its binding is assumed; one whose binding was seen is placed.
         """
@@ -291,10 +291,11 @@ class Cluster:
         heaps = {
             "active": places.active,
             "backoff": places.backoff.normal,
-            "group backoff": places.backoff.grouped,
             "error backoff": places.backoff.error,
         }
         found = next((place for place, heap in heaps.items() if key in heap), None)
+        if found is None and key in places.backoff.grouped:
+            found = "backoff"
         pod = self.pod(name, namespace)
         return found or (self._beyond_the_queue(pod.uid) if pod else "nowhere")
 

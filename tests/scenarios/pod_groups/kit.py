@@ -70,3 +70,11 @@ class Groups(Cluster):
     def attempts(self, result):
         """How many attempts at groups ended like that."""
         return self.metric("podgroup_schedule_attempts_total", result=result, profile="default-scheduler")
+
+
+def gang_of(min_count, *plugins, names="abc", **fields):
+    """A gang of pods with these names, on one node that is large enough for all."""
+    cluster = Groups("GangScheduling", *plugins)
+    cluster.add_node("n0")
+    cluster.add_gang(min_count, *names, **fields)
+    return cluster

@@ -11,6 +11,7 @@ from berth.framework.handle import PodGoneError
 from berth.framework.status import SUCCESS, Code
 from berth.preemption.candidates import Candidate
 from berth.preemption.eviction import Evictions
+from berth.preemption.preemptor import alone
 from berth.scheduler.background import AsyncioBackground
 from berth.testing.handles import FixedNominator, make_handle
 from tests.unit.preemption.kit import PREEMPTED, leaving, placed, preemptor
@@ -80,7 +81,7 @@ class Scene:
         self.evictions = Evictions(self.handle, self.numbers)
 
     def start(self, *victims):
-        self.evictions.start(PLUGIN, HIGH, Candidate("n0", victims))
+        self.evictions.start(PLUGIN, alone(HIGH), Candidate("n0", victims))
 
     @property
     def running(self):
@@ -308,7 +309,7 @@ async def test_a_preemptor_whose_last_victim_left_unheard_is_activated():
 async def test_6_6_sync_all_at_once_then_nominations():
     lower = preemptor("1", 3, "lower", nominated_node_name="n0")
     async with scene([lower]) as s:
-        status = await s.evictions.carry_out(PLUGIN, HIGH, Candidate("n0", (A, leaving(B), C)))
+        status = await s.evictions.carry_out(PLUGIN, alone(HIGH), Candidate("n0", (A, leaving(B), C)))
 
     assert SUCCESS == status
     assert (["a", "c"], "lower") == (sorted(s.server.deleted), s.server.calls[-1][1])
@@ -319,7 +320,7 @@ async def test_6_6_sync_a_failure_is_an_error_and_nominations_stay():
     lower = preemptor("1", 3, "lower", nominated_node_name="n0")
     async with scene([lower]) as s:
         s.server.answer("a", RuntimeError("refused"))
-        status = await s.evictions.carry_out(PLUGIN, HIGH, Candidate("n0", (A,)))
+        status = await s.evictions.carry_out(PLUGIN, alone(HIGH), Candidate("n0", (A,)))
 
     assert (Code.ERROR, "refused") == (status.code, status.message)
     assert "lower" not in [call[1] for call in s.server.calls]
