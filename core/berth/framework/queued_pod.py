@@ -34,8 +34,8 @@ class QueuedPodInfo:
     """The plugins in other processes that let this version pass, while others are still asked."""
     was_flushed_from_unschedulable: bool = False
     signature: Hashable | None = None
-    with_group: bool = False
-    """Whether the pod is scheduled together with a group."""
+    rests: bool = False
+    """Whether the pod came back with its group, without any event that may have helped it since."""
 
     @property
     def gated(self) -> bool:

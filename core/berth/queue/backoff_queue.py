@@ -58,16 +58,16 @@ class Backoff:
 class BackoffQueue:
     """Three heaps, one queue: lookups and removals see all of them.
 
-    `grouped` are rejected pods of a group. They come back without any event that could help them, so trying
-    them before their time would be in vain, again and again (docs/decisions/0005-groups-back-off.md).
+    `resting` are rejected pods of a group. They come back without any event that could help them, so trying
+    them before their time would be in vain, again and again (docs/decisions/0006-groups-rest.md).
     """
 
     def __init__(self, order: Order, backoff: Backoff) -> None:
         self.backoff = backoff
         self.normal = RecordHeap(lambda record: (backoff.expiry(record), order(record)))
-        self.grouped = RecordHeap(lambda record: (backoff.expiry(record), order(record)))
+        self.resting = RecordHeap(lambda record: (backoff.expiry(record), order(record)))
         self.error = RecordHeap(backoff.expiry)
-        self._heaps = (self.normal, self.grouped, self.error)
+        self._heaps = (self.normal, self.resting, self.error)
 
     def __len__(self) -> int:
         return sum(len(heap) for heap in self._heaps)
@@ -102,7 +102,7 @@ class BackoffQueue:
     def _heap_for(self, record: QueuedPodInfo) -> RecordHeap:
         if not record.rejectors:
             return self.error
-        return self.grouped if record.with_group else self.normal
+        return self.resting if record.rests else self.normal
 
     def pop_completed(self, now: float) -> Iterator[QueuedPodInfo]:
         """Take out the records that have waited enough, rejected ones first."""

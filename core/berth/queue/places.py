@@ -10,6 +10,7 @@ Source: spec/core.md 2.7.
 """
 
 from berth.framework.clock import Clock
+from berth.framework.cluster_event import LABEL_SCHEDULE_ATTEMPT_FAILURE
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.queue.backoff_queue import Backoff, BackoffQueue
@@ -87,6 +88,8 @@ class Places:
 
     def requeue(self, record: QueuedPodInfo, strategy: Strategy, event: str) -> bool:
         """Put a pod where the strategy says; answers whether it is in activeQ or backoffQ now."""
+        if event != LABEL_SCHEDULE_ATTEMPT_FAILURE:
+            record.rests = False
         if strategy is Strategy.SKIP:
             self.park(record, event)
             return False

@@ -201,8 +201,7 @@ class SchedulingQueue:
             self._count_rejected(record, -1)
 
     def _new_record(self, pod: Pod) -> QueuedPodInfo:
-        with_group = self._generic_workload and pod.spec.scheduling_group is not None
-        return QueuedPodInfo(pod, self._clock.now(), signature=self._sign(pod), with_group=with_group)
+        return QueuedPodInfo(pod, self._clock.now(), signature=self._sign(pod))
 
     def _renew(self, record: QueuedPodInfo, old: Pod, new: Pod) -> None:
         record.pod = new
@@ -289,6 +288,7 @@ class SchedulingQueue:
             record.consecutive_errors_count = 0
         else:
             record.consecutive_errors_count += 1
+        record.rests = self._generic_workload and record.pod.spec.scheduling_group is not None
         record.timestamp = self._clock.now()
         record.backoff_expiration = None
         record.was_flushed_from_unschedulable = False
@@ -296,7 +296,7 @@ class SchedulingQueue:
 
     def _strategy_after_failure(self, record: QueuedPodInfo) -> tuple[Strategy, list[HintQuestion]]:
         """What the events mean that came during the attempt, and what is still to be asked about them."""
-        if not record.rejectors or record.with_group:
+        if not record.rejectors or record.rests:
             return Strategy.AFTER_BACKOFF, []
         missed = self._in_flight.events_for(record.pod.uid)
         if missed is None:

@@ -294,7 +294,7 @@ class Cluster:
             "error backoff": places.backoff.error,
         }
         found = next((place for place, heap in heaps.items() if key in heap), None)
-        if found is None and key in places.backoff.grouped:
+        if found is None and key in places.backoff.resting:
             found = "backoff"
         pod = self.pod(name, namespace)
         return found or (self._beyond_the_queue(pod.uid) if pod else "nowhere")

@@ -1,6 +1,15 @@
-"""The rules of pod groups: chapter 7 and the vectors of 11.9."""
+"""The rules of pod groups: chapter 7, preemption for groups (6.8) and the vectors of 11.9."""
 
 RULES = {
+    "6.8.1": "the plugin, the group, and no topology constraints",
+    "6.8.2": "no member that never preempts",
+    "6.8.3": "units: groups that are disrupted as a whole, and single pods",
+    "6.8.4": "only units of lower priority than the group's",
+    "6.8.5": "with all of them gone the group has to fit, without PostFilter",
+    "6.8.6": "by importance: priority, groups, size, age",
+    "6.8.7": "units that would violate a budget are spared first",
+    "6.8.8": "what can stay stays",
+    "6.8.9": "all pods of the rest go, for the group, on `cluster`",
     "7.1.1": "a group is its namespace and name",
     "7.2.1": "basic: every feasible pod may go on its own",
     "7.2.2": "gang: nobody goes before minCount are scheduled",
@@ -18,6 +27,7 @@ RULES = {
     "7.4.4": "all members of one profile, and of one that there is",
     "7.4.5": "members to be skipped are dropped",
     "7.4.7": "assumptions are made in the snapshot alone",
+    "7.4.8": "Unschedulable: preemption for the group; what it says joins the result",
     "7.5.1": "each member runs the algorithm, PostFilter included",
     "7.5.2": "a nomination stands for a place; a rejection goes on; an error stops",
     "7.5.3": "Reserve that fails is a failure of the member",

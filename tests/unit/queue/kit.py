@@ -164,7 +164,7 @@ class Bench:
             for name, place in (
                 ("active", places.active),
                 ("normal", places.backoff.normal),
-                ("grouped", places.backoff.grouped),
+                ("resting", places.backoff.resting),
                 ("error", places.backoff.error),
                 ("pool", places.pool),
             )

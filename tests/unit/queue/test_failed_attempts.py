@@ -144,7 +144,7 @@ def test_a_pod_that_was_done_before_its_return(caplog):
     assert "in flight Pod isn't found in the scheduling queue" in caplog.text
 
 
-@pytest.mark.parametrize(("generic_workload", "place"), [(True, "grouped"), (False, "pool")])
+@pytest.mark.parametrize(("generic_workload", "place"), [(True, "resting"), (False, "pool")])
 def test_members_of_a_group_are_not_parked(generic_workload, place):
     """2.12.5: with GenericWorkload a pod with a scheduling group is retried after its backoff."""
     bench = a_bench(generic_workload=generic_workload)
