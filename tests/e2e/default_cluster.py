@@ -90,8 +90,8 @@ class Running:
 
 
 @asynccontextmanager
-async def default_cluster(folder, documents, configuration=CONFIGURATION):
-    """Sandbox with these objects, and scheduler."""
+async def default_cluster(folder, documents, configuration=CONFIGURATION, flags=()):
+    """Sandbox with these objects, and scheduler, with further flags of its own."""
     kubeconfig, objects, configured = (
         folder / "kubeconfig",
         folder / "objects.json",
@@ -118,6 +118,7 @@ async def default_cluster(folder, documents, configuration=CONFIGURATION):
             "--bind-address=127.0.0.1",
             f"--secure-port={surface.port}",
             "--authorization-always-allow-paths=/readyz,/metrics",
+            *flags,
         )
         await surface.wait_ready(scheduler, READY_SECONDS)
         yield Running(transport, scheduler, surface)

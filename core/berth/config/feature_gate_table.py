@@ -338,10 +338,6 @@ NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 # Gates that the scheduler of 1.36 reads and Berth does not follow to the end; all are off by default.
 NOT_COVERED: Mapping[str, str] = MappingProxyType(
     {
-        "GenericWorkload": "pods of a group are scheduled one by one",
-        "GangScheduling": "pods of a gang are never released to be scheduled",
-        "TopologyAwareWorkloadScheduling": "a group's pods are not placed together",
-        "WorkloadAwarePreemption": "victims are chosen pod by pod",
         "DRADeviceTaintRules": "only the taints in ResourceSlices count",
         "DRAWorkloadResourceClaims": "claims are not shared by a pod group",
         "DRAListTypeAttributes": "attributes that are lists are not read",

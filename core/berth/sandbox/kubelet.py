@@ -1,6 +1,7 @@
 """Fake kubelets: bound pods run at once, deleted ones stop within their short grace.
 
-Pods of chosen images are left to `containers`, which starts real processes for them.
+Pods of chosen images are left to `containers`, which starts real processes for them. Another pod with the
+annotation `sandbox.berth.dev/run-seconds` has done its work after that time, and succeeds.
 
 All nodes share one: it follows the pods' history, as a watch does, and writes what a node's kubelet would.
 Source of the shapes: pkg/kubelet/status and pkg/kubelet/kubelet_pods.go (v1.36).
@@ -19,6 +20,7 @@ from berth.sandbox.store import Compacted, Entry, Event, EventType, Json
 
 _CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 _FINISHED: Final = ("Succeeded", "Failed")
+RUN_SECONDS: Final = "sandbox.berth.dev/run-seconds"
 
 
 class Kubelets:
@@ -37,6 +39,7 @@ class Kubelets:
         self._scheduled = False
         self._addresses = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._working: dict[str, asyncio.TimerHandle] = {}
         self._unsubscribe: Callable[[], None] = self._collection.subscribe(self._wake)
         for entry in self._collection.entries():
             self._look(entry)
@@ -44,9 +47,10 @@ class Kubelets:
     def close(self) -> None:
         """Stop."""
         self._unsubscribe()
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        for timers in (self._timers, self._working):
+            for timer in timers.values():
+                timer.cancel()
+            timers.clear()
 
     def _wake(self) -> None:
         if not self._scheduled:
@@ -93,6 +97,21 @@ class Kubelets:
         self._addresses += 1
         started(pod, host, pod_ip(self._addresses), self._rest.now())
         self._collection.put(key, pod)
+        seconds = run_seconds(pod)
+        if seconds is not None:
+            uid = pod["metadata"]["uid"]
+            self._working[uid] = self._loop.call_later(seconds, self._complete, key, uid)
+
+    def _complete(self, key: str, uid: str) -> None:
+        del self._working[uid]
+        entry = self._collection.get(key)
+        if entry is None:
+            return
+        pod = entry.decode()
+        if pod["metadata"]["uid"] == uid and pod.get("status", {}).get("phase") == "Running":
+            terminate(pod, self._rest.now())
+            pod["status"]["phase"] = "Succeeded"
+            self._collection.put(key, pod)
 
     def _stop_later(self, entry: Entry) -> None:
         if entry.key in self._timers:
@@ -123,6 +142,14 @@ class Kubelets:
             self._rest.change(self._pods, namespace, name, stopped)
         except ApiError:  # it went in between
             return
+
+
+def run_seconds(pod: Json) -> float | None:
+    """For how long the pod says that it works; None where it says nothing that can be read."""
+    try:
+        return float((pod["metadata"].get("annotations") or {})[RUN_SECONDS])
+    except (KeyError, ValueError):
+        return None
 
 
 def host_ip(node: Entry | None) -> str:

@@ -67,13 +67,17 @@ def _gated() -> Json:
     }
 
 
-def _set_priority(document: Json, context: Context) -> None:
+def resolve_priority(document: Json, plural: str, context: Context) -> Json | None:
+    """Set the priority that the object's class, or the default one, stands for; the class, if there is one.
+
+    Raises: ApiError where there is no such class, or the object says otherwise itself.
+    """
     spec = document["spec"]
     name = spec.get("priorityClassName") or ""
     chosen = _priority_class(name, context)
     if name and chosen is None:
         text = f"no PriorityClass with name {name} was found"
-        raise ApiError.forbidden("pods", "", document["metadata"].get("name", ""), text)
+        raise _forbidden(document, plural, text)
     value = int(chosen["value"]) if chosen else 0
     given = spec.get("priority")
     # A file that is loaded may hold pods of a cluster whose priority classes it leaves out.
@@ -82,13 +86,23 @@ def _set_priority(document: Json, context: Context) -> None:
             f"the integer value of priority ({given}) must not be provided in pod spec; priority admission "
             f"controller computed {value} from the given PriorityClass name"
         )
-        raise ApiError.forbidden("pods", "", document["metadata"].get("name", ""), text)
+        raise _forbidden(document, plural, text)
     if given is None or not context.keep_status:
         spec["priority"] = value
     if chosen and not name:
         spec["priorityClassName"] = chosen["metadata"]["name"]
+    return chosen
+
+
+def _set_priority(document: Json, context: Context) -> None:
+    chosen = resolve_priority(document, "pods", context)
     policy = (chosen or {}).get("preemptionPolicy") or "PreemptLowerPriority"
-    spec.setdefault("preemptionPolicy", policy)
+    document["spec"].setdefault("preemptionPolicy", policy)
+
+
+def _forbidden(document: Json, plural: str, text: str) -> ApiError:
+    group = "" if plural == "pods" else "scheduling.k8s.io"
+    return ApiError.forbidden(plural, group, document["metadata"].get("name", ""), text)
 
 
 def _priority_class(name: str, context: Context) -> Json | None:

@@ -163,11 +163,12 @@ def _core(plural: str, kind: str, **more: Any) -> Resource:
     return Resource("", "v1", plural, kind, schema=f"io.k8s.api.core.v1.{kind}", **more)
 
 
-def _of(group: str, plural: str, kind: str, **more: Any) -> Resource:
+def _of(group: str, plural: str, kind: str, version: str = "v1", **more: Any) -> Resource:
     package = {"rbac.authorization.k8s.io": "rbac", "networking.k8s.io": "networking"}.get(
         group, group.split(".", maxsplit=1)[0]
     )
-    return Resource(group, "v1", plural, kind, schema=f"io.k8s.api.{package}.v1.{kind}", **more)
+    schema = f"io.k8s.api.{package}.{version}.{kind}"
+    return Resource(group, version, plural, kind, schema=schema, **more)
 
 
 def _review(group: str, plural: str, kind: str, *, namespaced: bool = False) -> Resource:
@@ -313,6 +314,15 @@ BUILT_IN: Final[tuple[Resource, ...]] = (
         **_CLUSTER,
     ),
     _of("scheduling.k8s.io", "priorityclasses", "PriorityClass", short_names=("pc",), **_CLUSTER),
+    _of(
+        "scheduling.k8s.io",
+        "podgroups",
+        "PodGroup",
+        "v1alpha2",
+        subresources=("status",),
+        generation=True,
+    ),
+    _of("scheduling.k8s.io", "workloads", "Workload", "v1alpha2", generation=True),
     _of("coordination.k8s.io", "leases", "Lease"),
     _of("events.k8s.io", "events", "Event", short_names=("ev",), collection="events", fields=_EVENT_FIELDS),
     _of(_DRA, "deviceclasses", "DeviceClass", generation=True, **_CLUSTER),

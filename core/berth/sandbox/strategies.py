@@ -9,6 +9,7 @@ from typing import Final
 from berth.sandbox import meta, pod_defaults
 from berth.sandbox.cel_definitions import check_definition
 from berth.sandbox.errors import Cause, forbidden_field, invalid_value, not_supported, required
+from berth.sandbox.pod_groups import PodGroupStrategy, PodGroupTemplatesStrategy
 from berth.sandbox.pod_validation import check_pod, check_quantities
 from berth.sandbox.pods import PodStrategy
 from berth.sandbox.quantities import canonical_map
@@ -336,6 +337,8 @@ STRATEGIES: Final[dict[str, Strategy]] = {
     "persistentvolumes": PhaseStrategy(),
     "persistentvolumeclaims": PhaseStrategy(),
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy(),
+    "podgroups.scheduling.k8s.io": PodGroupStrategy(),
+    "workloads.scheduling.k8s.io": PodGroupTemplatesStrategy(),
     "storageclasses.storage.k8s.io": StorageClassStrategy(),
     "csidrivers.storage.k8s.io": CSIDriverStrategy(),
     **dict.fromkeys(_WORKLOADS, WorkloadStrategy()),

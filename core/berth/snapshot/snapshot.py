@@ -290,7 +290,7 @@ class Snapshot:
         self._changed_apart(row, before.pods, -sign, info)
 
     def _changed_apart(self, row: int, pods: dict[str, PodInfo], sign: int, info: PodInfo) -> None:
-        self.pods[row] = pods
+        self._pods[row] = pods
         self._count(row, sign, info)
         self.changed_rows.note(row)
         if info.ports:
