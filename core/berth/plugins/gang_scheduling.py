@@ -18,7 +18,7 @@ from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, u
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.plugins.in_tree import InTreePlugin
-from berth.plugins.pod_group_lookup import group_object, group_states
+from berth.plugins.pod_group_lookup import group_object, group_states, in_trial
 from berth.plugins.queueing import expected, queue_if
 from berth.snapshot.pod_group_states import GroupKey, PodGroupState, group_of
 
@@ -48,7 +48,10 @@ class GangScheduling(InTreePlugin, PreEnqueuePlugin, PermitPlugin, EnqueueExtens
         return SUCCESS
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitResult:
-        """Wait until enough pods of the gang have a node; the one that makes it enough lets all go."""
+        """Wait until enough pods of the gang have a node; the one that makes it enough lets all go.
+
+        In the trial of a group cycle it lets nobody go: nothing is placed yet.
+        """
         del node_name
         key = group_of(pod)
         if key is None:
@@ -65,7 +68,8 @@ class GangScheduling(InTreePlugin, PreEnqueuePlugin, PermitPlugin, EnqueueExtens
         if len(group.scheduled) < needed:
             self.handle.activate(group.unscheduled)
             return PermitResult(Status(Code.WAIT, (TOO_FEW_PLACED,)), WAIT_SECONDS)
-        self._allow(group)
+        if not in_trial(state):
+            self._allow(group)
         return PermitResult()
 
     def _allow(self, group: PodGroupState) -> None:

@@ -22,3 +22,8 @@ def group_states(handle: Handle, state: CycleState | None = None) -> PodGroupSta
     """Which pods groups have: a pod-group cycle's own view where its state holds one, else the live one."""
     own: PodGroupStates | None = state.get(PodGroupStates) if state is not None else None
     return handle.pod_groups if own is None else own
+
+
+def in_trial(state: CycleState) -> bool:
+    """Whether a pod-group cycle only tries how things would be."""
+    return state.get(PodGroupStates) is not None

@@ -6,6 +6,7 @@ import numpy as np
 
 from berth.framework.interface import FilterPlugin, NominatingInfo, NominatingMode
 from berth.framework.status import SUCCESS, Code, Status, failed, unschedulable
+from berth.snapshot.pod_group_states import PodGroupStates
 from tests.fakes import Named, Permits, PostFilters, Reserves
 
 TO_N0 = NominatingInfo(NominatingMode.OVERRIDE, "n0")
@@ -64,11 +65,11 @@ class NotAllowed(Permits):
         return super().permit(state, pod, node_name)
 
 
-class OnlyOnce(NoRoom):
-    """Reserve lets the trial pass and breaks in earnest."""
+class RefusesInEarnest(NoRoom):
+    """Reserve lets the trial pass and breaks for these pods once they are really placed."""
 
     def reserve(self, state, pod, node_name):
-        self.answer = failed("broken") if f"reserve {pod.name}" in self.calls else SUCCESS
+        self.answer = SUCCESS if state.get(PodGroupStates) is not None else failed("broken")
         return super().reserve(state, pod, node_name)
 
 

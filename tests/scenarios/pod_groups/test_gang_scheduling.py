@@ -2,7 +2,7 @@
 
 from berth.framework.status import SUCCESS
 from tests.scenarios.pod_groups.kit import Groups
-from tests.scenarios.pod_groups.plugins import OnlyOnce, TurnsDown
+from tests.scenarios.pod_groups.plugins import RefusesInEarnest, TurnsDown
 
 TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
 
@@ -90,7 +90,7 @@ async def test_7_8_3_a_pod_of_another_group_does_not():
 
 async def test_7_8_4_too_few_in_earnest_wait_for_the_others():
     """A gang of which a pod fails in earnest waits for up to five minutes, and the pod is tried again."""
-    cluster = Groups("GangScheduling", OnlyOnce("c"))
+    cluster = Groups("GangScheduling", RefusesInEarnest("c"))
     cluster.add_node("n0")
     cluster.add_gang(3, "a", "b", "c")
     await cluster.run()
@@ -102,7 +102,7 @@ async def test_7_8_4_too_few_in_earnest_wait_for_the_others():
 
 async def test_7_8_5_the_missing_pod_lets_the_waiting_ones_go():
     """Once the third has a node in earnest, all three are bound."""
-    flaky = OnlyOnce("c")
+    flaky = RefusesInEarnest("c")
     cluster = Groups("GangScheduling", flaky)
     cluster.add_node("n0")
     cluster.add_gang(3, "a", "b", "c")
@@ -113,9 +113,21 @@ async def test_7_8_5_the_missing_pod_lets_the_waiting_ones_go():
     assert {"a", "b", "c"} == cluster.bound.keys()
 
 
+async def test_7_8_5_a_trial_lets_nobody_go():
+    """As long as the third is placed by way of trial alone, the others wait."""
+    cluster = Groups("GangScheduling", RefusesInEarnest("c"))
+    cluster.add_node("n0")
+    cluster.add_gang(3, "a", "b", "c")
+    await cluster.tick(20)
+
+    assert cluster.attempts("scheduled") > 2
+    assert {} == cluster.bound
+    assert (["c"], ["a", "b"], []) == cluster.state()
+
+
 async def test_7_8_6_who_waits_in_vain_is_forgotten():
     """After five minutes a waiting pod gives its node back, each on its own."""
-    cluster = Groups("GangScheduling", OnlyOnce("c"))
+    cluster = Groups("GangScheduling", RefusesInEarnest("c"))
     cluster.add_node("n0")
     cluster.add_gang(3, "a", "b", "c")
     await cluster.tick(299)
@@ -130,7 +142,7 @@ async def test_7_8_6_who_waits_in_vain_is_forgotten():
 
 async def test_7_8_6_the_others_keep_waiting():
     """A waiting pod that is deleted takes none of the others with it."""
-    cluster = Groups("GangScheduling", OnlyOnce("c"))
+    cluster = Groups("GangScheduling", RefusesInEarnest("c"))
     cluster.add_node("n0")
     cluster.add_gang(3, "a", "b", "c")
     await cluster.run()

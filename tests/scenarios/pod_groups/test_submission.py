@@ -7,7 +7,7 @@ import pytest
 from berth.framework.status import unschedulable
 from tests.fakes import PostFilters
 from tests.scenarios.pod_groups.kit import ASKED_TO_WAIT, UNSCHEDULABLE, Groups, gang_of
-from tests.scenarios.pod_groups.plugins import WAIT, NotAllowed, OnlyOnce, TurnsDown, only, room_for
+from tests.scenarios.pod_groups.plugins import WAIT, NotAllowed, RefusesInEarnest, TurnsDown, only, room_for
 
 WAITING = f"{UNSCHEDULABLE}, pod group is waiting for preemption to complete"
 
@@ -35,7 +35,7 @@ async def test_7_7_3_members_of_a_group_that_fits_are_bound():
 
 async def test_7_7_3_a_member_that_fails_in_earnest_fails_alone():
     """What Reserve refuses after the trial goes back; the others are not touched."""
-    cluster = Groups(OnlyOnce("a"))
+    cluster = Groups(RefusesInEarnest("a"))
     cluster.add_node("n0")
     cluster.add_group()
     cluster.watch.hold()

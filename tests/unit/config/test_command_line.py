@@ -136,12 +136,12 @@ def test_warnings():
 
 def test_gates_that_lead_nowhere_are_told():
     """A gate whose behaviour is missing is accepted, and what then happens is said; by default none is on."""
-    options = parse_flags(["--feature-gates=GenericWorkload=true,GangScheduling=true"])
+    options = parse_flags(["--feature-gates=DRADeviceTaintRules=true,DRAListTypeAttributes=true"])
 
     told = "is not covered by Berth yet:"
     assert (
-        f"feature gate GenericWorkload {told} pods of a group are scheduled one by one",
-        f"feature gate GangScheduling {told} pods of a gang are never released to be scheduled",
+        f"feature gate DRADeviceTaintRules {told} only the taints in ResourceSlices count",
+        f"feature gate DRAListTypeAttributes {told} attributes that are lists are not read",
     ) == options.warnings
     assert () == parse_flags([]).warnings
 
