@@ -238,6 +238,10 @@ class Cache:
         """How many pods are counted in or out of the snapshot alone."""
         return len(self._trials)
 
+    def is_underway(self, uid: str) -> bool:
+        """Whether the pod is on a node for this scheduler alone: assumed there, or on trial."""
+        return uid in self._assumed or self._trials.places(uid)
+
     def _tell_trial(self, snapshot: Snapshot, sign: int, pod: PodInfo) -> None:
         snapshot.generation += 1
         if self.on_step is not None:

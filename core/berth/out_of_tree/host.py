@@ -69,7 +69,7 @@ class PluginHost:
     def open(self, cache: Cache, snapshot: Snapshot) -> None:
         """Follow that snapshot from now on; has to happen before the plugins are made."""
         for name, arguments in self._arguments.items():
-            feed = self._feeds[name] = StateFeed(snapshot, self.nodes, self.pods, cache.is_assumed)
+            feed = self._feeds[name] = StateFeed(snapshot, self.nodes, self.pods, cache.is_underway)
             self.connections[name] = Connection(self._specs[name], feed, arguments, self._on_requeue)
         if self._feeds:
             cache.on_step = self._follow

@@ -50,7 +50,7 @@ class GangScheduling(InTreePlugin, PreEnqueuePlugin, PermitPlugin, EnqueueExtens
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitResult:
         """Wait until enough pods of the gang have a node; the one that makes it enough lets all go.
 
-        In the trial of a group cycle it lets nobody go: nothing is placed yet.
+        In the trial of a group cycle it lets nobody go, and calls nobody: all that are ready are tried.
         """
         del node_name
         key = group_of(pod)
@@ -65,8 +65,9 @@ class GangScheduling(InTreePlugin, PreEnqueuePlugin, PermitPlugin, EnqueueExtens
             return PermitResult(failed(error))
         except KeyError as error:
             return PermitResult(failed(str(error.args[0])))
-        if len(group.scheduled) < needed:
-            self.handle.activate(group.unscheduled)
+        if group.scheduled_count < needed:
+            if not in_trial(state):
+                self.handle.activate(group.unscheduled)
             return PermitResult(Status(Code.WAIT, (TOO_FEW_PLACED,)), WAIT_SECONDS)
         if not in_trial(state):
             self._allow(group)

@@ -30,7 +30,8 @@ class Member:
 
 def popped_with(queue: SchedulingQueue, first: QueuedPodInfo, group: PodGroupState) -> list[QueuedPodInfo]:
     """The popped pod and all others of its group that wait ungated, in the order they are tried in."""
-    others = (queue.pop_specific(pod) for pod in group.unscheduled if pod.uid != first.pod.uid)
+    waiting = sorted(group.unscheduled, key=lambda pod: pod.name)
+    others = (queue.pop_specific(pod) for pod in waiting if pod.uid != first.pod.uid)
     return sorted((first, *(info for info in others if info is not None)), key=_order)
 
 

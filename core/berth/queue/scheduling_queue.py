@@ -288,11 +288,14 @@ class SchedulingQueue:
             record.consecutive_errors_count = 0
         else:
             record.consecutive_errors_count += 1
-        record.rests = self._generic_workload and record.pod.spec.scheduling_group is not None
+        record.rests = self._grouped(record.pod)
         record.timestamp = self._clock.now()
         record.backoff_expiration = None
         record.was_flushed_from_unschedulable = False
         self._count_rejected(record, 1)
+
+    def _grouped(self, pod: Pod) -> bool:
+        return self._generic_workload and pod.spec.scheduling_group is not None
 
     def _strategy_after_failure(self, record: QueuedPodInfo) -> tuple[Strategy, list[HintQuestion]]:
         """What the events mean that came during the attempt, and what is still to be asked about them."""
@@ -408,6 +411,8 @@ class SchedulingQueue:
         """Make these pods ready, whatever their backoff; one in flight is retried soon if it fails."""
         moved = False
         for pod in pods:
+            if pod.uid in self._in_flight and self._grouped(pod):
+                continue  # whatever happens meanwhile, it backs off if it fails
             activated = self._activate(pod)
             if not activated and pod.uid in self._in_flight:
                 self._in_flight.record(FORCE_ACTIVATE, None, pod)

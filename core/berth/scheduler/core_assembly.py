@@ -162,6 +162,7 @@ def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surr
             clock=around.clock,
             handled=around.event_handled,
             gang_scheduling=enabled("GangScheduling"),
+            groups=shared.listers.pod_groups,
         ),
         wanted,
         partial(

@@ -44,8 +44,13 @@ class PodGroupState:
 
     @property
     def unscheduled(self) -> list[Pod]:
-        """The pods without a node, by name."""
-        return sorted((pod for pod in self.pods.values() if not self._on_node(pod)), key=lambda pod: pod.name)
+        """The pods without a node."""
+        return [pod for pod in self.pods.values() if not self._on_node(pod)]
+
+    @property
+    def scheduled_count(self) -> int:
+        """How many pods have a node."""
+        return len(self.assumed) + len(self.assigned)
 
     @property
     def scheduled(self) -> list[Pod]:

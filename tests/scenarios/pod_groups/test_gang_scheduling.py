@@ -88,6 +88,18 @@ async def test_7_8_3_a_pod_of_another_group_does_not():
     )
 
 
+async def test_7_8_3_pods_of_a_gang_that_is_too_small_are_not_asked():
+    """Only the pod that makes the gang complete has those before it asked, each once."""
+    cluster = Groups()
+    cluster.add_gang(4, "a", "b", "c")
+    hints = {"plugin": "GangScheduling", "event": "UnschedulablePodAdd", "hint": "Queue"}
+    asked = "queueing_hint_execution_duration_seconds_count"
+    assert 0 == cluster.metric(asked, **hints)
+    cluster.add_member("d")
+
+    assert 3 == cluster.metric(asked, **hints)
+
+
 async def test_7_8_4_too_few_in_earnest_wait_for_the_others():
     """A gang of which a pod fails in earnest waits for up to five minutes, and the pod is tried again."""
     cluster = Groups("GangScheduling", RefusesInEarnest("c"))
