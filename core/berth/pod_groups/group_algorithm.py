@@ -42,7 +42,7 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class GroupQuestion:
     """Whether these pods of a group fit together, `within` these rows (None: anywhere).
 
     `states` says which pods the group has; a trial works on its own copy. A simulation leaves out PostFilter
@@ -57,7 +57,7 @@ class Question:
     simulated: bool = False
 
 
-async def try_group(ground: Ground, question: Question) -> GroupResult:
+async def try_group(ground: Ground, question: GroupQuestion) -> GroupResult:
     """Try the group's pods; the snapshot is in the end as it was."""
     trial = _Trial(ground, question, question.states.copy_of(question.key))
     try:
@@ -81,7 +81,7 @@ class _Placed:
 @dataclass(slots=True)
 class _Trial:
     ground: Ground
-    question: Question
+    question: GroupQuestion
     states: PodGroupStates
     result: GroupResult = field(default_factory=GroupResult)
     placed: list[_Placed] = field(default_factory=list)

@@ -24,7 +24,7 @@ from berth.framework.runtime import Framework
 from berth.framework.status import Code, PluginError, failed
 from berth.objects.pod_groups import PodGroup
 from berth.pod_groups.conditions import GroupConditions
-from berth.pod_groups.group_algorithm import Ground, Question, try_group
+from berth.pod_groups.group_algorithm import Ground, GroupQuestion, try_group
 from berth.pod_groups.group_preemption import preempt_for_group
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.members import Member, popped_with, profile_of
@@ -74,7 +74,7 @@ class PodGroupCycle:
         members = self._begun(infos, framework.profile_name)
         if not members:
             return
-        result = await self._decide(Question(framework, key, members, self.states))
+        result = await self._decide(GroupQuestion(framework, key, members, self.states))
         await self.submission.submit(framework, members, result)
         self.conditions.tell(key, result)
         seconds = self.clock.monotonic() - started
@@ -96,7 +96,7 @@ class PodGroupCycle:
             record = self.submission.attempts.begin(info, info.pod.spec.scheduler_name)
             self.submission.fail(Member(info, record), failed(text), CLEAR_NOMINATION)
 
-    async def _decide(self, question: Question) -> GroupResult:
+    async def _decide(self, question: GroupQuestion) -> GroupResult:
         """The algorithm's result; whatever breaks in it costs this group its attempt and nobody else."""
         started = self.clock.monotonic()
         try:
@@ -111,7 +111,7 @@ class PodGroupCycle:
             log.exception("pod-group cycle broke off group=%s", question.key)
             return GroupResult(failed(error))
 
-    async def _with_preemption(self, question: Question, result: GroupResult) -> GroupResult:
+    async def _with_preemption(self, question: GroupQuestion, result: GroupResult) -> GroupResult:
         """The result once the group may have made room for itself; nobody is evicted for a group twice."""
         unschedulable = result.status.code is Code.UNSCHEDULABLE and not result.waits_on_preemption
         if not (self.features.preemption and unschedulable):

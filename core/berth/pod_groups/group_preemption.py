@@ -9,7 +9,7 @@ from berth.framework.interface import PodGroupPostFilterPlugin
 from berth.framework.listers import Store
 from berth.framework.status import Status, failed, unschedulable
 from berth.objects.pod_groups import PodGroup
-from berth.pod_groups.group_algorithm import Ground, Question, try_group
+from berth.pod_groups.group_algorithm import Ground, GroupQuestion, try_group
 from berth.snapshot.pod_info import PodInfo
 
 NOT_REGISTERED = unschedulable(
@@ -20,7 +20,7 @@ GOES_TO_ONE_PLACE = unschedulable(
 )
 
 
-async def preempt_for_group(ground: Ground, question: Question, groups: Store[PodGroup]) -> Status:
+async def preempt_for_group(ground: Ground, question: GroupQuestion, groups: Store[PodGroup]) -> Status:
     """Success where victims are on their way out; else why not, or what broke."""
     plugins = question.framework.plugins.post_filter
     plugin = next((p for p in plugins if isinstance(p, PodGroupPostFilterPlugin)), None)
@@ -49,7 +49,7 @@ class _WithoutVictims:
     """Implements berth.framework.preempting.GroupTrial."""
 
     ground: Ground
-    question: Question
+    question: GroupQuestion
 
     def take_out(self, pod: PodInfo) -> None:
         """Think a placed pod away."""

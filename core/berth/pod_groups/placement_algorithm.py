@@ -13,12 +13,12 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Placement, ProposedPlacement
 from berth.framework.placing import run_generate, run_placement_scores
 from berth.framework.status import PluginError, failed, unschedulable
-from berth.pod_groups.group_algorithm import Ground, Question, try_group
+from berth.pod_groups.group_algorithm import Ground, GroupQuestion, try_group
 from berth.pod_groups.group_result import GroupResult
 from berth.snapshot.pod_group_states import PodGroupStates
 
 
-async def try_placements(ground: Ground, question: Question, chance: random.Random) -> GroupResult:
+async def try_placements(ground: Ground, question: GroupQuestion, chance: random.Random) -> GroupResult:
     """The result of the placement that the group fits in best."""
     state = CycleState()
     state.write(PodGroupStates, question.states.copy_of(question.key))
@@ -37,7 +37,7 @@ async def try_placements(ground: Ground, question: Question, chance: random.Rand
     return fitting[0][1] if fitting else _none_fits([result for _, result in results])
 
 
-async def _try_one(ground: Ground, question: Question, placement: Placement) -> GroupResult:
+async def _try_one(ground: Ground, question: GroupQuestion, placement: Placement) -> GroupResult:
     everywhere = placement.rows.size == len(ground.snapshot)
     return await try_group(ground, replace(question, within=None if everywhere else placement.rows))
 
@@ -50,7 +50,7 @@ def _none_fits(results: Sequence[GroupResult]) -> GroupResult:
 
 async def _best(
     ground: Ground,
-    question: Question,
+    question: GroupQuestion,
     state: CycleState,
     fitting: Sequence[tuple[Placement, GroupResult]],
     chance: random.Random,
