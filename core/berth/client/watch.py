@@ -20,6 +20,8 @@ PAGE_SIZE = 500
 LIST_TIMES = 2
 # A watch is ended by the server after its timeout; the connection is given up this much later.
 GRACE_SECONDS = 30.0
+# Bookmarks come about every minute; of a stream that is silent for this long nothing more is expected.
+SILENT_SECONDS = 180.0
 
 
 @dataclass(frozen=True)
@@ -99,18 +101,49 @@ async def watch_lines(
     }
     path = source.resource.collection(source.namespace)
     stream = await transport.stream(path, query=query)
-    silent = DeadlineError("the server kept a stream up beyond its time")
-    loop = asyncio.get_running_loop()
-    timer = loop.call_later(timeout_seconds + GRACE_SECONDS, stream.finish, silent)
+    watchdog = _Watchdog(stream, timeout_seconds + GRACE_SECONDS)
     try:
         if stream.status >= BAD:
             raise error_from(await _whole(stream))
         async with aclosing(split_lines(stream)) as batches:
             async for lines in batches:
+                watchdog.heard()
                 yield lines
     finally:
-        timer.cancel()
+        watchdog.cancel()
         stream.close()
+
+
+class _Watchdog:
+    """Ends a stream that outlives its time, and one of which nothing is heard any more.
+
+    The second end is a good one: a server may have nothing to say. But it sends bookmarks about every
+    minute, and something in between may have lost the connection without a word: watching anew costs little.
+    """
+
+    def __init__(self, stream: BodyStream, longest_seconds: float) -> None:
+        self._stream = stream
+        self._loop = asyncio.get_running_loop()
+        outlived = DeadlineError("the server kept a stream up beyond its time")
+        self._longest = self._loop.call_later(longest_seconds, stream.finish, outlived)
+        self._heard_at = self._loop.time()
+        self._silence = self._loop.call_later(SILENT_SECONDS, self._listen)
+
+    def heard(self) -> None:
+        """Note that the server lives."""
+        self._heard_at = self._loop.time()
+
+    def cancel(self) -> None:
+        """Watch no more."""
+        self._longest.cancel()
+        self._silence.cancel()
+
+    def _listen(self) -> None:
+        left = self._heard_at + SILENT_SECONDS - self._loop.time()
+        if left <= 0:
+            self._stream.finish(None)
+        else:
+            self._silence = self._loop.call_later(left, self._listen)
 
 
 async def split_lines(stream: BodyStream) -> AsyncGenerator[list[bytes], None]:

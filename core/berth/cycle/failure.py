@@ -7,11 +7,13 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from typing import NamedTuple
 
 from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.diagnosis import FitError
-from berth.framework.handle import ApiWriter, EventRecorder
+from berth.framework.handle import ApiWriter, EventRecorder, PodGoneError
 from berth.framework.interface import KEEP_NOMINATION, NominatingInfo, NominatingMode
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import Status
@@ -23,6 +25,18 @@ log = logging.getLogger(__name__)
 
 REASON_UNSCHEDULABLE = "Unschedulable"
 REASON_SCHEDULER_ERROR = "SchedulerError"
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds until a status that could not be written is written again."""
+
+
+class _Saying(NamedTuple):
+    """What is to be written about an attempt, and how long to wait before it is tried once more."""
+
+    attempts: int
+    condition: PodCondition
+    nominated_node_name: str | None
+    pause: float = FIRST_PAUSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +65,7 @@ class FailureHandler:
         self.queue.nominator.add(info.pod, nominating)
         if not status.rejected and status.error is None:
             return
-        self._tell(info.pod, status, nominating or KEEP_NOMINATION)
+        self._tell(info, status, nominating or KEEP_NOMINATION)
 
     def _requeue(self, info: QueuedPodInfo) -> bool:
         """Whether the pod is still the one that was tried, so that there is something to tell of it."""
@@ -69,7 +83,8 @@ class FailureHandler:
             log.warning("pod not put back pod=%s error=%s", pod.key, error)
         return True
 
-    def _tell(self, pod: Pod, status: Status, nominating: NominatingInfo) -> None:
+    def _tell(self, info: QueuedPodInfo, status: Status, nominating: NominatingInfo) -> None:
+        pod = info.pod
         self.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", status.message)
         condition = PodCondition(
             type="PodScheduled",
@@ -81,13 +96,32 @@ class FailureHandler:
         )
         override = nominating.mode is NominatingMode.OVERRIDE
         name = nominating.node_name if override else None
-        self.background.spawn(self._patch(pod, condition, name), f"status of {pod.key}")
+        self._write(pod, _Saying(info.attempts, condition, name))
 
-    async def _patch(self, pod: Pod, condition: PodCondition, nominated_node_name: str | None) -> None:
+    def _write(self, pod: Pod, saying: "_Saying") -> None:
+        self.background.spawn(self._patch(pod, saying), f"status of {pod.key}")
+
+    async def _patch(self, pod: Pod, saying: "_Saying") -> None:
         try:
-            await self.writer.patch_pod_status(pod, condition, nominated_node_name)
+            await self.writer.patch_pod_status(pod, saying.condition, saying.nominated_node_name)
+        except PodGoneError:
+            return
         except Exception as error:  # noqa: BLE001 - the pod is already back in the queue; only its status is stale
-            log.warning("status not written pod=%s error=%s", pod.key, error)
+            level = logging.WARNING if saying.pause == FIRST_PAUSE else logging.DEBUG
+            log.log(level, "status not written pod=%s error=%s", pod.key, error)
+            again = partial(
+                self._write_again, pod, saying._replace(pause=min(2 * saying.pause, LONGEST_PAUSE))
+            )
+            self.background.call_later(saying.pause, again)
+
+    def _write_again(self, pod: Pod, saying: "_Saying") -> None:
+        """Unless the pod is tried again meanwhile: a newer attempt has its own to say."""
+        record = self.queue.record(pod.namespace, pod.name)
+        if record is None or record.pod.uid != pod.uid or record.attempts != saying.attempts:
+            return
+        if saying.nominated_node_name not in (None, self.queue.nominator.node_of(pod.uid)):
+            saying = saying._replace(nominated_node_name=None)
+        self._write(record.pod, saying)
 
 
 def _timestamp(seconds: float) -> str:

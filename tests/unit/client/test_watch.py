@@ -1,11 +1,15 @@
-"""Lines come out as they went in, however the wire cuts them up."""
+"""Lines come out as they went in, however the wire cuts them up; a wire that is dead is given up."""
 
+import asyncio
 from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.client.watch import split_lines
+from berth.client import watch
+from berth.client.resources import PODS
+from berth.client.watch import Source, split_lines, watch_lines
+from tests.unit.client.conftest import raw_server, read_request, transport_to
 
 
 class Pieces:
@@ -30,3 +34,18 @@ async def test_split_lines(lines, cuts):
     found = [line async for batch in split_lines(Pieces(filter(None, pieces))) for line in batch]
 
     assert found == [line for line in lines if line.strip()]
+
+
+async def test_a_watch_of_which_nothing_is_heard(monkeypatch):
+    """It ends, and not as an error: where the server had nothing to say, watching anew costs little."""
+    monkeypatch.setattr(watch, "SILENT_SECONDS", 0.05)
+
+    async def one_line(reader, writer):
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n")
+        await reader.read()
+
+    async with raw_server(one_line) as server, transport_to(server.url) as transport, asyncio.timeout(60):
+        lines = [line async for lines in watch_lines(transport, Source(PODS), "1", 600) for line in lines]
+
+    assert [b"{}"] == lines
