@@ -198,6 +198,9 @@ class PodHandler(_MovingHandler):
 
     `unassigned` holds the latter; the queue reads it through `lister`. Which pods a group has is told to the
     cache's `pod_groups`, before the queue asks its plugins about them.
+
+    `sync_calls` is told of each new version, so that writes under way are compared to it
+    (SchedulerAsyncAPICalls).
     """
 
     def __init__(
@@ -212,10 +215,12 @@ class PodHandler(_MovingHandler):
         handled: EventHandled = ignore_duration,
         gang_scheduling: bool = False,
         groups: Store[PodGroup] | None = None,
+        sync_calls: Callable[[Pod], None] | None = None,
     ) -> None:
         super().__init__(queue, clock, handled)
         self._groups: Store[PodGroup] = Store() if groups is None else groups
         self._cache = cache
+        self._sync_calls = sync_calls
         self._unassigned = unassigned
         self._profiles = profiles
         self._waiting_pods = waiting_pods
@@ -230,6 +235,8 @@ class PodHandler(_MovingHandler):
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """A pod changed; one that got a node leaves the queue for the cache."""
+        if self._sync_calls is not None:
+            self._sync_calls(new)
         if old.node_name:
             self._assigned_update(old, new)
         elif new.node_name:

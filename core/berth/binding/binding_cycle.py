@@ -8,8 +8,10 @@ Source: spec/core.md 5.4-5.8.
 """
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from berth.binding.pods_in_pre_bind import PodsInPreBind
 from berth.binding.waiting_pods import WaitingPods
@@ -31,12 +33,18 @@ log = logging.getLogger(__name__)
 
 ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
 
+OPERATION = "binding"
+
 OnFailure = Callable[[QueuedPodInfo, Status, NominatingInfo | None], None]
 
 
 @dataclass(frozen=True, slots=True)
 class BindingCycle:
-    """Runs the binding cycle of one attempt after another, all on the same parts."""
+    """Runs the binding cycle of one attempt after another, all on the same parts.
+
+    `at_work` counts the cycles that run. `announces` (NominatedNodeNameForExpectation) says whether PreBind
+    plugins are asked beforehand what they have to do, and long waits told in the pod's status.
+    """
 
     cache: Cache
     queue: SchedulingQueue
@@ -46,9 +54,18 @@ class BindingCycle:
     recorder: EventRecorder
     background: Background
     on_failure: OnFailure
+    at_work: Counter[str] = field(default_factory=Counter)
+    announces: bool = True
 
     async def run(self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod) -> Status:
         """Bind the assumed pod to the node it names; what fails is undone and goes back to the queue."""
+        self.at_work[OPERATION] += 1
+        try:
+            return await self._run(framework, attempt, info, assumed)
+        finally:
+            self.at_work[OPERATION] -= 1
+
+    async def _run(self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod) -> Status:
         try:
             status = await self._until_bound(framework, attempt, assumed)
         except Exception as error:
@@ -103,11 +120,13 @@ class BindingCycle:
 
     async def _until_bound(self, framework: Framework, attempt: Attempt, assumed: Pod) -> Status:
         node_name, record = assumed.node_name, attempt.record
-        pre_flight = framework.run_pre_bind_pre_flight(attempt.state, assumed, node_name)
-        if not (pre_flight.ok or pre_flight.skip):
-            return pre_flight
-        if pre_flight.ok or self.waiting_pods.get(assumed.uid):
-            await self._nominate(assumed, node_name)
+        pre_flight = SUCCESS
+        if self.announces:
+            pre_flight = framework.run_pre_bind_pre_flight(attempt.state, assumed, node_name)
+            if not (pre_flight.ok or pre_flight.skip):
+                return pre_flight
+            if pre_flight.ok or self.waiting_pods.get(assumed.uid):
+                await self._nominate(assumed, node_name)
         status = await self._wait_on_permit(attempt, assumed)
         if not status.ok:
             return status
@@ -157,12 +176,27 @@ class BindingCycle:
                 framework.run_pre_bind_one(plugin, attempt.state, assumed, assumed.node_name)
                 for plugin in group
             ]
-            failures = [s for s in await self.background.all_of(runs) if not s.ok]
-            if failures:
-                status = failures[0]
+            status = await self._side_by_side(runs)
+            if not status.ok:
                 break
         attempt.record.end(point, status)
         return status
+
+    async def _side_by_side(self, runs: Sequence[Coroutine[Any, Any, Status]]) -> Status:
+        """The first failure, upon which the others are cancelled; success where all succeed."""
+        if len(runs) == 1:
+            return await runs[0]
+        failed_one = self.background.outcome()
+        failures: list[Status] = []
+
+        async def watched(run: Coroutine[Any, Any, Status]) -> None:
+            status = await self.background.unless(failed_one, run)
+            if status is not None and not status.ok:
+                failures.append(status)
+                failed_one.set(status)
+
+        await self.background.all_of([watched(run) for run in runs])
+        return failures[0] if failures else SUCCESS
 
 
 def rejected_on(node_name: str, status: Status) -> Status:

@@ -4,11 +4,13 @@ The same assembly runs against a cluster, a file or a test; what does I/O is han
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from berth.binding.api_dispatcher import ApiDispatcher, CallMetrics
 from berth.binding.binding_cycle import BindingCycle
 from berth.binding.pods_in_pre_bind import PodsInPreBind
 from berth.binding.waiting_pods import WaitingPods
@@ -59,6 +61,7 @@ from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.snapshot import Snapshot
 
 GENERIC_WORKLOAD = "GenericWorkload"
+ASYNC_API_CALLS = "SchedulerAsyncAPICalls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,7 @@ class Surroundings:
     pod_group_metrics: PodGroupMetrics | None = None
     extenders: Sequence[Extender] = ()
     """Those of the configuration, in calling order."""
+    call_metrics: CallMetrics | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,8 @@ class Shared:
     waiting_pods: WaitingPods
     pods_in_pre_bind: PodsInPreBind
     screening: Screening
+    at_work: Counter[str]
+    """How many tasks of each kind run: the values of goroutines."""
 
     def known(self, pod: Pod) -> Pod | None:
         """That very pod as the watch last told it, on a node or not; None where it is gone."""
@@ -122,6 +128,8 @@ class SchedulerCore:
     wanted: Mapping[str, ActionType]
     resource_handler: Callable[[str, Store[Any]], ResourceHandler]
     feature_enabled: Callable[[str], bool]
+    dispatcher: ApiDispatcher | None = None
+    """What merges the writes about pods, with SchedulerAsyncAPICalls."""
 
 
 def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surroundings) -> SchedulerCore:
@@ -129,6 +137,10 @@ def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surr
 
     Raises: BuildError, EventRegistrationError.
     """
+    dispatcher = None
+    if loaded.gates.enabled(ASYNC_API_CALLS):
+        dispatcher = ApiDispatcher(around.writer, around.background, around.clock, around.call_metrics)
+        around = replace(around, writer=dispatcher)
     frameworks: dict[str, Framework] = {}
     queue_profiles: dict[str, QueueProfile] = {}
     shared = _shared(loaded, frameworks, queue_profiles, around)
@@ -163,6 +175,7 @@ def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surr
             handled=around.event_handled,
             gang_scheduling=enabled("GangScheduling"),
             groups=shared.listers.pod_groups,
+            sync_calls=None if dispatcher is None else dispatcher.sync,
         ),
         wanted,
         partial(
@@ -173,6 +186,7 @@ def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surr
             handled=around.event_handled,
         ),
         enabled,
+        dispatcher,
     )
 
 
@@ -215,6 +229,7 @@ def _shared(
         WaitingPods(around.background),
         PodsInPreBind(around.background),
         Screening(),
+        Counter(),
     )
 
 
@@ -279,6 +294,8 @@ def _schedule_one(
         around.recorder,
         around.background,
         failure.handle,
+        shared.at_work,
+        announces=loaded.gates.enabled("NominatedNodeNameForExpectation"),
     )
     commit = AssumeAndBind(shared.cache, queue.nominator, binding, failure, attempts)
     groups = None

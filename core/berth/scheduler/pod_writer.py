@@ -15,6 +15,7 @@ from berth.client.errors import ClientError, ConflictError, NotFoundError, Serve
 from berth.client.pods import Ambiguous, Bound, Conflict, NotFound, Pods, Rejected
 from berth.client.timing import Backoff
 from berth.framework.handle import NO_ANNOTATIONS, PodGoneError
+from berth.framework.pod_conditions import changes, held
 from berth.objects.decode import decoder
 from berth.objects.pod import Pod, PodCondition
 
@@ -92,7 +93,7 @@ class PodWriter:
     ) -> None:
         """Write what differs from the status that the scheduler holds; nothing differs, nothing is sent."""
         status: dict[str, Any] = {}
-        if condition is not None and _changes(pod, condition):
+        if condition is not None and changes(pod, condition):
             status["conditions"] = [_merged(pod, condition)]
         if nominated_node_name is not None and nominated_node_name != pod.nominated_node_name:
             status["nominatedNodeName"] = nominated_node_name or None
@@ -130,23 +131,9 @@ def _words_of(outcome: Failed) -> str:
     return str(outcome.error) if isinstance(outcome, Ambiguous) else outcome.message
 
 
-def _held(pod: Pod, kind: str) -> PodCondition | None:
-    return next((c for c in pod.status.conditions if c.type == kind), None)
-
-
-def _changes(pod: Pod, condition: PodCondition) -> bool:
-    """Whether writing the condition would change more than its times (core 5.10)."""
-    old = _held(pod, condition.type)
-    return old is None or (old.status, old.reason, old.message) != (
-        condition.status,
-        condition.reason,
-        condition.message,
-    )
-
-
 def _merged(pod: Pod, condition: PodCondition) -> dict[str, Any]:
     """The condition as it is sent: its transition time moves only where its status does."""
-    old = _held(pod, condition.type)
+    old = held(pod, condition.type)
     document: dict[str, Any] = msgspec.to_builtins(condition)
     if old is not None and old.status == condition.status and old.last_transition_time:
         document["lastTransitionTime"] = old.last_transition_time

@@ -39,7 +39,14 @@ from berth.scheduler.background import AsyncioBackground
 from berth.scheduler.cache_debugger import CacheDebugger
 from berth.scheduler.claim_writer import ApiClaimWriter
 from berth.scheduler.component_pages import component_pages
-from berth.scheduler.core_assembly import GENERIC_WORKLOAD, SchedulerCore, Shared, Surroundings, assemble
+from berth.scheduler.core_assembly import (
+    ASYNC_API_CALLS,
+    GENERIC_WORKLOAD,
+    SchedulerCore,
+    Shared,
+    Surroundings,
+    assemble,
+)
 from berth.scheduler.delegated_access import DelegatedAccess
 from berth.scheduler.event_loop import collect_less_often
 from berth.scheduler.event_recording import PodEvents
@@ -179,7 +186,10 @@ class Process:
         self._elector = self._new_elector(Api(transports.leases))
         self._background = AsyncioBackground(tasks)
         self._host = PluginHost(settings.sidecars, settings.loaded.profiles, sampled=settings.tracing.sampled)
-        self._metrics = SchedulerMetrics(pod_groups=settings.loaded.gates.enabled(GENERIC_WORKLOAD))
+        enabled = settings.loaded.gates.enabled
+        self._metrics = SchedulerMetrics(
+            pod_groups=enabled(GENERIC_WORKLOAD), asynchronous_calls=enabled(ASYNC_API_CALLS)
+        )
         self._attempts = AttemptLog()
         self._tell = fan_out(
             settings.tracing.on_record, self._metrics.on_record, self._attempts.on_record, settings.on_record
@@ -212,6 +222,7 @@ class Process:
                 queue_metrics=self._metrics.queue,
                 preemption_metrics=self._metrics.preemption,
                 pod_group_metrics=self._metrics.pod_groups,
+                call_metrics=self._metrics.calls,
                 event_handled=self._metrics.event_handled,
                 max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
                 extenders=self._extenders,
@@ -233,6 +244,9 @@ class Process:
         self._metrics.watch_tracing(settings.tracing)
         self._metrics.watch_queue(self._core.shared.queue.sizes)
         self._metrics.watch_cache(self._core.shared.cache)
+        self._metrics.watch_tasks(self._core.shared.at_work)
+        if self._core.dispatcher is not None:
+            self._metrics.watch_calls(self._core.dispatcher.pending)
         if self._elector is not None:
             election = settings.loaded.configuration.leader_election
             self._metrics.watch_leadership(election.resource_name, lambda: self._leadership.leads)

@@ -1,6 +1,6 @@
 """The scheduler's metrics by upstream's names, labels and buckets, and Berth's own under `berth_`.
 
-Families of gates (`podgroup_*`) are there with their gates only, those of `async_api_call_*` not at all; what
+Families behind gates (`async_api_call_*`, `podgroup_*`) are left out while the gates are off; what
 mirrors the state of others is in `state_metrics.py`.
 
 Source: pkg/scheduler/metrics (Kubernetes v1.36); spec/core.md 8.1.
@@ -9,7 +9,7 @@ Source: pkg/scheduler/metrics (Kubernetes v1.36); spec/core.md 8.1.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 
 def exponential(first: float, factor: float, count: int) -> tuple[float, ...]:
@@ -171,17 +171,35 @@ POD_GROUP_HISTOGRAMS = (
     ),
 )
 
-GAUGES = (Family("scheduler_goroutines", ("operation",), "[BETA] Tasks at work, by operation."),)
+CALL_COUNTERS = (
+    Family(
+        "scheduler_async_api_call_execution_total",
+        ("call_type", "result"),
+        "[ALPHA] Asynchronous API calls that were made.",
+    ),
+)
+CALL_HISTOGRAMS = (
+    Family(
+        "scheduler_async_api_call_execution_duration_seconds",
+        ("call_type", "result"),
+        "[ALPHA] An asynchronous API call.",
+        ATTEMPT,
+    ),
+)
 
 
 class Families:
-    """One process's counters, histograms and gauges, by name; those of pod groups only where asked for."""
+    """One process's counters and histograms, by name; those of pod groups and of calls where asked for."""
 
-    def __init__(self, registry: CollectorRegistry, *, pod_groups: bool = False) -> None:
-        counters = COUNTERS + POD_GROUP_COUNTERS if pod_groups else COUNTERS
-        histograms = HISTOGRAMS + POD_GROUP_HISTOGRAMS if pod_groups else HISTOGRAMS
+    def __init__(
+        self, registry: CollectorRegistry, *, pod_groups: bool = False, asynchronous_calls: bool = False
+    ) -> None:
+        counters, histograms = COUNTERS, HISTOGRAMS
+        if pod_groups:
+            counters, histograms = counters + POD_GROUP_COUNTERS, histograms + POD_GROUP_HISTOGRAMS
+        if asynchronous_calls:
+            counters, histograms = counters + CALL_COUNTERS, histograms + CALL_HISTOGRAMS
         self.counters = {f.name: Counter(f.name, f.text, f.labels, registry=registry) for f in counters}
-        self.gauges = {f.name: Gauge(f.name, f.text, f.labels, registry=registry) for f in GAUGES}
         self.histograms = {
             f.name: Histogram(f.name, f.text, f.labels, registry=registry, buckets=f.buckets)
             for f in histograms

@@ -18,6 +18,7 @@ from prometheus_client.metrics_core import Metric
 from berth.cache.cache import Cache
 from berth.framework.cycle_record import CycleRecord
 from berth.queue.scheduling_queue import QueueSizes
+from berth.telemetry.call_metrics import PrometheusCallMetrics
 from berth.telemetry.metric_families import Families
 from berth.telemetry.pod_group_metrics import PrometheusPodGroupMetrics
 from berth.telemetry.preemption_metrics import PrometheusPreemptionMetrics
@@ -30,18 +31,21 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # upstream has no `_
 
 
 class SchedulerMetrics:
-    """What `/metrics` shows: `queue`, `preemption` and `pod_groups` go to those.
+    """What `/metrics` shows: `queue`, `preemption`, `pod_groups` and `calls` go to those.
 
-    `families` holds what no record tells. Pod groups show only where they are scheduled as such.
+    `families` holds what no record tells. Pod groups and API calls show only where they are scheduled as such
+    (GenericWorkload) and made beside the cycles (SchedulerAsyncAPICalls).
     """
 
-    def __init__(self, *, pod_groups: bool = False) -> None:
+    def __init__(self, *, pod_groups: bool = False, asynchronous_calls: bool = False) -> None:
         self._with_pod_groups = pod_groups
+        self._with_calls = asynchronous_calls
         self._state = StateCollector()
         self.registry, self.families = self._afresh()
         self.queue = PrometheusQueueMetrics(self.families)
         self.preemption = PrometheusPreemptionMetrics(self.families)
         self.pod_groups = PrometheusPodGroupMetrics(self.families)
+        self.calls = PrometheusCallMetrics(self.families)
         self._records = RecordMetrics(self.families)
         self._state.mirrored += _summed_up(self.queue, self._records)
 
@@ -67,6 +71,16 @@ class SchedulerMetrics:
 
         self._watch("scheduler_cache_size", "[ALPHA] Nodes, pods and assumed pods known.", "type", read)
 
+    def watch_tasks(self, at_work: Mapping[str, int]) -> None:
+        """Show how many tasks run beside the scheduling loop."""
+        text = "[BETA] Tasks at work, by operation."
+        self._watch("scheduler_goroutines", text, "operation", lambda: at_work)
+
+    def watch_calls(self, pending: Mapping[str, int]) -> None:
+        """Show how many asynchronous API calls wait or are being made."""
+        text = "[ALPHA] API calls that wait or are being made."
+        self._watch("scheduler_pending_async_api_calls", text, "call_type", lambda: pending)
+
     def watch_leadership(self, lease: str, leads: Callable[[], bool]) -> None:
         """Show whether this process holds the lease."""
         text = "[ALPHA] Whether this process leads, by lease."
@@ -91,11 +105,14 @@ class SchedulerMetrics:
         self.queue.use(self.families)
         self.preemption.use(self.families)
         self.pod_groups.use(self.families)
+        self.calls.use(self.families)
         self._records.use(self.families)
 
     def _afresh(self) -> tuple[CollectorRegistry, Families]:
         registry = CollectorRegistry()
-        families = Families(registry, pod_groups=self._with_pod_groups)
+        families = Families(
+            registry, pod_groups=self._with_pod_groups, asynchronous_calls=self._with_calls
+        )
         registry.register(self._state)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)

@@ -79,7 +79,10 @@ class Cluster:
         self.pods_client = MemoryPods(self.api)
         self.recorder = Recorder()
         self.groups_client = MemoryPodGroups(self.api)
-        self.metrics = SchedulerMetrics(pod_groups=bool((gates or {}).get("GenericWorkload")))
+        self.metrics = SchedulerMetrics(
+            pod_groups=loaded.gates.enabled("GenericWorkload"),
+            asynchronous_calls=loaded.gates.enabled("SchedulerAsyncAPICalls"),
+        )
         self.records = []
         around = Surroundings(
             writer=PodWriter(self.pods_client),
@@ -93,6 +96,7 @@ class Cluster:
             queue_metrics=self.metrics.queue,
             preemption_metrics=self.metrics.preemption,
             pod_group_metrics=self.metrics.pod_groups,
+            call_metrics=self.metrics.calls,
             event_handled=self.metrics.event_handled,
             extenders=extenders,
         )
@@ -101,6 +105,9 @@ class Cluster:
         self.core = replace(core, schedule_one=self._cycles)
         self.metrics.watch_queue(self.queue.sizes)
         self.metrics.watch_cache(self.cache)
+        self.metrics.watch_tasks(self.core.shared.at_work)
+        if self.core.dispatcher is not None:
+            self.metrics.watch_calls(self.core.dispatcher.pending)
         self._connect_watch()
         self._loop = SchedulingLoop(self.core, self.clock)
         self._pause = False

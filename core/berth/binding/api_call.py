@@ -1,0 +1,76 @@
+"""One write to the API server on its way: what it says, what it makes of another one, and how it ended.
+
+Source: spec/core.md 5.11.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from berth.framework.background import Outcome
+from berth.framework.handle import ApiWriter
+from berth.framework.pod_conditions import status_changes
+from berth.objects.pod import Pod, PodCondition
+
+
+class CallType(StrEnum):
+    """What is written; later ones are more relevant."""
+
+    STATUS_PATCH = "pod_status_patch"
+    BINDING = "pod_binding"
+
+    @property
+    def relevance(self) -> int:
+        """A call gives way to one of higher relevance."""
+        return 2 if self is CallType.BINDING else 1
+
+
+class NotNeeded(Exception):  # noqa: N818 - nothing went wrong: another call says it, or nobody has to
+    """The call was not made, and need not be."""
+
+
+SKIPPED_FOR_RELEVANCE = "a more relevant call is already enqueued for this object: call skipped"
+OVERWRITTEN_BY_RELEVANCE = "a more relevant call was enqueued for this object: call overwritten"
+OVERWRITTEN_BY_SAME = "a call of the same type was enqueued for this object: call overwritten"
+WITHOUT_EFFECT = "call does not need to be executed because it has no effect: call skipped"
+WITHOUT_EFFECT_ANY_MORE = (
+    "call does not need to be executed because after sync it has no effect: call skipped"
+)
+
+
+@dataclass(slots=True, eq=False)
+class ApiCall:
+    """A binding, or a status patch of a condition, a nomination or both.
+
+    `pod` is the pod with the status that the call is compared to. `outcome` gets None, or what was raised.
+    """
+
+    type: CallType
+    pod: Pod
+    outcome: Outcome
+    condition: PodCondition | None = None
+    nominated_node_name: str | None = None
+    node_name: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    begun: bool = False
+
+    @property
+    def without_effect(self) -> bool:
+        """Whether the API server has all of this already."""
+        if self.type is CallType.BINDING:
+            return False
+        return not status_changes(self.pod, self.condition, self.nominated_node_name)
+
+    def absorb(self, older: "ApiCall") -> None:
+        """Say what an older call of the same type would have said, too, unless this one says otherwise."""
+        if self.condition is None:
+            self.condition = older.condition
+        if self.nominated_node_name is None:
+            self.nominated_node_name = older.nominated_node_name
+
+    async def send(self, writer: ApiWriter) -> None:
+        """Write it. Raises: what the writer raises."""
+        if self.type is CallType.BINDING:
+            await writer.bind(self.pod, self.node_name, self.annotations)
+        else:
+            await writer.patch_pod_status(self.pod, self.condition, self.nominated_node_name)

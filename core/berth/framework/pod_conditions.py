@@ -1,0 +1,28 @@
+"""What a condition changes in a pod's status.
+
+Source: spec/core.md 5.10.
+"""
+
+from berth.objects.pod import Pod, PodCondition
+
+
+def held(pod: Pod, kind: str) -> PodCondition | None:
+    """The pod's condition of that type, None where it has none."""
+    return next((c for c in pod.status.conditions if c.type == kind), None)
+
+
+def changes(pod: Pod, condition: PodCondition) -> bool:
+    """Whether writing the condition would change more than its times."""
+    old = held(pod, condition.type)
+    return old is None or (old.status, old.reason, old.message) != (
+        condition.status,
+        condition.reason,
+        condition.message,
+    )
+
+
+def status_changes(pod: Pod, condition: PodCondition | None, nominated_node_name: str | None) -> bool:
+    """Whether the condition or the nomination, where they are given, would change anything."""
+    if condition is not None and changes(pod, condition):
+        return True
+    return nominated_node_name is not None and nominated_node_name != pod.nominated_node_name
