@@ -110,9 +110,7 @@ class SchedulerMetrics:
 
     def _afresh(self) -> tuple[CollectorRegistry, Families]:
         registry = CollectorRegistry()
-        families = Families(
-            registry, pod_groups=self._with_pod_groups, asynchronous_calls=self._with_calls
-        )
+        families = Families(registry, pod_groups=self._with_pod_groups, asynchronous_calls=self._with_calls)
         registry.register(self._state)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
