@@ -194,11 +194,13 @@ class Families:
     def __init__(
         self, registry: CollectorRegistry, *, pod_groups: bool = False, asynchronous_calls: bool = False
     ) -> None:
-        counters, histograms = COUNTERS, HISTOGRAMS
+        counters, histograms = list(COUNTERS), list(HISTOGRAMS)
         if pod_groups:
-            counters, histograms = counters + POD_GROUP_COUNTERS, histograms + POD_GROUP_HISTOGRAMS
+            counters += POD_GROUP_COUNTERS
+            histograms += POD_GROUP_HISTOGRAMS
         if asynchronous_calls:
-            counters, histograms = counters + CALL_COUNTERS, histograms + CALL_HISTOGRAMS
+            counters += CALL_COUNTERS
+            histograms += CALL_HISTOGRAMS
         self.counters = {f.name: Counter(f.name, f.text, f.labels, registry=registry) for f in counters}
         self.histograms = {
             f.name: Histogram(f.name, f.text, f.labels, registry=registry, buckets=f.buckets)
