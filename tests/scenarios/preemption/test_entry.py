@@ -13,7 +13,6 @@ from tests.scenarios.preemption.stage import HIGH, LOW, MIDDLE, arrives, crowded
 GROUP = SchedulingGroup("g")
 TOPOLOGY_AWARE = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
 TOGETHER = {"GenericWorkload": True, "GangScheduling": True, "WorkloadAwarePreemption": True}
-ONE_PLACE = PodGroupSpec(scheduling_constraints=SchedulingConstraints())
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
@@ -28,28 +27,39 @@ async def post_filter(cluster, **fields):
     return said
 
 
-@pytest.mark.parametrize(
-    ("group", "reason"),
-    [
-        (None, "pod group for pod not found"),
-        (ONE_PLACE, "not eligible due to placement-based pod group scheduling limitation"),
-    ],
-    ids=["no group", "a group that goes to one place"],
-)
-async def test_6_1_1_a_pod_of_such_a_group_evicts_nobody(group, reason):
+def group(**spec):
+    """The group of the pods here."""
+    metadata = ObjectMeta(name="g", namespace="default", uid="g")
+    return PodGroup(metadata=metadata, spec=PodGroupSpec(**spec))
+
+
+async def test_6_1_1_a_pod_of_a_group_that_goes_to_one_place_evicts_nobody():
     """The message says why, and the attempt ends there."""
     cluster = crowded(gates=TOPOLOGY_AWARE)
-    if group is not None:
-        cluster.add(PodGroup(metadata=ObjectMeta(name="g", namespace="default", uid="g"), spec=group))
+    cluster.add(group(scheduling_constraints=SchedulingConstraints()))
     place(cluster, "low")
+    said = await post_filter(cluster, scheduling_group=GROUP)
 
-    assert (reason, []) == (await post_filter(cluster, scheduling_group=GROUP), evicted(cluster))
+    expected = "not eligible due to placement-based pod group scheduling limitation"
+    assert (expected, []) == (said, evicted(cluster))
+
+
+async def test_6_1_1_a_pod_whose_group_is_gone_evicts_nobody():
+    """The group was deleted in the middle of the cycle."""
+    turns_down = Rejects("Full", {"n0": "full"})
+    cluster = crowded_with(turns_down, gates=TOPOLOGY_AWARE)
+    stored = cluster.add(group())
+    turns_down.note = lambda _point: cluster.remove(stored)
+    place(cluster, "low")
+    said = await post_filter(cluster, scheduling_group=GROUP)
+
+    assert ("pod group for pod not found", []) == (said, evicted(cluster))
 
 
 async def test_6_1_2_where_groups_preempt_together_their_pods_do_not_alone():
     """Nor is anybody evicted."""
     cluster = crowded(gates=TOGETHER)
-    cluster.add(PodGroup(metadata=ObjectMeta(name="g", namespace="default", uid="g"), spec=PodGroupSpec()))
+    cluster.add(group())
     place(cluster, "low")
     said = await post_filter(cluster, scheduling_group=GROUP)
 
