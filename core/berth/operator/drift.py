@@ -8,15 +8,16 @@ from berth.operator.kinds import Json
 def covers(found: Any, wanted: Any) -> bool:
     """Say whether every field of `wanted` has its value in `found`; what else is there is others' business.
 
-    Lists have to be of one length, for what is missing or more in one was changed by somebody.
+    That goes for items of a list of objects, too: server-side apply leaves those of others where they are.
     """
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(
             key in found and covers(found[key], value) for key, value in wanted.items()
         )
     if isinstance(wanted, list):
-        same = isinstance(found, list) and len(found) == len(wanted)
-        return same and all(covers(one, other) for one, other in zip(found, wanted, strict=True))
+        if not all(isinstance(one, dict) for one in wanted):
+            return bool(found == wanted)
+        return isinstance(found, list) and all(any(covers(one, item) for one in found) for item in wanted)
     return bool(found == wanted)
 
 

@@ -1,0 +1,150 @@
+"""A cluster with RBAC, controllers and real containers, for what is installed with kubectl."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+KUSTOMIZE = ROOT / "kustomize"
+BIN = Path(sys.executable).parent
+SYSTEM = "berth-system"
+# Who places the pods of the operator and of schedulers, as kube-scheduler would.
+FIRST_SCHEDULER = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {{kubeconfig: {kubeconfig}}}
+leaderElection: {{leaderElect: false}}
+"""
+PATIENCE_SECONDS = 90.0
+LOOK_SECONDS = 0.2
+"""How often kubectl is asked; each look starts a process."""
+
+
+class Installation:
+    """The processes, and kubectl pointed at them."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+        self.environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(folder)}
+        self.processes = []
+        self.sandbox = None
+
+    def start(self):
+        """Start sandbox and first scheduler; two nodes."""
+        images = [f"berth/gpu-share:*={BIN}/berth-gpu-share", "berth/broken:*=", f"berth/*={BIN}/berth"]
+        flags = [f"--run-image={one}" for one in images]
+        command = [
+            "sandbox",
+            "up",
+            f"--kubeconfig={self.kubeconfig}",
+            "--authorization-mode=RBAC",
+            "--controllers",
+        ]
+        self.sandbox = self._spawn("sandbox", [*command, *flags])
+        self.until(self.kubeconfig.exists, "the sandbox starts")
+        configuration = self.folder / "first.yaml"
+        configuration.write_text(FIRST_SCHEDULER.format(kubeconfig=self.kubeconfig))
+        self._spawn("first", ["scheduler", f"--config={configuration}", "--secure-port=0"])
+        for name in ("n1", "n2"):
+            self.kubectl("create", "-f", "-", stdin=node(name))
+
+    def stop(self):
+        """End what was started."""
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in self.processes:
+            process.wait(20)
+
+    def install(self, overlay):
+        """Apply the base, then an overlay: custom resources need their kinds first."""
+        self.kubectl("apply", "-k", str(KUSTOMIZE / "base"))
+        self.kubectl("apply", "-k", str(overlay))
+
+    def kubectl(self, *arguments, stdin=None, fails=False):
+        """Give what kubectl prints; with `fails`, what it complains about."""
+        done = subprocess.run(
+            [str(BIN / "kubectl"), *arguments],
+            input=None if stdin is None else json.dumps(stdin),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert fails == (done.returncode != 0), f"{arguments}: {done.stdout}{done.stderr}"
+        return done.stderr if fails else done.stdout
+
+    def get(self, *arguments, namespace=SYSTEM):
+        """Give objects, decoded."""
+        return json.loads(
+            self.kubectl("get", *arguments, "-n", namespace, "-o", "json", "--ignore-not-found") or "{}"
+        )
+
+    def condition(self, kind, name="main"):
+        """Give a condition of the Scheduler as (status, reason, message)."""
+        conditions = self.get("scheduler", name).get("status", {}).get("conditions", ())
+        found = next((one for one in conditions if one["type"] == kind), {})
+        return tuple(found.get(field, "") for field in ("status", "reason", "message"))
+
+    def patch(self, kind, name, patch):
+        """Change a resource as a user would."""
+        self.kubectl("patch", kind, name, "-n", SYSTEM, "--type=merge", "-p", json.dumps(patch))
+
+    def pods(self, instance="main"):
+        """Give a Scheduler's pods that are not going."""
+        found = self.get("pods", "-l", f"berth.dev/scheduler={instance}").get("items", ())
+        return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
+
+    def submit(self, name, scheduler, cpu="100m"):
+        """Create a pod for a scheduler."""
+        container = {"name": "main", "image": "nginx:1", "resources": {"requests": {"cpu": cpu}}}
+        spec = {"schedulerName": scheduler, "containers": [container]}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        self.kubectl("create", "-f", "-", stdin=body)
+
+    def is_bound(self, name):
+        """Say whether a pod is on a node."""
+        return bool(self.get("pod", name, namespace="default")["spec"].get("nodeName"))
+
+    def until(self, claim, what):
+        """Look until the claim holds, and give its value; what did not come about is said with the logs."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            if found := claim():
+                return found
+            time.sleep(LOOK_SECONDS)
+        raise AssertionError(f"not in time: {what}\n{self.logs()}")
+
+    def logs(self):
+        """Give what there is to know about why nothing happens."""
+        texts = [file.read_text()[-1500:] for file in self.folder.glob("*.log")]
+        if self.kubeconfig.exists():
+            texts.append(self.kubectl("get", "schedulers,deployments,pods", "-A", "-o", "wide"))
+            for deployment in ("berth-operator", "berth-main"):
+                command = [str(BIN / "kubectl"), "logs", "-n", SYSTEM, f"deploy/{deployment}", "--tail=20"]
+                done = subprocess.run(
+                    command, env=self.environment, capture_output=True, text=True, check=False
+                )
+                texts.append(done.stdout[-3000:])
+        return "\n".join(texts)
+
+    def _spawn(self, name, arguments):
+        with (self.folder / f"{name}.log").open("w") as log:
+            process = subprocess.Popen([str(BIN / "berth"), *arguments], stdout=log, stderr=log)
+        self.processes.append(process)
+        return process
+
+
+def node(name):
+    """A Ready node of eight cores."""
+    status = {
+        "capacity": {"cpu": "8", "memory": "16Gi", "pods": "110"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+    }
+    metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}

@@ -1,0 +1,80 @@
+"""Installing with kubectl: the overlay, the operator it starts, and the schedulers that this one keeps.
+
+Everything runs as on a cluster: the sandbox authorises by the RBAC objects that were applied, its kubelet
+starts operator, scheduler and plugin as processes from the pod specs that it was given.
+"""
+
+import pytest
+
+from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    found = Installation(tmp_path)
+    try:
+        found.start()
+        yield found
+    finally:
+        found.stop()
+
+
+def test_life_of_a_scheduler(cluster):
+    """From `kubectl apply -k` to deletion: available, changed, broken, mended, and gone without a trace."""
+    cluster.install(KUSTOMIZE / "overlays" / "sandbox")
+    cluster.until(lambda: cluster.condition("Available")[0] == "True", "the Scheduler is available")
+    cluster.until(lambda: cluster.condition("PluginsReady")[1] == "AllReady", "the plugin is ready")
+    for profile in ("berth", "gpu-share"):
+        cluster.submit(f"by-{profile}", profile)
+        cluster.until(lambda name=f"by-{profile}": cluster.is_bound(name), f"{profile} binds")
+
+    # A new profile takes new pods; the old ones go once those are ready.
+    first = {pod["metadata"]["name"] for pod in cluster.pods()}
+    profiles = cluster.get("scheduler", "main")["spec"]["profiles"]
+    cluster.patch("scheduler", "main", {"spec": {"profiles": [*profiles, {"schedulerName": "more"}]}})
+    cluster.submit("by-more", "more")
+    cluster.until(lambda: cluster.is_bound("by-more"), "the new profile binds")
+    cluster.until(lambda: cluster.condition("Progressing")[1] == "RolledOut", "the change is rolled out")
+    second = {pod["metadata"]["name"] for pod in cluster.pods()}
+    assert not first & second
+    maps = [one["metadata"]["name"] for one in cluster.get("configmaps")["items"]]
+    cluster.until(lambda: len(cluster.get("configmaps")["items"]) == 2, f"the old configuration goes: {maps}")
+
+    # A configuration that no scheduler starts with changes nothing, and is told in the scheduler's own words.
+    wrong = {"schedulerName": "wrong", "plugins": {"score": {"enabled": [{"name": "NodeResourceFit"}]}}}
+    cluster.patch("scheduler", "main", {"spec": {"profiles": [wrong]}})
+    cluster.until(lambda: cluster.condition("Degraded")[1] == "InvalidConfiguration", "it is reported")
+    assert "did you mean NodeResourcesFit" in cluster.condition("Degraded")[2]
+    assert "True" == cluster.condition("Available")[0]
+    assert second == {pod["metadata"]["name"] for pod in cluster.pods()}
+    cluster.submit("meanwhile", "more")
+    cluster.until(lambda: cluster.is_bound("meanwhile"), "the old configuration still works")
+
+    # A broken image stands beside the old pods, which keep working.
+    cluster.patch("scheduler", "main", {"spec": {"profiles": profiles, "image": "berth/broken:1"}})
+    cluster.until(lambda: cluster.condition("Degraded")[1] == "ImagePullBackOff", "the cause is named")
+    assert ("True", "True") == (cluster.condition("Available")[0], cluster.condition("Progressing")[0])
+    cluster.patch("scheduler", "main", {"spec": {"image": None}})
+    cluster.until(lambda: cluster.condition("Degraded")[0] == "False", "it is mended")
+
+    # What somebody changes or takes away by hand is put back.
+    cluster.kubectl("scale", "deployment", "berth-main", "-n", SYSTEM, "--replicas=0")
+    cluster.until(
+        lambda: cluster.get("deployment", "berth-main")["spec"]["replicas"] == 1, "replicas are put back"
+    )
+    uid = cluster.get("service", "berth-main")["metadata"]["uid"]
+    cluster.kubectl("delete", "service", "berth-main", "-n", SYSTEM)
+    cluster.until(
+        lambda: cluster.get("service", "berth-main").get("metadata", {}).get("uid", uid) != uid,
+        "it is made anew",
+    )
+
+    cluster.kubectl("delete", "scheduler", "main", "-n", SYSTEM)
+    gone = "pods,deployments,configmaps,rolebindings,services,serviceaccounts"
+    selected = ("-l", "berth.dev/scheduler=main")
+    cluster.until(lambda: not cluster.get(gone, *selected).get("items"), "all that it owned is gone")
+    cluster.until(
+        lambda: not cluster.get("clusterrolebindings", *selected).get("items"), "its rights are gone"
+    )
