@@ -103,6 +103,7 @@ class SchedulePod:
             node_name = await self._choose_again(framework, attempt, question.remembered)
             if node_name:
                 equal_pods.reused()
+                record.remembered = True
                 return node_name
             equal_pods.nowhere()
         except Exception as error:  # noqa: BLE001 - whatever it is, asking from nothing says it better

@@ -51,6 +51,8 @@ class CycleRecord:
     feasible_count: int = 0
     evaluated_count: int = 0
     node_name: str = ""
+    remembered: bool = False
+    """Whether the node was found by what is remembered of an equal pod."""
     score: int | None = None
     status: Status | None = None
     result: str = ""

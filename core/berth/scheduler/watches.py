@@ -45,6 +45,8 @@ from berth.scheduler.needed_kinds import is_needed
 
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
+KNOWN: frozenset[str] = frozenset(EventResource)
+
 
 @dataclass(frozen=True, slots=True)
 class Watched:
@@ -141,7 +143,7 @@ def reflectors(
     groups: frozenset[str],
     keep: bool = False,
 ) -> Iterator[Reflector[Any]]:
-    """A reflector for everything the core has to know; nodes come first.
+    """A reflector for everything the core has to know; nodes come first, kinds that plugins name last.
 
     `groups` are those of needed_kinds that somebody asks about.
     With plugins in other processes, or if told to `keep` them, the bytes of nodes and pods are kept.
@@ -162,3 +164,15 @@ def reflectors(
         handler = core.resource_handler(watched.events, watched.store(core.shared.listers))
         decode: Callable[[bytes], Any] = decoder(watched.kind)
         yield Reflector(transport, Source(watched.resource), decode, handler)
+    yield from _of_other_kinds(transport, core)
+
+
+def _of_other_kinds(transport: Transport, core: SchedulerCore) -> Iterator[Reflector[Any]]:
+    """A reflector for each kind beside the known ones that a plugin waits for, as plural.version.group."""
+    decode: Callable[[bytes], TypedObject] = decoder(TypedObject)
+    for name in core.wanted:
+        if name not in KNOWN:
+            plural, version, group = name.split(".", 2)
+            handler = core.resource_handler(name, core.shared.listers.store(plural))
+            resource = Resource(group, version, plural, namespaced=True)
+            yield Reflector(transport, Source(resource), decode, handler)

@@ -35,6 +35,7 @@ class RecordMetrics:
         """Count in these families from now on."""
         self._counters, self._histograms = families.counters, families.histograms
         self._attempts: dict[tuple[str, str], tuple[prometheus.Counter, prometheus.Histogram]] = {}
+        self._batches: dict[tuple[str, str], prometheus.Counter] = {}
         self._durations: dict[str, prometheus.Histogram] = {}
         self._points: dict[tuple[str, Code, str], prometheus.Histogram] = {}
         self._plugins: dict[tuple[str, str, Code], prometheus.Histogram] = {}
@@ -60,6 +61,15 @@ class RecordMetrics:
             )
         children[0].inc()
         children[1].observe((record.ended_ns - record.dequeued_ns - record.paused_ns) * _NANO)
+        self._batched(record)
+
+    def _batched(self, record: CycleRecord) -> None:
+        """Count whether the attempt could do with the answers of an equal pod."""
+        key = record.profile, "hint_used" if record.remembered else "no_hint"
+        child = self._batches.get(key)
+        if child is None:
+            child = self._batches[key] = self._counters["scheduler_batch_attempts_total"].labels(*key)
+        child.inc()
 
     def _scheduled(self, record: CycleRecord) -> None:
         attempts = record.attempt

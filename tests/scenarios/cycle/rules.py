@@ -97,6 +97,7 @@ RULES = {
     "4.15.9": "any case of field names",
     "4.15.10": "ignoredByScheduler",
     "4.16.1": "equal pods: the same decisions with remembered answers",
+    "4.16.2": "batch_attempts_total",
     "10.4": "Q4: percent signs stay",
     "10.8": "Q8: nodes from extenders are the snapshot's",
     "10.10": "Q10: a uniform choice",

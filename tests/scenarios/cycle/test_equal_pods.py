@@ -9,6 +9,7 @@ import pytest
 from berth.objects.label_selector import LabelSelector
 from berth.objects.pod import TopologySpreadConstraint
 from tests.scenarios.kit.cluster import Cluster
+from tests.scenarios.kit.configuration import PROFILE
 
 SPREAD = TopologySpreadConstraint(1, "kubernetes.io/hostname", "DoNotSchedule", LabelSelector({"app": "a"}))
 
@@ -31,6 +32,22 @@ async def placed(batching, **pod):
 
 def _records(cluster):
     return [(record.pod.name, record) for record in cluster.records]
+
+
+async def test_4_16_2_attempts_are_counted_by_what_they_could_use():
+    """The first of its kind finds nothing to go by, its equals do."""
+    cluster = Cluster()
+    for number in range(3):
+        cluster.add_node(f"n{number}")
+    for number in range(5):
+        cluster.add_pod(f"p{number}")
+    await cluster.run()
+    counted = [
+        cluster.metric("batch_attempts_total", profile=PROFILE, result=result)
+        for result in ("no_hint", "hint_used")
+    ]
+
+    assert [1, 4] == counted
 
 
 @pytest.mark.parametrize("pod", [{}, {"topology_spread_constraints": (SPREAD,)}], ids=["plain", "spread"])

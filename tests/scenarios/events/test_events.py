@@ -4,7 +4,7 @@ import pytest
 
 from berth.framework.cluster_event import ActionType as Do
 from berth.framework.cluster_event import ClusterEvent, EventResource
-from berth.objects.api_object import ObjectMeta
+from berth.objects.api_object import ObjectMeta, TypedObject
 from berth.objects.devices import DeviceClass, ResourceSlice
 from berth.objects.node import NodeCondition
 from berth.objects.pod import Container, Resources, SchedulingGate
@@ -20,6 +20,8 @@ from berth.objects.storage import (
     VolumeAttachment,
 )
 from berth.objects.taint import Taint, Toleration
+from berth.out_of_tree.host import PluginHost
+from berth.scheduler.watches import reflectors
 from tests.scenarios.events.listening import Listening
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.plugins import QUEUE, Doorkeeper
@@ -71,10 +73,14 @@ async def test_1_1_2_a_malformed_resource_is_logged_and_ignored(caplog):
 
 
 async def test_1_1_3_any_kind_may_be_waited_for_by_its_plural():
-    """A resource as plural.version.group gets a watch of its own."""
-    cluster = Cluster(Doorkeeper(hints=waits_for("foos.v1.example.com", Do.ADD)))
+    """A resource as plural.version.group gets a watch of its own, and pods are moved by what it tells."""
+    listening = Listening(hints=waits_for("foos.v1.example.com", Do.ADD))
+    core = listening.cluster.core
+    *_, last = reflectors(None, core, PluginHost((), (), sampled=lambda _: False), groups=frozenset())
+    last._handler.on_add(TypedObject(metadata=ObjectMeta(name="x", uid="x")))
 
-    assert Do.ADD == cluster.core.wanted["foos.v1.example.com"]
+    assert "/apis/example.com/v1/foos" == last.source.resource.collection()
+    assert ["foos.v1.example.comAdd"] == listening.heard()
 
 
 def test_1_2_1_actions_are_upstreams_bits():
