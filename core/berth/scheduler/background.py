@@ -26,7 +26,8 @@ class FutureOutcome:
         return True
 
     def __await__(self) -> Generator[Any, None, Any]:
-        return self._future.__await__()
+        # Many may wait: one that is cancelled must not take the value away from the others.
+        return asyncio.shield(self._future).__await__()
 
 
 class AsyncioBackground:

@@ -21,6 +21,25 @@ async def test_an_outcome_arrives_once(background):
     assert "first" == await outcome
 
 
+async def test_work_beside_work_that_ends_goes_on(background):
+    """What ends well does not stop what waits for the same outcome: two PreBind plugins side by side."""
+    stop, first_ended = background.outcome(), asyncio.Event()
+
+    async def first():
+        return "first"
+
+    async def second():
+        await first_ended.wait()
+        return "second"
+
+    slower = asyncio.create_task(background.unless(stop, second()))
+    assert "first" == await background.unless(stop, first())
+    first_ended.set()
+
+    assert "second" == await slower
+    assert stop.set("late")
+
+
 async def test_work_that_fails_is_logged_and_harms_nobody(background, caplog):
     async def fails():
         raise ValueError("boom")
