@@ -322,6 +322,9 @@ class Steps:
     async def unless(self, stop, work):
         return await work
 
+    async def breathe(self):
+        """Everything else waits for `run`."""
+
     async def all_of(self, work):
         return [await one for one in work]
 

@@ -38,5 +38,8 @@ class Background(Protocol):
     async def unless(self, stop: Outcome, work: Awaitable[T]) -> T | None:
         """The work's result; None where the outcome comes first: then the work has been cancelled."""
 
+    async def breathe(self) -> None:
+        """Let everything else have its turn, in the midst of work that takes long."""
+
     async def all_of(self, work: Sequence[Awaitable[T]]) -> list[T]:
         """Run side by side; the results in order."""

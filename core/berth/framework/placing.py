@@ -1,5 +1,7 @@
 """Running the plugins that say where a pod group may go as a whole, and which of these places is best.
 
+What they took goes into the record that the state holds.
+
 Source: spec/core.md 7.6, 9.1.
 """
 
@@ -8,6 +10,7 @@ from inspect import isawaitable
 
 import numpy as np
 
+from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Placement, PlacementsResult, ProposedPlacement, Scores
 from berth.framework.runtime import Framework
@@ -23,6 +26,16 @@ async def run_generate(
     framework: Framework, state: CycleState, group: GroupKey, nodes: Snapshot
 ) -> PlacementsResult:
     """The placements to try: all nodes together where no plugin has anything to say."""
+    record = state.read(CycleRecord)
+    point = record.begin("PlacementGenerate")
+    result = await _generated(framework, state, group, nodes)
+    record.end(point, result.status)
+    return result
+
+
+async def _generated(
+    framework: Framework, state: CycleState, group: GroupKey, nodes: Snapshot
+) -> PlacementsResult:
     everywhere = Placement("", np.arange(len(nodes)))
     if not framework.plugins.placement_generate:
         return PlacementsResult(placements=(everywhere,))
@@ -49,7 +62,10 @@ async def run_placement_scores(
     Shapes: result int64 (k,). Raises: PluginError where a plugin fails or answers out of range.
     """
     totals: Scores = np.zeros(len(proposed), dtype=np.int64)
+    record = state.read(CycleRecord)
+    point = record.begin("PlacementScore")
     for plugin, weight in framework.plugins.placement_score:
+        mark = record.begin(plugin.name, point)
         try:
             answer = plugin.score_placements(state, group, nodes, proposed)
             scores = await answer if isawaitable(answer) else answer
@@ -58,4 +74,6 @@ async def run_placement_scores(
             raise PluginError(text) from error
         check_range(plugin.name, scores)
         totals += scores * weight
+        record.end(mark)
+    record.end(point)
     return totals

@@ -16,6 +16,7 @@ from berth.cache.cache import Cache
 from berth.cycle.schedule_one import SCHEDULING_CYCLE
 from berth.cycle.schedule_pod import Decision, SchedulePod, guarded_decision
 from berth.framework.attempt import Attempt
+from berth.framework.background import Background
 from berth.framework.cycle_record import CycleRecord, nanoseconds
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import CLEAR_NOMINATION, NominatingMode
@@ -39,6 +40,7 @@ class Ground:
     snapshot: Snapshot
     nominator: Nominator
     algorithm: SchedulePod
+    background: Background
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ async def try_group(ground: Ground, question: GroupQuestion) -> GroupResult:
         for member in question.members:
             if not await trial.go_on_with(member):
                 break
+            # A large group takes seconds: bindings, watches and the lease do not wait for its end.
+            await ground.background.breathe()
     finally:
         await trial.take_back()
     return trial.result

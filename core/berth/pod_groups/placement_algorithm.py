@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Placement, ProposedPlacement
 from berth.framework.placing import run_generate, run_placement_scores
@@ -17,12 +18,20 @@ from berth.pod_groups.group_algorithm import Ground, GroupQuestion, try_group
 from berth.pod_groups.group_result import GroupResult
 from berth.snapshot.pod_group_states import PodGroupStates
 
+PLACEMENTS = "pod group placements"
+
 
 async def try_placements(ground: Ground, question: GroupQuestion, chance: random.Random) -> GroupResult:
-    """The result of the placement that the group fits in best."""
-    state = CycleState()
+    """The result of the placement that the group fits in best.
+
+    What plugins say of placements goes into the first member's record.
+    """
+    state, record = CycleState(), question.members[0].record
+    state.write(CycleRecord, record)
     state.write(PodGroupStates, question.states.copy_of(question.key))
+    phase = record.begin_phase(PLACEMENTS)
     found = await run_generate(question.framework, state, question.key, ground.snapshot)
+    record.end(phase, found.status)
     if not found.status.ok:
         return GroupResult(found.status)
     results: list[tuple[Placement, GroupResult]] = []
@@ -56,11 +65,15 @@ async def _best(
     chance: random.Random,
 ) -> GroupResult:
     proposed = [ProposedPlacement(placement, result.assignments) for placement, result in fitting]
+    record = state.read(CycleRecord)
+    phase = record.begin_phase(PLACEMENTS)
     try:
         totals = await run_placement_scores(
             question.framework, state, question.key, ground.snapshot, proposed
         )
     except PluginError as error:
         return GroupResult(failed(error))
+    finally:
+        record.end(phase)
     best = np.flatnonzero(totals == totals.max())
     return fitting[int(best[chance.randrange(best.size)])][1]

@@ -72,6 +72,10 @@ class AsyncioBackground:
                 task.cancel()
             await asyncio.gather(doing, stopped, return_exceptions=True)
 
+    async def breathe(self) -> None:
+        """Let everything else have its turn, in the midst of work that takes long."""
+        await asyncio.sleep(0)
+
     async def all_of(self, work: Sequence[Awaitable[T]]) -> list[T]:
         """Run side by side; the results in order."""
         if len(work) == 1:

@@ -300,7 +300,7 @@ def _schedule_one(
     commit = AssumeAndBind(shared.cache, queue.nominator, binding, failure, attempts)
     groups = None
     if shared.cache.pod_groups is not None:
-        ground = Ground(shared.cache, shared.snapshot, queue.nominator, algorithm)
+        ground = Ground(shared.cache, shared.snapshot, queue.nominator, algorithm, around.background)
         submission = Submission(commit, failure, attempts)
         groups = _group_cycle(loaded, frameworks, shared, around, ground=ground, submission=submission)
     return ScheduleOne(

@@ -162,5 +162,7 @@ def _algorithm_ns(record: CycleRecord) -> int:
     """From the cycle's start to the choice of a node, PostFilter included."""
     chosen = next((i.started_ns for i in record.intervals if i.name == "Reserve"), 0)
     if not chosen and record.intervals:
-        chosen = record.intervals[0].ended_ns
+        # The first phase of a pod of a group may be about the whole group.
+        phases = (i for i in record.intervals if i.parent < 0 and i.name == "scheduling cycle")
+        chosen = next((phase.ended_ns for phase in phases), record.intervals[0].ended_ns)
     return max(0, (chosen or record.ended_ns) - record.dequeued_ns)

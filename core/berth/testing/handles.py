@@ -211,6 +211,9 @@ class Unstarted:
         del stop
         return await work
 
+    async def breathe(self) -> None:
+        """Nobody else wants a turn."""
+
     async def all_of(self, work: Sequence[Awaitable[T]]) -> list[T]:
         """One after the other."""
         return [await one for one in work]

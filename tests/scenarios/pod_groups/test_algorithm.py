@@ -1,11 +1,13 @@
 """The group's pods one after the other (core 7.5)."""
 
+import asyncio
+
 import pytest
 
 from berth.framework.status import SUCCESS, failed, unschedulable
 from tests.fakes import PostFilters
 from tests.scenarios.pod_groups.kit import ASKED_TO_WAIT, UNSCHEDULABLE, Groups, gang_of
-from tests.scenarios.pod_groups.plugins import TO_N0, WAIT, NoRoom, NotAllowed, only
+from tests.scenarios.pod_groups.plugins import TO_N0, WAIT, NoRoom, NotAllowed, TurnsDown, only
 
 
 async def test_7_5_1_post_filter_runs_for_a_member_that_fits_nowhere():
@@ -134,3 +136,21 @@ async def test_7_5_6_members_are_taken_back_in_reverse_order():
     assert 3 == len(reserved)
     assert reserved[::-1] == let_go
     assert 0 == sum(len(pods) for pods in cluster.snapshot.pods)
+
+
+async def test_the_rest_goes_on_while_a_group_is_tried():
+    """Between two members everything else has its turn: a large group holds up neither lease nor bindings."""
+    turns = []
+    door = TurnsDown()
+    cluster = gang_of(3, door)
+
+    async def others():
+        while len(door.tried) < 3:
+            turns.append(len(door.tried))
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(others())
+    await cluster.run()
+    await task
+
+    assert {1, 2} <= set(turns)

@@ -194,3 +194,17 @@ async def test_7_6_4_more_pods_of_the_group_are_better():
     await cluster.run()
 
     assert {"z2-0", "z2-1", "z2-2"} == set(cluster.bound.values())
+
+
+async def test_7_6_4_placement_plugins_are_timed():
+    """Their points are in the histogram of extension points, once for each attempt."""
+    cluster = halved(Halves(), Ranks(first=1, rest=2))
+    cluster.add_gang(3, "a", "b", "c", cpu="1")
+    await cluster.run()
+    name = "framework_extension_point_duration_seconds_count"
+    points = ("PlacementGenerate", "PlacementScore")
+
+    assert [1, 1] == [
+        cluster.metric(name, extension_point=point, status="Success", profile="default-scheduler")
+        for point in points
+    ]
