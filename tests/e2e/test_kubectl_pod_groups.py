@@ -1,0 +1,49 @@
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+GROUP = """
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: training}
+spec:
+  schedulingPolicy: {gang: {minCount: %d}}
+  schedulingConstraints: {topology: [{key: topology.kubernetes.io/zone}]}
+---
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: Workload
+metadata: {name: training}
+spec:
+  podGroupTemplates:
+  - name: workers
+    schedulingPolicy: {gang: {minCount: 8}}
+"""
+
+
+def test_pod_groups_through_kubectl(cluster):
+    """Groups and workloads are applied, shown, described, explained and deleted like any other kind."""
+    applied = cluster.kubectl("apply", "-f", "-", stdin=GROUP % 8)
+    header, row = cluster.kubectl("get", "podgroups").splitlines()
+
+    assert applied.split() == [
+        "podgroup.scheduling.k8s.io/training",
+        "created",
+        "workload.scheduling.k8s.io/training",
+        "created",
+    ]
+    assert ["NAME", "POLICY", "SCHEDULED", "AGE"] == header.split()
+    assert ["training", "Gang(8)", "<unknown>"] == row.split()[:3]
+    assert ["training", "workers"] == cluster.kubectl("get", "workloads", "--no-headers").split()[:2]
+    assert "unchanged" in cluster.kubectl("apply", "-f", "-", stdin=GROUP % 8)
+    assert "Min Count:  8" in cluster.kubectl("describe", "podgroup", "training")
+    assert "minCount" in cluster.kubectl("explain", "podgroup.spec.schedulingPolicy.gang")
+    assert 'podgroup.scheduling.k8s.io "training" deleted' in cluster.kubectl("delete", "podgroup", "training")
+
+
+def test_a_group_cannot_be_resized_through_kubectl(cluster):
+    """What is fixed at creation is refused with the field's name."""
+    cluster.kubectl("apply", "-f", "-", stdin=GROUP % 8)
+    refused = cluster.kubectl("apply", "-f", "-", stdin=GROUP % 4, fails=True)
+
+    assert "spec.schedulingPolicy" in refused
+    assert "field is immutable" in refused
