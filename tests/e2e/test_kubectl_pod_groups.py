@@ -37,7 +37,9 @@ def test_pod_groups_through_kubectl(cluster):
     assert "unchanged" in cluster.kubectl("apply", "-f", "-", stdin=GROUP % 8)
     assert "Min Count:  8" in cluster.kubectl("describe", "podgroup", "training")
     assert "minCount" in cluster.kubectl("explain", "podgroup.spec.schedulingPolicy.gang")
-    assert 'podgroup.scheduling.k8s.io "training" deleted' in cluster.kubectl("delete", "podgroup", "training")
+    assert 'podgroup.scheduling.k8s.io "training" deleted' in cluster.kubectl(
+        "delete", "podgroup", "training"
+    )
 
 
 def test_a_group_cannot_be_resized_through_kubectl(cluster):

@@ -1,10 +1,12 @@
 """A hundred gangs that fit only one at a time, watched event by event."""
 
+import json
 from collections import Counter
 
 import pytest
 
 from berth.client.resources import POD_GROUPS, PODS
+from berth.client.watch import Source, pages
 from tests.e2e.default_cluster import CONFIGURATION, default_cluster
 
 pytestmark = pytest.mark.e2e
@@ -81,6 +83,17 @@ class Placements:
             self.done[gang] += 1
 
 
+async def conditions(cluster):
+    """What each group's owner reads: (status, reason)."""
+    (page,) = [page async for page in pages(cluster.transport, Source(POD_GROUPS), page_size=0)]
+    groups = [json.loads(bytes(item)) for item in page.items or ()]
+    return {
+        group["metadata"]["name"]: (condition["status"], condition["reason"])
+        for group in groups
+        for condition in group["status"]["conditions"]
+    }
+
+
 async def test_a_hundred_gangs_take_turns(tmp_path):
     """All get through, and at no moment are two of them placed in part."""
     names = [f"gang-{i}" for i in range(GANGS)]
@@ -95,8 +108,10 @@ async def test_a_hundred_gangs_take_turns(tmp_path):
             await cluster.create(PODS, members(name))
         await cluster.reach(lambda: placements.done.total() >= GANGS * SIZE)
         metrics = await cluster.metrics(SCHEDULED.partition("{")[0])
+        told = await conditions(cluster)
 
     assert dict.fromkeys(names, SIZE) == placements.placed
     assert 1 == placements.most_partial
     assert [] == placements.moved
     assert GANGS == metrics[SCHEDULED]
+    assert dict.fromkeys(names, ("True", "Scheduled")) == told

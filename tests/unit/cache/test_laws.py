@@ -20,6 +20,7 @@ from berth.objects.pod import (
 )
 from berth.objects.taint import Taint
 from berth.snapshot import snapshot as snapshot_module
+from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from tests.unit.snapshot.facts import facts
@@ -161,6 +162,20 @@ class CacheMachine(RuleBasedStateMachine):
         """The snapshot follows only now and then, so that several changes of a row fall together."""
         self.cache.update_snapshot(self.snapshot)
         self.check()
+
+    @rule(data=st.data(), count=st.integers(1, 3))
+    def try_pods(self, data, count):
+        """What a pod-group cycle tries in the snapshot leaves nothing behind, however stale it is."""
+        before = facts(self.snapshot)
+        for i in range(count):
+            placed = [info for pods in self.snapshot.pods for info in pods.values()]
+            if placed and data.draw(st.booleans()):
+                self.cache.try_pod(self.snapshot, -1, data.draw(st.sampled_from(placed)))
+            elif self.snapshot.names:
+                node = data.draw(st.sampled_from(self.snapshot.names))
+                self.cache.try_pod(self.snapshot, 1, PodInfo(pod_with(data, f"t{i}", node)))
+        self.cache.undo_trials(self.snapshot)
+        assert before == facts(self.snapshot)
 
     @invariant()
     def counts_are_right(self):
