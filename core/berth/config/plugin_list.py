@@ -11,6 +11,7 @@ a file given by --plugins, or a later document of the configuration's file, whic
       timeout: 200ms
       extensionPoints: [filter, score, reserve, preBind]
       failurePolicy: {score: Ignore}
+      exemptPods: {namespaces: [gpu-share], matchLabels: {app: gpu-share}}
       args: {policy: pack}
 """
 
@@ -28,6 +29,7 @@ from berth.config.names import qualified_name_problems
 from berth.config.sidecars import (
     DEFAULT_POLICY,
     SIDECAR_POINTS,
+    ExemptPods,
     FailurePolicy,
     SidecarSpec,
     is_unix,
@@ -41,7 +43,7 @@ API_GROUP = "berth.dev"
 API_VERSION = f"{API_GROUP}/v1alpha1"
 KIND = "PluginList"
 
-_FIELDS = ("name", "address", "timeout", "extensionPoints", "failurePolicy", "args")
+_FIELDS = ("name", "address", "timeout", "extensionPoints", "failurePolicy", "exemptPods", "args")
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
 _MAX_PORT = 65535
 _MAX_SOCKET_PATH = 107
@@ -137,7 +139,26 @@ class _ListReader:
             extension_points=points,
             failure_policy=self._policies(members.get("failurePolicy"), points, f"{path}.failurePolicy"),
             args=to_plain(members.get("args")),
+            exempt_pods=self._exempt(members.get("exemptPods"), f"{path}.exemptPods"),
         )
+
+    def _exempt(self, value: Value, path: str) -> ExemptPods | None:
+        if value is None:
+            return None
+        members = self._members(value, path, ("namespaces", "matchLabels"))
+        namespaces, labels = (
+            to_plain(members.get("namespaces", [])),
+            to_plain(members.get("matchLabels", Object())),
+        )
+        if not isinstance(namespaces, list) or not all(isinstance(name, str) for name in namespaces):
+            self._say(f"{path}.namespaces", "must be a list of names")
+        elif not isinstance(labels, dict) or not all(isinstance(text, str) for text in labels.values()):
+            self._say(f"{path}.matchLabels", "must be an object with a text for each label")
+        elif not namespaces and not labels:
+            self._say(path, "give namespaces or matchLabels: without both every pod would be exempt")
+        else:
+            return ExemptPods(frozenset(namespaces), MappingProxyType(labels))
+        return None
 
     def _name(self, value: Value, path: str) -> str:
         if not isinstance(value, str) or not value:

@@ -12,16 +12,20 @@ from typing import Any
 from berth.config.catalogue import Catalogue, ExtensionPoint
 from berth.config.duration import Duration
 from berth.config.profiles import ResolvedProfile
+from berth.objects.pod import Pod
 
 _P = ExtensionPoint
 # Where the host calls sidecars; what preFilter and preScore prepare, a sidecar does in one.
 SIDECAR_POINTS = frozenset(
     {
+        _P.PRE_ENQUEUE,
         _P.FILTER,
+        _P.POST_FILTER,
         _P.SCORE,
         _P.RESERVE,
         _P.PERMIT,
         _P.PRE_BIND,
+        _P.BIND,
         _P.POST_BIND,
     }
 )
@@ -35,13 +39,41 @@ class FailurePolicy(StrEnum):
     IGNORE = "Ignore"
 
 
-# Opinions can be missed, verdicts and actions can not.
+# Opinions and favours can be missed, verdicts and actions can not.
+_MISSABLE = frozenset({_P.SCORE, _P.POST_FILTER, _P.POST_BIND})
 DEFAULT_POLICY: Mapping[ExtensionPoint, FailurePolicy] = MappingProxyType(
-    {
-        point: FailurePolicy.IGNORE if point in {_P.SCORE, _P.POST_BIND} else FailurePolicy.FAIL
-        for point in SIDECAR_POINTS
-    }
+    {point: FailurePolicy.IGNORE if point in _MISSABLE else FailurePolicy.FAIL for point in SIDECAR_POINTS}
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ExemptPods:
+    """Pods that a plugin's failures cost nothing: of these namespaces, if any are given, with these labels.
+
+    A plugin's own pod belongs here: it is to be scheduled while the plugin is down.
+    """
+
+    namespaces: frozenset[str] = frozenset()
+    match_labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def covers(self, pod: Pod) -> bool:
+        """Whether the pod is one of them."""
+        if self.namespaces and pod.namespace not in self.namespaces:
+            return False
+        return all(pod.labels.get(key) == value for key, value in self.match_labels.items())
+
+
+@dataclass(frozen=True, slots=True)
+class PluginTls:
+    """Certificates for a plugin over TCP: whom it has to show, and what we show it.
+
+    `server_name` is the name in the plugin's certificate, where that is not its host's.
+    """
+
+    ca_file: str
+    cert_file: str
+    key_file: str
+    server_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +91,14 @@ class SidecarSpec:
     extension_points: frozenset[ExtensionPoint] = SIDECAR_POINTS
     failure_policy: Mapping[ExtensionPoint, FailurePolicy] = field(default_factory=lambda: DEFAULT_POLICY)
     args: Any = None
+    tls: PluginTls | None = None
+    shadow: bool = False
+    exempt_pods: ExemptPods | None = None
 
-    def policy_at(self, point: ExtensionPoint) -> FailurePolicy:
-        """Give what a failing call at a point means."""
+    def policy_at(self, point: ExtensionPoint, pod: Pod | None = None) -> FailurePolicy:
+        """Give what a failing call at a point means for a pod."""
+        if pod is not None and self.exempt_pods is not None and self.exempt_pods.covers(pod):
+            return FailurePolicy.IGNORE
         return self.failure_policy.get(point, DEFAULT_POLICY[point])
 
     def args_for(self, profile: ResolvedProfile) -> Any:

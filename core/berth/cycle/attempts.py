@@ -36,6 +36,8 @@ class Attempts:
             enqueued_ns=int(info.timestamp * 1e9) - offset,
             dequeued_ns=now,
             first_enqueued_ns=int(first * 1e9) - offset,
+            rescued_from=frozenset(info.rejectors) if info.was_flushed_from_unschedulable else frozenset(),
+            after_flush=info.was_flushed_from_unschedulable,
         )
 
     def end(self, record: CycleRecord, status: Status) -> None:

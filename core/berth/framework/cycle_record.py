@@ -62,6 +62,9 @@ class CycleRecord:
     first_enqueued_ns: int = 0
     paused_ns: int = 0
     """How long the pod stood still while others of its group were decided on: no part of its attempt."""
+    rescued_from: frozenset[str] = frozenset()
+    """Where the five-minute flush brought the pod back, and no event: the plugins that had rejected it."""
+    after_flush: bool = False
     phase: int = -1
     """The interval that extension points belong to: the scheduling cycle or the binding cycle."""
 

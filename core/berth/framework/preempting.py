@@ -53,5 +53,8 @@ class Preemption(Protocol):
     async def preempt_for_group(self, request: GroupPreemptionRequest) -> Status:
         """Have victims evicted so that the whole group fits, or say why not."""
 
+    async def evict(self, plugin: str, pod: Pod, node_name: str, victims: Sequence[Pod]) -> PostFilterResult:
+        """Nominate that node and have these victims evicted, whom the plugin chose itself."""
+
     def running(self, uid: str) -> bool:
         """Whether evictions for the pod or pod group of that UID are still on their way."""

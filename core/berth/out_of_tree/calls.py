@@ -1,12 +1,15 @@
 """Asking a plugin: the head of a call, its deadline, and the second try that a failed precondition allows.
 
+An answer counts once it was read and found right: what the protocol does not allow is a failure as any other.
+
 Source: docs/protocol.md "Scheduling calls".
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
@@ -16,29 +19,64 @@ from berth.framework.cycle_state import CycleState
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import common_pb2
 from berth.out_of_tree.connection import Connection
-from berth.out_of_tree.errors import CallFailedError, NotConnectedError, ProtocolError, SidecarError
+from berth.out_of_tree.errors import (
+    CallFailedError,
+    LateError,
+    NotConnectedError,
+    OutOfTimeError,
+    PluginFailedError,
+    ProtocolError,
+    SidecarError,
+)
+from berth.out_of_tree.plugin_metrics import PluginMetrics
 from berth.out_of_tree.raw_objects import RawObjects
 from berth.out_of_tree.state_feed import StateFeed
+from berth.out_of_tree.time_budget import seconds_left
 from berth.out_of_tree.traceparent import Metadata, call_span
 
-DEFAULT_SECONDS = 1.0
-LONGEST_SECONDS = 10.0
 REASON_KEY = "berth-reason"
+
+R = TypeVar("R")
+_OUTCOMES: Mapping[type[SidecarError], str] = {
+    LateError: "late",
+    CallFailedError: "failed",
+    PluginFailedError: "error",
+    ProtocolError: "garbled",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """Calls one plugin in the name of one profile.
+class Surroundings:
+    """What calls need of the host, one for all plugins.
 
-    `patched` is told of labels and annotations to be written to a pod, and gives a way to take that back.
+    `patched` is told of labels and annotations to be written to a pod, and gives a way to take that back;
+    `landed` reads from the API server whether a pod is on that node.
+    """
+
+    pods: RawObjects[Pod]
+    sampled: Callable[[bytes], bool]
+    metrics: PluginMetrics
+    patched: Callable[[Pod, Mapping[str, Any]], Callable[[], None]]
+    landed: Callable[[Pod, str], Awaitable[bool]] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Caller:
+    """Calls one plugin, in one version of it, in the name of one profile.
+
+    `pinned` are the attempts that began with this version and are to end with it, by pod UID and number.
     """
 
     connection: Connection
     feed: StateFeed
-    pods: RawObjects[Pod]
     profile: str
-    sampled: Callable[[bytes], bool]
-    patched: Callable[[Pod, Mapping[str, Any]], Callable[[], None]]
+    around: Surroundings
+    pinned: set[tuple[str, int]] = field(default_factory=set)
+
+    @property
+    def plugin(self) -> str:
+        """The plugin's name."""
+        return self.connection.spec.name
 
     def head(self, state: CycleState, pod: Pod, *, with_state: bool = True) -> common_pb2.Call:
         """The head of a request: which pod and attempt, against which state."""
@@ -48,7 +86,7 @@ class Caller:
             namespace=pod.namespace,
             name=pod.name,
             attempt=record.attempt if record else 0,
-            object=self.pods.get(pod.uid) or None,
+            object=self.around.pods.get(pod.uid) or None,
         )
         return common_pb2.Call(
             epoch=self.connection.epoch,
@@ -58,23 +96,62 @@ class Caller:
             pod=ref,
         )
 
-    async def ask(self, name: str, request: Any, state: CycleState) -> Any:
-        """The plugin's response to a request of its scheduling service.
+    async def ask(self, name: str, request: Any, state: CycleState, read: Callable[[Any], R]) -> R:
+        """What is read out of the plugin's response to a request of its scheduling service.
+
+        Raises: NotConnectedError, OutOfTimeError, CallFailedError, PluginFailedError, ProtocolError.
+        """
+        seconds = min(self.connection.seconds_for(name), seconds_left(state, name))
+        if seconds <= 0:
+            raise OutOfTimeError(self.plugin, f"{name} was not asked: the cycle's time is used up")
+        with (
+            self._counted(name),
+            call_span(state.get(CycleRecord), f"{self.plugin} {name}", self.around.sampled) as metadata,
+        ):
+            return read(await self._in_time(name, request, metadata, seconds))
+
+    async def ask_queueing(self, name: str, request: Any, read: Callable[[Any], R]) -> R:
+        """What is read out of the response to a request of its queueing service; no pod waits for it.
 
         Raises: NotConnectedError, CallFailedError, ProtocolError.
         """
-        with call_span(state.get(CycleRecord), f"{self._plugin} {name}", self.sampled) as metadata:
+        seconds = self.connection.seconds_for(name)
+        with self._counted(name):
             try:
-                async with asyncio.timeout(self.seconds) as budget:
-                    return await self._twice(name, request, metadata, budget)
+                async with asyncio.timeout(seconds) as budget:
+                    response = await self._once(name, request, (), budget, self.connection.queueing)
             except TimeoutError:
-                self.connection.late()
-                raise CallFailedError(self._plugin, f"{name} was not answered in time") from None
-            except asyncio.CancelledError:
-                # A channel that is closed cancels its calls, and those whoever waits; our own end differs.
-                if (task := asyncio.current_task()) is None or task.cancelling():
-                    raise
-                raise CallFailedError(self._plugin, f"{name} was cut off with the connection") from None
+                raise LateError(self.plugin, f"{name} was not answered in time") from None
+            except grpc.aio.AioRpcError as error:
+                raise self._failure(name, error) from error
+            return read(response)
+
+    @contextmanager
+    def _counted(self, name: str) -> Iterator[None]:
+        """Count the call, and let the circuit know of it.
+
+        Raises: NotConnectedError where the circuit is open.
+        """
+        breaker, metrics = self.connection.breaker, self.around.metrics
+        if not breaker.admits():
+            metrics.called(self.plugin, name, "refused", 0.0)
+            raise NotConnectedError(self.plugin, f"not called: {self.connection.last_failure}")
+        clock = asyncio.get_running_loop().time
+        started, outcome = clock(), "gave up"
+        try:
+            yield
+            outcome = "ok"
+        except SidecarError as error:
+            outcome = _OUTCOMES.get(type(error), "refused")
+            if outcome in ("late", "failed", "garbled"):
+                self.connection.failed(error)
+            raise
+        finally:
+            if outcome in ("ok", "error"):
+                breaker.succeeded()
+            elif outcome in ("refused", "gave up"):
+                breaker.gave_up()
+            metrics.called(self.plugin, name, outcome, clock() - started)
 
     def check_generation(self, request: Any, generation: int) -> None:
         """Take note of the generation that a response is about.
@@ -83,35 +160,49 @@ class Caller:
         """
         if generation < request.call.generation:
             text = f"answered for generation {generation}, was asked for {request.call.generation}"
-            raise ProtocolError(self._plugin, text)
+            raise ProtocolError(self.plugin, text)
         self.connection.holds(generation)
+
+    async def _in_time(self, name: str, request: Any, metadata: Metadata, seconds: float) -> Any:
+        try:
+            async with asyncio.timeout(seconds) as budget:
+                return await self._twice(name, request, metadata, budget)
+        except TimeoutError:
+            self.connection.late()
+            raise LateError(self.plugin, f"{name} was not answered in time") from None
+        except asyncio.CancelledError:
+            # A channel that is closed cancels its calls, and those whoever waits; our own end differs.
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            raise CallFailedError(self.plugin, f"{name} was cut off with the connection") from None
 
     async def _twice(self, name: str, request: Any, metadata: Metadata, budget: asyncio.Timeout) -> Any:
         """Ask, mend what the plugin says is amiss, ask again."""
         try:
-            return await self._once(name, request, metadata, budget)
+            return await self._once(name, request, metadata, budget, self.connection.scheduling)
         except grpc.aio.AioRpcError as error:
             if not await self._mended(_reason(error)):
                 raise self._failure(name, error) from error
         self._renew(request.call)
         try:
-            return await self._once(name, request, metadata, budget)
+            return await self._once(name, request, metadata, budget, self.connection.scheduling)
         except grpc.aio.AioRpcError as error:
             raise self._failure(name, error) from error
 
-    async def _once(self, name: str, request: Any, metadata: Metadata, budget: asyncio.Timeout) -> Any:
-        stub = self.connection.scheduling
+    async def _once(
+        self, name: str, request: Any, metadata: Metadata, budget: asyncio.Timeout, stub: Any
+    ) -> Any:
         if stub is None:
             why = self.connection.last_error or "waiting for it"
-            raise NotConnectedError(self._plugin, f"not connected: {why}")
+            raise NotConnectedError(self.plugin, f"not connected: {why}")
         left = (budget.when() or 0.0) - asyncio.get_running_loop().time()
         try:
             response = await getattr(stub, name)(request, timeout=left, metadata=metadata)
         except grpc.aio.UsageError as error:
-            raise NotConnectedError(self._plugin, f"not connected: {error}") from error
+            raise NotConnectedError(self.plugin, f"not connected: {error}") from error
         self.connection.in_time()
         if response is None:
-            raise ProtocolError(self._plugin, f"the reply to {name} can't be read")
+            raise ProtocolError(self.plugin, f"the reply to {name} can't be read")
         return response
 
     async def _mended(self, reason: str) -> bool:
@@ -132,29 +223,16 @@ class Caller:
         call.generation = self.feed.generation
         del call.deltas[:]
         call.deltas.extend(self.feed.carried(self.connection.acknowledged))
-        if data := self.pods.get(call.pod.uid):
+        if data := self.around.pods.get(call.pod.uid):
             call.pod.object = data
 
     def _failure(self, name: str, error: grpc.aio.AioRpcError) -> SidecarError:
         if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
             self.connection.late()
-            return CallFailedError(self._plugin, f"{name} was not answered in time")
+            return LateError(self.plugin, f"{name} was not answered in time")
         if error.code() is not grpc.StatusCode.UNAVAILABLE:
             self.connection.in_time()
-        return CallFailedError(self._plugin, f"{name} failed: {error.code().name}: {error.details()}")
-
-    @property
-    def _plugin(self) -> str:
-        return self.connection.spec.name
-
-    @property
-    def seconds(self) -> float:
-        """How long a call may take: the list's word, else the plugin's wish within bounds."""
-        spec, wish = self.connection.spec, self.connection.capabilities
-        if spec.timeout is not None:
-            return spec.timeout.seconds
-        seconds: float = wish.wanted_deadline.seconds + wish.wanted_deadline.nanos / 1e9
-        return min(seconds, LONGEST_SECONDS) if seconds > 0 else DEFAULT_SECONDS
+        return CallFailedError(self.plugin, f"{name} failed: {error.code().name}: {error.details()}")
 
 
 def _reason(error: grpc.aio.AioRpcError) -> str:

@@ -6,67 +6,49 @@
 
 The scheduler starts and schedules without its plugins: everything here happens beside it. A plugin that lets
 calls run out of time is hung up on and greeted again, which tells whether it is back; from then on one late
-call more is enough, until one is answered.
+call more is enough, until one is answered. What it answers wrongly opens its circuit (`breaker.py`).
 
-Source: docs/protocol.md "Order of calls", "State".
+Source: docs/protocol.md "Order of calls", "Failures".
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
 import grpc.aio
-import msgspec
 
-from berth import __version__
-from berth.config.sidecars import SidecarSpec, is_unix, socket_path
+from berth.config.sidecars import SidecarSpec
 from berth.out_of_tree._generated import (
     identity_pb2,
     identity_pb2_grpc,
     queueing_pb2,
     queueing_pb2_grpc,
     scheduling_pb2_grpc,
-    state_pb2,
-    state_pb2_grpc,
 )
+from berth.out_of_tree.breaker import Breaker, Circuit
+from berth.out_of_tree.channels import open_channel
+from berth.out_of_tree.conditions import Conditions, Kind, OnChange
 from berth.out_of_tree.conversation import Conversation
-from berth.out_of_tree.errors import NotConnectedError, ProtocolError
-from berth.out_of_tree.socket_access import check_socket
+from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarError
+from berth.out_of_tree.event_interest import Interest, compiled
+from berth.out_of_tree.greeting import configure, readable, release, shake_hands
 from berth.out_of_tree.state_feed import StateFeed
+from berth.out_of_tree.state_stream import StateStream, within
+from berth.out_of_tree.time_budget import wanted_seconds
 
 log = logging.getLogger(__name__)
 
-# Without these pods are tried more often, or fewer find a place; none goes where it must not.
-NOT_CALLED: Mapping[int, str] = {
-    identity_pb2.EXTENSION_POINT_POST_FILTER: "PostFilter",
-    identity_pb2.EXTENSION_POINT_QUEUEING_HINTS: "QueueingHints",
-    identity_pb2.EXTENSION_POINT_BIND: "Bind",
-    identity_pb2.EXTENSION_POINT_FILTER_OVERLAYS: "FilterOverlays",
-}
-
-PROTOCOL_VERSION = 1
 GREETING_SECONDS = 5.0
-TRANSFER_SECONDS = 30.0
-"""How long a plugin may take over a full transfer."""
-CALLS_FIRST_SECONDS = 0.02
-"""How long the stream holds a step back for a call to carry it: under load, calls carry nearly all."""
 FIRST_BACKOFF_SECONDS = 0.1
 LONGEST_BACKOFF_SECONDS = 2.0
 LONGEST_BACKOFF_WHEN_LATE_SECONDS = 30.0
 LATE_CALLS = 3
 """After so many unanswered calls in a row the host hangs up, so that a plugin that hangs holds up nobody."""
-M = TypeVar("M")
-CHANNEL_OPTIONS = (
-    ("grpc.max_receive_message_length", 64 << 20),
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.enable_retries", 0),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-)
 
 
 class Phase(Enum):
@@ -78,6 +60,20 @@ class Phase(Enum):
     READY = "ready"
 
 
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Who hears of what a connection meets.
+
+    `greeted` is awaited before any state is sent; `exchanged` is shown every message, for a recording.
+    """
+
+    requeue: Callable[[str, queueing_pb2.RequeueResponse], None]
+    ready: Callable[["Connection"], None]
+    greeted: Callable[["Connection"], Awaitable[None]]
+    condition: OnChange
+    exchanged: Callable[[str, Any], None]
+
+
 class Connection:
     """The connection to one plugin; `run` keeps it up for as long as it is not cancelled.
 
@@ -85,53 +81,70 @@ class Connection:
     """
 
     def __init__(
-        self,
-        spec: SidecarSpec,
-        feed: StateFeed,
-        arguments: Mapping[str, Any],
-        on_requeue: Callable[[str, queueing_pb2.RequeueResponse], None],
+        self, spec: SidecarSpec, feed: StateFeed, arguments: Mapping[str, Any], listeners: Listeners
     ) -> None:
         self.spec = spec
         self.epoch = uuid4().hex
         self.phase = Phase.WAITING
+        self.version = ""
         self.last_error = ""
+        self.last_failure = ""
         self.capabilities = identity_pb2.Capabilities()
-        self._offered: frozenset[int] = frozenset()
-        self.acknowledged = 0
+        self.interests: tuple[Interest, ...] = ()
         self.starts = 0
         """How often a connection came up: what a plugin held before may be gone."""
         self.scheduling: Any = None
         """The generated stub, or a Conversation that stands for it; None while nobody can be asked."""
         self.queueing: queueing_pb2_grpc.QueueingServiceAsyncStub | None = None
-        self._feed = feed
-        self._arguments = arguments
-        self._on_requeue = on_requeue
         self.came_up = asyncio.Event()
-        self._changed = asyncio.Event()
-        self._in_step = asyncio.Event()
+        self.arguments = dict(arguments)
+        self.conditions = Conditions(spec.name, time.time, listeners.condition)
+        self.breaker = Breaker(time.monotonic, self._circuit_turned)
+        self._offered: frozenset[int] = frozenset()
+        self._seconds: dict[str, float] = {}
+        self._feed = feed
+        self._listeners = listeners
+        self._state = StateStream(
+            spec.name,
+            self.epoch,
+            feed,
+            on_ack=self._on_ack,
+            exchanged=lambda message: listeners.exchanged(spec.name, message),
+        )
         self._hung_up = asyncio.Event()
         self._identity: identity_pb2_grpc.IdentityServiceAsyncStub | None = None
-        self._transfer_wanted = False
+        self._upcoming: tuple[grpc.aio.Channel, Any] | None = None
         self._answered = self._late = 0
+        self.conditions.put(Kind.CONNECTED, "Dialling", holds=False)
+        self.conditions.put(Kind.CIRCUIT_CLOSED, "NoFailures", holds=True)
 
     @property
     def ready(self) -> bool:
         """Whether the plugin can be asked."""
         return self.phase is Phase.READY
 
+    @property
+    def acknowledged(self) -> int:
+        """The newest generation that the plugin has shown to hold."""
+        return self._state.acknowledged
+
     def offers(self, point: int) -> bool:
         """Whether the plugin announced that call."""
         return point in self._offered
+
+    def seconds_for(self, method: str) -> float:
+        """How long a call may take by itself."""
+        known = self._seconds.get(method)
+        if known is None:
+            known = self._seconds[method] = wanted_seconds(self.spec, self.capabilities, method)
+        return known
 
     def holds(self, generation: int) -> None:
         """The plugin has shown that it holds that generation.
 
         Raises: ProtocolError where there is no such generation yet.
         """
-        if generation > self._feed.generation:
-            text = f"it holds generation {generation}, the newest is {self._feed.generation}"
-            raise ProtocolError(self.spec.name, text)
-        self.acknowledged = max(self.acknowledged, generation)
+        self._state.holds(generation)
 
     def in_time(self) -> None:
         """A call was answered."""
@@ -142,15 +155,28 @@ class Connection:
         """A call ran out of time; hangs up where that keeps happening."""
         self._late += 1
         if self._late >= LATE_CALLS and self.scheduling is not None:
-            self.scheduling = self.queueing = None
-            self.last_error = f"{self._late} calls in a row were not answered in time"
-            self._hung_up.set()
+            self.hang_up(f"{self._late} calls in a row were not answered in time")
+
+    def hang_up(self, why: str) -> None:
+        """Ask nothing more on this connection, and make another."""
+        self.scheduling = self.queueing = None
+        self.last_error = why
+        self._hung_up.set()
+
+    def failed(self, error: SidecarError) -> None:
+        """A call was answered wrongly, or not at all."""
+        self.last_failure = str(error)
+        self.breaker.failed()
+
+    def notify(self) -> None:
+        """There is a new step to send."""
+        self._state.notify()
 
     async def synced_again(self) -> None:
         """Wait until the plugin, which says that it holds nothing, has the whole state."""
-        if self._in_step.is_set():
-            self._lost_step()
-        await self._in_step.wait()
+        if self._state.in_step.is_set():
+            self._state.start_over()
+        await self._state.in_step.wait()
 
     async def configured_again(self, profile: str) -> None:
         """Configure a profile that the plugin says it does not know.
@@ -159,12 +185,30 @@ class Connection:
         """
         if self._identity is None:
             raise NotConnectedError(self.spec.name, "not connected")
-        if problems := await self._configure(self._identity, profile, []):
+        arguments = self.arguments[profile]
+        if problems := await configure(self._identity, self.spec, profile, arguments, []):
             raise ProtocolError(self.spec.name, "; ".join(problems))
 
-    def notify(self) -> None:
-        """There is a new delta to send."""
-        self._changed.set()
+    async def reconfigure(self, profile: str, arguments: Any) -> None:
+        """Hand over other arguments of a profile; the old ones stay where the plugin refuses them.
+
+        Raises: ProtocolError with its errors.
+        """
+        old = self.arguments.get(profile)
+        self.arguments[profile] = arguments
+        if self._identity is None:
+            return
+        try:
+            await self.configured_again(profile)
+        except ProtocolError:
+            self.arguments[profile] = old
+            raise
+
+    async def release(self, profile: str) -> None:
+        """The profile does not use the plugin any more."""
+        self.arguments.pop(profile, None)
+        if self._identity is not None:
+            await release(self._identity, self.spec, profile)
 
     async def run(self) -> None:
         """Connect, stay connected, connect again."""
@@ -183,23 +227,26 @@ class Connection:
 
     def _broken(self, error: BaseException) -> None:
         text = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
+        text = text or repr(error)
         if self.phase is Phase.READY or text != self.last_error:
-            log.warning("plugin not connected plugin=%s error=%s", self.spec.name, text or repr(error))
-        self.phase, self.last_error = Phase.WAITING, text or repr(error)
-        self.scheduling = self.queueing = self._identity = None
-        self._in_step.clear()
+            log.warning("plugin not connected plugin=%s error=%s", self.spec.name, text)
+        self.phase, self.last_error = Phase.WAITING, text
+        self.scheduling = self.queueing = self._identity = self._upcoming = None
+        self._state.in_step.clear()
+        for kind in (Kind.CONNECTED, Kind.SYNCED, Kind.READY):
+            self.conditions.put(kind, "NotConnected", text, holds=False)
 
     async def _connected(self) -> None:
         """One connection from dialling to its end."""
         self._hung_up.clear()
-        if is_unix(self.spec.address):
-            check_socket(self.spec.name, socket_path(self.spec.address))
-        async with grpc.aio.insecure_channel(_target(self.spec.address), CHANNEL_OPTIONS) as channel:
-            async with self._within(GREETING_SECONDS, "nobody answers"):
+        async with open_channel(self.spec, self.spec.address) as channel:
+            async with within(self.spec.name, GREETING_SECONDS, "nobody answers"):
                 await channel.channel_ready()
+            self.conditions.put(Kind.CONNECTED, "Answered", holds=True)
             self.phase = Phase.GREETING
-            async with self._within(GREETING_SECONDS, "the handshake was not answered"):
+            async with within(self.spec.name, GREETING_SECONDS, "the handshake was not answered"):
                 await self._greet(channel)
+            await self._listeners.greeted(self)
             self.phase = Phase.SYNCING
             async with asyncio.TaskGroup() as tasks:
                 beside = [tasks.create_task(self._listen(channel)), tasks.create_task(self._give_up())]
@@ -207,8 +254,9 @@ class Connection:
                 if self.capabilities.converse:
                     scheduling = Conversation(scheduling)
                     beside.append(tasks.create_task(scheduling.run()))
+                self._upcoming = channel, scheduling
                 try:
-                    await self._keep_in_step(channel, scheduling)
+                    await self._state.run(channel)
                 finally:
                     for task in beside:
                         task.cancel()
@@ -223,138 +271,57 @@ class Connection:
         Raises: ProtocolError with everything that is wrong.
         """
         identity: identity_pb2_grpc.IdentityServiceAsyncStub = identity_pb2_grpc.IdentityServiceStub(channel)
-        request = identity_pb2.HandshakeRequest(
-            host_name="berth", host_version=__version__, supported_versions=[PROTOCOL_VERSION]
-        )
-        answer = _readable(self.spec.name, await identity.Handshake(request))
-        problems = _problems(self.spec, answer)
-        for profile in self._arguments:
-            errors = await self._configure(identity, profile, problems)
+        answer, problems = await shake_hands(identity, self.spec)
+        for profile, arguments in self.arguments.items():
+            errors = await configure(identity, self.spec, profile, arguments, problems)
             problems += [error for error in errors if error not in problems]
         if problems:
-            raise ProtocolError(self.spec.name, "; ".join(problems))
-        self.capabilities = answer.capabilities
-        self._offered = frozenset(map(int, answer.capabilities.extension_points))
-        for point in sorted(self._offered & NOT_CALLED.keys()):
-            log.warning(
-                "extension point not called yet plugin=%s point=%s", self.spec.name, NOT_CALLED[point]
-            )
-        self._feed.narrow(answer.capabilities.state)
+            text = "; ".join(problems)
+            self.conditions.put(Kind.CONFIGURED, "Refused", text, holds=False)
+            raise ProtocolError(self.spec.name, text)
+        self.conditions.put(Kind.CONFIGURED, "Accepted", holds=True)
+        self._introduced(answer)
         self._identity = identity
+        self._listeners.exchanged(self.spec.name, answer)
 
-    async def _configure(
-        self, identity: "identity_pb2_grpc.IdentityServiceAsyncStub", profile: str, problems: list[str]
-    ) -> list[str]:
-        """Hand over one profile's arguments; what the plugin finds wrong that we did not tell it."""
-        arguments = self._arguments[profile]
-        request = identity_pb2.ConfigureRequest(
-            protocol_version=PROTOCOL_VERSION,
-            handshake_errors=problems,
-            profile=profile,
-            arguments=None if arguments is None else msgspec.json.encode(arguments),
-        )
-        response = _readable(self.spec.name, await identity.Configure(request))
-        return [f"profile {profile}: {error}" for error in response.errors if error not in problems]
+    def _introduced(self, answer: identity_pb2.HandshakeResponse) -> None:
+        """Take over what the plugin says of itself."""
+        self.version = answer.version
+        self.capabilities = answer.capabilities
+        self.interests = compiled(answer.capabilities.events)
+        self._offered = frozenset(map(int, answer.capabilities.extension_points))
+        self._seconds.clear()
+        self._feed.narrow(answer.capabilities.state)
 
-    async def _keep_in_step(self, channel: grpc.aio.Channel, scheduling: Any) -> None:
-        """Send the state and every step after it, until the stream breaks."""
-        state: state_pb2_grpc.StateServiceAsyncStub = state_pb2_grpc.StateServiceStub(channel)
-        stream = state.Sync()
-        async with self._within(GREETING_SECONDS, "the state stream was not answered"):
-            held = (await _read(stream, self.spec.name)).held
-        self.acknowledged = 0
-        self._transfer_wanted = False
-        sent = await self._begin(stream, held)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._send_steps(stream, sent))
-            await self._read_answers(stream, channel, scheduling)
-
-    async def _begin(self, stream: Any, held: state_pb2.Held) -> int:
-        """Resume where the plugin stands, or have everything sent; the generation that it then holds."""
-        while not self._feed.generation:
-            self._changed.clear()
-            await self._changed.wait()
-        if held.epoch == self.epoch and self._feed.since(held.generation) is not None:
-            begin = state_pb2.Begin(epoch=self.epoch, resume_generation=held.generation)
-            await stream.write(state_pb2.SyncRequest(begin=begin))
-            return held.generation
-        self._transfer_wanted = True
-        return 0
-
-    async def _transfer(self, stream: Any) -> int:
-        self._transfer_wanted = False
-        generation = self._feed.generation
-        requests = list(self._feed.transfer())
-        await stream.write(state_pb2.SyncRequest(begin=state_pb2.Begin(epoch=self.epoch)))
-        for request in requests:
-            await stream.write(request)
-        return generation
-
-    async def _send_steps(self, stream: Any, sent: int) -> None:
-        """Send what no answered call has shown the plugin to hold already."""
-        while True:
-            self._changed.clear()
-            sent = max(sent, self.acknowledged)
-            deltas = self._feed.since(sent)
-            if self._transfer_wanted or deltas is None:
-                sent = await self._transfer(stream)
-                continue
-            for delta in deltas:
-                await stream.write(state_pb2.SyncRequest(delta=delta))
-                sent = delta.generation
-            await self._changed.wait()
-            await asyncio.sleep(CALLS_FIRST_SECONDS)
-
-    async def _read_answers(self, stream: Any, channel: grpc.aio.Channel, scheduling: Any) -> None:
-        while True:
-            patience = None if self._in_step.is_set() else TRANSFER_SECONDS
-            async with self._within(patience, "the state was not acknowledged"):
-                answer = await _read(stream, self.spec.name)
-            match answer.WhichOneof("body"):
-                case "ack":
-                    self._acknowledged(answer.ack.generation, channel, scheduling)
-                case "nack":
-                    self._refused(answer.nack)
-                case body:
-                    raise ProtocolError(self.spec.name, f"{body or 'nothing'} where an Ack is due")
-
-    def _acknowledged(self, generation: int, channel: grpc.aio.Channel, scheduling: Any) -> None:
-        if generation < 1:
-            raise ProtocolError(self.spec.name, f"acknowledged generation {generation}")
-        self.holds(generation)
-        self._in_step.set()
-        if self.phase is not Phase.READY:
-            self._now_ready(channel, scheduling)
-
-    def _refused(self, nack: state_pb2.Nack) -> None:
-        """Transfer everything after a refused step; a refused transfer ends the connection.
-
-        Raises: ProtocolError.
-        """
-        if self._in_step.is_set() or nack.reason == state_pb2.NACK_REASON_CANNOT_RESUME:
-            log.warning("state refused, sent again plugin=%s error=%s", self.spec.name, nack.message)
-            self._lost_step()
-        elif nack.reason != state_pb2.NACK_REASON_OUT_OF_ORDER:  # that is a step sent before the transfer
-            raise ProtocolError(self.spec.name, f"state refused: {nack.message}")
-
-    def _lost_step(self) -> None:
-        """Have everything sent again."""
-        self.acknowledged = 0
-        self._in_step.clear()
-        self._transfer_wanted = True
-        self._changed.set()
+    def _on_ack(self) -> None:
+        self.conditions.put(Kind.SYNCED, "Acknowledged", holds=True)
+        if self.phase is not Phase.READY and self._upcoming is not None:
+            self._now_ready(*self._upcoming)
 
     def _now_ready(self, channel: grpc.aio.Channel, scheduling: Any) -> None:
         self.scheduling = scheduling
         self.queueing = queueing_pb2_grpc.QueueingServiceStub(channel)
         self.phase, self.last_error = Phase.READY, ""
         self.starts += 1
+        self.breaker.restarted()
         self.came_up.set()
         log.info("plugin ready plugin=%s generation=%d", self.spec.name, self.acknowledged)
-        self._on_requeue(
-            self.spec.name,
-            queueing_pb2.RequeueResponse(requeue_all=queueing_pb2.AllRejected(), cause="ready"),
-        )
+        self.conditions.put(Kind.READY, "Synced", holds=True)
+        self._listeners.ready(self)
+
+    def _circuit_turned(self, circuit: Circuit) -> None:
+        if circuit is Circuit.CLOSED:
+            log.info("plugin answers again plugin=%s", self.spec.name)
+            self.conditions.put(Kind.CIRCUIT_CLOSED, "ProbeAnswered", holds=True)
+        elif circuit is Circuit.OPEN:
+            seconds = self.breaker.pause_left
+            log.warning(
+                "plugin keeps failing, not called plugin=%s seconds=%g error=%s",
+                self.spec.name,
+                seconds,
+                self.last_failure,
+            )
+            self.conditions.put(Kind.CIRCUIT_CLOSED, "KeepsFailing", self.last_failure, holds=False)
 
     async def _listen(self, channel: grpc.aio.Channel) -> None:
         """Follow what the plugin says of its outside state."""
@@ -362,17 +329,10 @@ class Connection:
             return
         queueing: queueing_pb2_grpc.QueueingServiceAsyncStub = queueing_pb2_grpc.QueueingServiceStub(channel)
         async for response in queueing.Requeue(queueing_pb2.RequeueRequest()):
-            self._on_requeue(self.spec.name, _readable(self.spec.name, response))
+            message = readable(self.spec.name, response)
+            self._listeners.exchanged(self.spec.name, message)
+            self._listeners.requeue(self.spec.name, message)
         raise ProtocolError(self.spec.name, "ended the requeue stream")
-
-    @asynccontextmanager
-    async def _within(self, seconds: float | None, otherwise: str) -> AsyncIterator[None]:
-        """Raises: NotConnectedError with that text where it takes longer."""
-        try:
-            async with asyncio.timeout(seconds):
-                yield
-        except TimeoutError:
-            raise NotConnectedError(self.spec.name, f"{otherwise} within {seconds:g} s") from None
 
 
 def _innermost(error: BaseException) -> BaseException:
@@ -389,41 +349,3 @@ def _end_if_cancelled() -> None:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
-
-
-def _target(address: str) -> str:
-    return f"unix:{socket_path(address)}" if is_unix(address) else address
-
-
-def _problems(spec: SidecarSpec, answer: identity_pb2.HandshakeResponse) -> list[str]:
-    problems = []
-    if answer.name != spec.name:
-        problems.append(f"the plugin calls itself {answer.name!r}, the list calls it {spec.name!r}")
-    if PROTOCOL_VERSION not in answer.supported_versions:
-        spoken = ", ".join(map(str, answer.supported_versions)) or "none"
-        problems.append(f"it speaks protocol versions {spoken}, this scheduler speaks {PROTOCOL_VERSION}")
-    if not answer.capabilities.extension_points:
-        problems.append("it announces no extension points")
-    if identity_pb2.EXTENSION_POINT_PRE_ENQUEUE in answer.capabilities.extension_points:
-        # To pass over a gate would let the pods through that it is to hold back.
-        problems.append("it announces PreEnqueue, which this scheduler does not call yet")
-    return problems
-
-
-async def _read(stream: Any, plugin: str) -> state_pb2.SyncResponse:
-    """Raises: ProtocolError where the plugin ended the stream."""
-    answer = await stream.read()
-    if answer is grpc.aio.EOF:
-        raise ProtocolError(plugin, "ended the state stream")
-    response: state_pb2.SyncResponse = _readable(plugin, answer)
-    return response
-
-
-def _readable(plugin: str, answer: M | None) -> M:
-    """The message; gRPC gives None where the bytes are none.
-
-    Raises: ProtocolError.
-    """
-    if answer is None:
-        raise ProtocolError(plugin, "sent a message that can't be read")
-    return answer

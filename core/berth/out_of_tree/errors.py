@@ -1,8 +1,11 @@
 """What can go wrong between the scheduler and a plugin in another process.
 
 SidecarError               the call has failed; the extension point's failure policy says what that means
-├── NotConnectedError      nobody answers at the address, or the plugin is not configured and synced yet
-├── CallFailedError        the plugin was asked and gave an error, or was too late
+├── NotConnectedError      nobody answers at the address, the plugin is not ready, or its circuit is open
+├── CallFailedError        the plugin answered with a gRPC error, or was cut off
+│   └── LateError          it did not answer in time
+├── PluginFailedError      the plugin answered that something broke on its side
+├── OutOfTimeError         the cycle's time was used up before the plugin could be asked
 └── ProtocolError          the plugin answered what the protocol does not allow
 """
 
@@ -20,6 +23,18 @@ class NotConnectedError(SidecarError):
 
 class CallFailedError(SidecarError):
     """The plugin did not answer, or answered with an error."""
+
+
+class LateError(CallFailedError):
+    """The plugin did not answer in time."""
+
+
+class PluginFailedError(SidecarError):
+    """The plugin says that something broke."""
+
+
+class OutOfTimeError(SidecarError):
+    """The cycle has no time left for the call."""
 
 
 class ProtocolError(SidecarError):

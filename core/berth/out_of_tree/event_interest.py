@@ -1,17 +1,19 @@
-"""Queueing hints of a plugin in another process: what it declared, evaluated here.
+"""What a plugin declared of the cluster events it waits for, evaluated by the host alone.
 
-Until a plugin has introduced itself its pods are queued at every event: an attempt too many is harmless, a
-pod left lying is not. Events that the plugin wants to be asked about one by one count as worth an attempt.
+An event is looked at once, whatever number of pods waits for it; what is left to ask about a pod is how the
+pod and the object belong together. What the host cannot check counts as met.
 
 Source: proto/berth/plugin/v1/identity.proto EventInterest; KEP-4247.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from berth.framework.cluster_event import ActionType, EventResource, QueueingHint, QueueingHintFn
+from berth.framework.cluster_event import ActionType
 from berth.framework.object_events import node_events, pod_events
 from berth.objects.api_object import TypedObject
 from berth.objects.label_selector import InvalidSelectorError, Requirement
@@ -19,9 +21,8 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.pod_requests import accounted_requests
 from berth.out_of_tree._generated import identity_pb2
-from berth.out_of_tree.connection import Connection
 
-_ACTIONS = {
+ACTIONS: Mapping[int, ActionType] = {
     identity_pb2.ACTION_TYPE_ADD: ActionType.ADD,
     identity_pb2.ACTION_TYPE_DELETE: ActionType.DELETE,
     identity_pb2.ACTION_TYPE_UPDATE: ActionType.UPDATE,
@@ -30,6 +31,7 @@ _ACTIONS = {
     identity_pb2.ACTION_TYPE_UPDATE_NODE_TAINT: ActionType.UPDATE_NODE_TAINT,
     identity_pb2.ACTION_TYPE_UPDATE_NODE_CONDITION: ActionType.UPDATE_NODE_CONDITION,
     identity_pb2.ACTION_TYPE_UPDATE_NODE_ANNOTATION: ActionType.UPDATE_NODE_ANNOTATION,
+    identity_pb2.ACTION_TYPE_UPDATE_NODE_DECLARED_FEATURE: ActionType.UPDATE_NODE_DECLARED_FEATURE,
     identity_pb2.ACTION_TYPE_UPDATE_POD_LABEL: ActionType.UPDATE_POD_LABEL,
     identity_pb2.ACTION_TYPE_UPDATE_POD_SCALE_DOWN: ActionType.UPDATE_POD_SCALE_DOWN,
     identity_pb2.ACTION_TYPE_UPDATE_POD_SCHEDULING_GATES_ELIMINATED: (
@@ -41,97 +43,137 @@ _ACTIONS = {
     ),
 }
 
-
 UNTOLD = object()
 """A field that decoded objects leave out."""
 
+_TERM = re.compile(r"\s*([^\s!=(),]+)\s+(in|notin)\s*\(([^()]*)\)\s*\Z")
+_COMMA = re.compile(r",(?![^(]*\))")
 
-def hints_for(resource: EventResource, connection: Connection) -> QueueingHintFn:
-    """The hint function for events of that resource."""
-
-    def hint(pod: Pod, old: Any, new: Any) -> QueueingHint:
-        if not connection.starts or (new is not None and new.uid == pod.uid):
-            return QueueingHint.QUEUE
-        interests = [e for e in connection.capabilities.events if e.resource == resource.value]
-        wanted = any(_interested(interest, old, new) for interest in interests)
-        return QueueingHint.QUEUE if wanted else QueueingHint.SKIP
-
-    return hint
+Bytes = Callable[[Any], bytes]
+"""The API server's JSON of an object as the watch brought it; empty where it is not kept any more."""
 
 
-def _interested(interest: identity_pb2.EventInterest, old: Any, new: Any) -> bool:
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """One EventInterest, ready to be evaluated."""
+
+    resource: str
+    actions: ActionType
+    changed_fields: tuple[str, ...]
+    requirements: tuple[Requirement, ...]
+    pod_resources: tuple[str, ...]
+    asks: bool
+    same_namespace: bool
+    equal_labels: tuple[str, ...]
+    naming_label: str
+
+    def covers(self, old: Any, new: Any, data: Bytes) -> bool:
+        """Whether what happened to the object is of interest, to whichever pod."""
+        obj = new if new is not None else old
+        return (
+            bool(self.actions & happened(old, new))
+            and all(requirement.matches(obj.labels) for requirement in self.requirements)
+            and self._requests(obj)
+            and self._changed(old, new, data)
+        )
+
+    def concerns(self, pod: Pod, obj: TypedObject) -> bool:
+        """Whether the object and the waiting pod belong together."""
+        if self.same_namespace and obj.namespace != pod.namespace:
+            return False
+        if self.naming_label and pod.labels.get(self.naming_label) != obj.name:
+            return False
+        return all(key in pod.labels and pod.labels[key] == obj.labels.get(key) for key in self.equal_labels)
+
+    def _requests(self, obj: TypedObject) -> bool:
+        if not self.pod_resources or not isinstance(obj, Pod):
+            return True
+        requested = accounted_requests(obj)
+        return any(requested.get(name) for name in self.pod_resources)
+
+    def _changed(self, old: Any, new: Any, data: Bytes) -> bool:
+        """Whether one of the fields changed."""
+        if not self.changed_fields or old is None or new is None:
+            return True
+        return any(_differs(pointer, old, new, data) for pointer in self.changed_fields)
+
+
+def compiled(interests: Iterable[identity_pb2.EventInterest]) -> tuple[Interest, ...]:
+    """What the plugin declared; a selector that can't be read selects everything."""
+    return tuple(_compile(interest) for interest in interests)
+
+
+def _compile(declared: identity_pb2.EventInterest) -> Interest:
     actions = ActionType.NONE
-    for action in interest.actions:
-        actions |= _ACTIONS.get(action, ActionType.NONE)
-    if not actions & _happened(old, new):
-        return False
-    obj = new if new is not None else old
-    return (
-        _selected(interest, obj)
-        and _requests(interest, obj)
-        and _changed(list(interest.changed_fields), old, new)
+    for action in declared.actions:
+        actions |= ACTIONS.get(action, ActionType.NONE)
+    try:
+        requirements = tuple(parse_selector(declared.label_selector))
+    except InvalidSelectorError:
+        requirements = ()
+    return Interest(
+        declared.resource,
+        actions,
+        tuple(declared.changed_fields),
+        requirements,
+        tuple(declared.pod_resources),
+        declared.ask_hint,
+        declared.same_namespace,
+        tuple(declared.equal_labels),
+        declared.pod_label_names_object,
     )
 
 
-def _happened(old: Any, new: Any) -> ActionType:
+def happened(old: Any, new: Any) -> ActionType:
+    """What happened to the object; anything about a kind that only plugins know is an update."""
     if old is None:
         return ActionType.ADD
     if new is None:
         return ActionType.DELETE
-    events = node_events(old, new) if isinstance(new, Node) else pod_events(old, new)
-    happened = ActionType.NONE
-    for event in events:
-        happened |= event.action
-    return happened
-
-
-def _selected(interest: identity_pb2.EventInterest, obj: TypedObject) -> bool:
-    if not interest.HasField("label_selector"):
-        return True
-    try:
-        return all(r.matches(obj.labels) for r in parse_selector(interest.label_selector))
-    except InvalidSelectorError:
-        return True
+    if not isinstance(new, Node | Pod):
+        return ActionType.UPDATE
+    actions = ActionType.NONE
+    for event in node_events(old, new) if isinstance(new, Node) else pod_events(old, new):
+        actions |= event.action
+    return actions
 
 
 def parse_selector(text: str) -> list[Requirement]:
-    """The requirements of equalities and existences, as in `tier=gpu,!spare`.
+    """The requirements of a label selector in its text form, as in `tier in (gpu, fpga),!spare`.
 
-    Raises: InvalidSelectorError for any other form.
+    Raises: InvalidSelectorError.
     """
-    requirements = []
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
-        if any(mark in part for mark in ("(", " ", ">", "<")):
-            raise InvalidSelectorError(f"{part!r}: write key=value, key!=value, key or !key")
-        if "!=" in part:
-            key, _, value = part.partition("!=")
-            requirements.append(Requirement(key, "NotIn", (value,)))
-        elif "=" in part:
-            key, _, value = part.partition("=")
-            requirements.append(Requirement(key, "In", (value.removeprefix("="),)))
-        elif part.startswith("!"):
-            requirements.append(Requirement(part[1:], "DoesNotExist"))
-        else:
-            requirements.append(Requirement(part, "Exists"))
-    return requirements
+    pieces = (piece.strip() for piece in _COMMA.split(text))
+    return [_requirement(piece) for piece in pieces if piece]
 
 
-def _requests(interest: identity_pb2.EventInterest, obj: TypedObject) -> bool:
-    if not interest.pod_resources or not isinstance(obj, Pod):
+def _requirement(text: str) -> Requirement:
+    if match := _TERM.match(text):
+        key, operator, values = match.groups()
+        names = tuple(value.strip() for value in values.split(","))
+        return Requirement(key, "In" if operator == "in" else "NotIn", names)
+    if any(mark in text for mark in ("(", " ", ">", "<")):
+        raise InvalidSelectorError(f"{text!r}: write key=value, key!=value, key in (a,b), key or !key")
+    if "!=" in text:
+        key, _, value = text.partition("!=")
+        return Requirement(key, "NotIn", (value,))
+    if "=" in text:
+        key, _, value = text.partition("=")
+        return Requirement(key, "In", (value.removeprefix("="),))
+    if text.startswith("!"):
+        return Requirement(text[1:], "DoesNotExist")
+    return Requirement(text, "Exists")
+
+
+def _differs(pointer: str, old: Any, new: Any, data: Bytes) -> bool:
+    before, after = _at(old, pointer), _at(new, pointer)
+    if before is not UNTOLD and after is not UNTOLD:
+        return bool(before != after)
+    versions = data(old), data(new)
+    if not all(versions):
         return True
-    requested = accounted_requests(obj)
-    return any(requested.get(name) for name in interest.pod_resources)
-
-
-def _changed(pointers: list[str], old: Any, new: Any) -> bool:
-    """Whether one of the fields changed; a field that scheduling does not decode may have."""
-    if not pointers or old is None or new is None:
-        return True
-    for pointer in pointers:
-        before, after = _at(old, pointer), _at(new, pointer)
-        if before is UNTOLD or after is UNTOLD or before != after:
-            return True
-    return False
+    first, second = (_at(msgspec.json.decode(version), pointer) for version in versions)
+    return bool(first != second)
 
 
 def _at(value: Any, pointer: str) -> Any:
@@ -146,5 +188,5 @@ def _at(value: Any, pointer: str) -> Any:
         elif isinstance(value, list | tuple) and key.isdigit() and int(key) < len(value):
             value = value[int(key)]
         else:
-            return None if value is None or isinstance(value, list | tuple) else UNTOLD
+            return None if value is None or isinstance(value, list | tuple | str | int | float) else UNTOLD
     return value

@@ -2,13 +2,14 @@
 
     watch --bytes--> RawObjects --> StateFeed (a plugin) --deltas--> Connection --> plugin
     snapshot --steps-----------------^
+    queue --questions--> HintAsker --> plugin --news--> queue
 
 Source: docs/protocol.md.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from berth.cache.cache import Cache
@@ -21,13 +22,18 @@ from berth.framework.handle import Handle
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, queueing_pb2, scheduling_pb2
-from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.connection import Connection
+from berth.out_of_tree.calls import Caller, Surroundings
+from berth.out_of_tree.conditions import Condition
+from berth.out_of_tree.connection import Connection, Listeners
 from berth.out_of_tree.errors import SidecarError
+from berth.out_of_tree.hint_asker import HintAsker
+from berth.out_of_tree.plugin_metrics import NoPluginMetrics, PluginMetrics
 from berth.out_of_tree.raw_objects import RawObjects
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.state_feed import StateFeed
+from berth.out_of_tree.waiting_hints import HINTS, WaitingHints, news_from
 from berth.profiles.profile_builder import PluginFactory
+from berth.queue.hint_questions import HintQuestion
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep
@@ -50,17 +56,25 @@ class PluginHost:
         profiles: Iterable[ResolvedProfile],
         *,
         sampled: Callable[[bytes], bool],
+        metrics: PluginMetrics | None = None,
+        landed: Callable[[Pod, str], Awaitable[bool]] | None = None,
+        on_condition: Callable[[str, Condition], None] = lambda _plugin, _condition: None,
     ) -> None:
         self.nodes: RawObjects[Node] = RawObjects()
         self.pods: RawObjects[Pod] = RawObjects()
-        self._sampled = sampled
+        self.metrics = metrics or NoPluginMetrics()
+        self._around = Surroundings(self.pods, sampled, self.metrics, self._patched, landed)
+        self._on_condition = on_condition
         self._specs = {spec.name: spec for spec in specs}
         self._arguments = _arguments(self._specs.values(), profiles)
-        self._callers: dict[tuple[str, str], Caller] = {}
+        self._plugins: dict[tuple[str, str], SidecarPlugin] = {}
+        self._askers: dict[tuple[str, str], HintAsker] = {}
         self._feeds: dict[str, StateFeed] = {}
         self.connections: dict[str, Connection] = {}
         self._queue: SchedulingQueue | None = None
         self._waiting_pods: Any = None
+        self.rewire: Callable[[str], None] = lambda _profile: None
+        """Is told of a profile whose plugins wait for other events than before."""
 
     def factories(self) -> Mapping[str, PluginFactory]:
         """What makes each plugin in a profile, by name."""
@@ -69,14 +83,15 @@ class PluginHost:
     def open(self, cache: Cache, snapshot: Snapshot) -> None:
         """Follow that snapshot from now on; has to happen before the plugins are made."""
         for name, arguments in self._arguments.items():
-            feed = self._feeds[name] = StateFeed(snapshot, self.nodes, self.pods, cache.is_underway)
-            self.connections[name] = Connection(self._specs[name], feed, arguments, self._on_requeue)
+            feed = self._feeds[name] = StateFeed(snapshot, self.nodes, self.pods, cache.is_assumed)
+            self.connections[name] = Connection(self._specs[name], feed, arguments, self._listeners())
         if self._feeds:
             cache.on_step = self._follow
 
     def attend(self, queue: SchedulingQueue, waiting_pods: Any) -> None:
-        """Carry what plugins say of their outside state to that queue."""
+        """Carry what plugins say of waiting pods to that queue, and its questions to them."""
         self._queue, self._waiting_pods = queue, waiting_pods
+        queue.ask_hints = self._ask_hints
 
     def work(self) -> Iterator[tuple[str, Any]]:
         """What has to run for as long as the scheduler does: a name and a coroutine for each connection."""
@@ -95,27 +110,92 @@ class PluginHost:
 
     def cycles_done(self, record: CycleRecord) -> Iterator[tuple[str, Any]]:
         """What has to be told to the plugins of a finished attempt's profile."""
-        for (name, profile), caller in self._callers.items():
-            if profile == record.profile and caller.connection.offers(
-                identity_pb2.EXTENSION_POINT_CYCLE_DONE
-            ):
+        for (name, profile), plugin in self._plugins.items():
+            if profile != record.profile:
+                continue
+            caller = plugin.release(record)
+            if record.result == "scheduled" and name in record.rescued_from:
+                self.metrics.rescued(name)
+            if caller.connection.offers(identity_pb2.EXTENSION_POINT_CYCLE_DONE):
                 yield f"end of {record.pod.key} to {name}", _tell_done(caller, record)
+
+    def _listeners(self) -> Listeners:
+        return Listeners(
+            requeue=self._on_requeue,
+            ready=self._on_ready,
+            greeted=self._on_greeted,
+            condition=self._on_condition,
+            exchanged=lambda _plugin, _message: None,
+        )
 
     def _factory(self, name: str) -> PluginFactory:
         def make(args: Any, handle: Handle) -> SidecarPlugin:
             del args  # Configure has handed them over
-            caller = Caller(
-                self.connections[name],
-                self._feeds[name],
-                self.pods,
-                handle.profile_name,
-                self._sampled,
-                self._patched,
-            )
-            self._callers[name, handle.profile_name] = caller
-            return SidecarPlugin(caller, handle)
+            return self._make(name, handle)
 
         return make
+
+    def _make(self, name: str, handle: Handle) -> SidecarPlugin:
+        profile = handle.profile_name
+        caller = Caller(self.connections[name], self._feeds[name], profile, self._around)
+        hints = WaitingHints(lambda: self.connections[name], self._bytes_of)
+        plugin = self._plugins[name, profile] = SidecarPlugin(caller, handle, hints)
+        self._askers[name, profile] = HintAsker(lambda: plugin.caller, self._bytes_of, self._answered)
+        return plugin
+
+    # What the queue asks, and plugins say of it.
+
+    def _ask_hints(self, questions: Sequence[HintQuestion]) -> None:
+        by_asker: dict[tuple[str, str], list[HintQuestion]] = {}
+        for question in questions:
+            key = question.plugin, question.record.pod.spec.scheduler_name
+            by_asker.setdefault(key, []).append(question)
+        for key, together in by_asker.items():
+            self._askers[key].ask(together)
+
+    def _answered(self, queue: Iterable[HintQuestion]) -> None:
+        assert self._queue is not None, "the queue asked"
+        self._queue.hints_answered(queue)
+
+    def _bytes_of(self, obj: Any) -> bytes:
+        """That version of a node or pod as the API server has it; empty where it is not kept any more."""
+        return self.nodes.of(obj) if isinstance(obj, Node) else self.pods.of(obj)
+
+    def _on_ready(self, connection: Connection) -> None:
+        self._news(connection.spec.name, None)
+
+    async def _on_greeted(self, connection: Connection) -> None:
+        """Take over what the plugin waits for, before any of it can happen to its state."""
+        if connection.offers(HINTS):
+            self.nodes.keeps_earlier = self.pods.keeps_earlier = True
+        for name, profile in self._plugins:
+            if name == connection.spec.name:
+                self.rewire(profile)
+
+    def _on_requeue(self, plugin: str, response: queueing_pb2.RequeueResponse) -> None:
+        self.metrics.requeued(plugin)
+        match response.WhichOneof("action"):
+            case "requeue_all":
+                self._news(plugin, None)
+            case "requeue":
+                self._news(plugin, frozenset(response.requeue.uids))
+            case "allow_waiting":
+                for uid in response.allow_waiting.uids:
+                    if waiting := self._waiting_pods.get(uid):
+                        waiting.allow(plugin)
+            case "reject_waiting":
+                for uid in response.reject_waiting.uids:
+                    if waiting := self._waiting_pods.get(uid):
+                        waiting.reject(plugin, response.cause)
+            case _:
+                log.warning("requeue message without an action plugin=%s", plugin)
+
+    def _news(self, plugin: str, uids: frozenset[str] | None) -> None:
+        """Retry the pods that the plugin rejected, all of them or those named; those in flight, too."""
+        if self._queue is not None:
+            self._queue.move_all(news_from(plugin), None, uids)
+
+    # The state that plugins follow.
 
     def _patched(self, pod: Pod, patch: Mapping[str, Any]) -> Callable[[], None]:
         """Show every plugin what is written to a pod on the wish of one; what takes that back."""
@@ -129,37 +209,6 @@ class PluginHost:
             feed.follow(step)
             self.connections[name].notify()
 
-    def _on_requeue(self, plugin: str, response: queueing_pb2.RequeueResponse) -> None:
-        match response.WhichOneof("action"):
-            case "requeue_all":
-                self._requeue(plugin, None)
-            case "requeue":
-                self._requeue(plugin, frozenset(response.requeue.uids))
-            case "allow_waiting":
-                for uid in response.allow_waiting.uids:
-                    if waiting := self._waiting_pods.get(uid):
-                        waiting.allow(plugin)
-            case "reject_waiting":
-                for uid in response.reject_waiting.uids:
-                    if waiting := self._waiting_pods.get(uid):
-                        waiting.reject(plugin, response.cause)
-            case _:
-                log.warning("requeue message without an action plugin=%s", plugin)
-
-    def _requeue(self, plugin: str, uids: frozenset[str] | None) -> None:
-        """Retry the pods that the plugin rejected, all of them or those named."""
-        self._feeds[plugin].disturbances += 1
-        if self._queue is None:
-            return
-        pods, _ = self._queue.pending_pods()
-        chosen = [pod for pod in pods if uids is None or pod.uid in uids]
-        self._queue.activate([pod for pod in chosen if self._rejected_by(plugin, pod)])
-
-    def _rejected_by(self, plugin: str, pod: Pod) -> bool:
-        assert self._queue is not None
-        record = self._queue.record(pod.namespace, pod.name)
-        return record is not None and plugin in record.rejectors
-
 
 async def _tell_done(caller: Caller, record: CycleRecord) -> None:
     state = CycleState()
@@ -169,10 +218,10 @@ async def _tell_done(caller: Caller, record: CycleRecord) -> None:
         call=call,
         outcome=_OUTCOMES[record.result],
         node_name=record.node_name or None,
-        rejected_by_plugin=caller.connection.spec.name in _rejectors(record),
+        rejected_by_plugin=caller.plugin in _rejectors(record),
     )
     try:
-        await caller.ask("CycleDone", request, state)
+        await caller.ask("CycleDone", request, state, lambda _: None)
     except SidecarError as error:
         log.debug("plugin not told of an attempt's end pod=%s error=%s", record.pod.key, error)
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from berth.framework.interface import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
 from berth.framework.status import Code, Status
-from berth.out_of_tree._generated import common_pb2, scheduling_pb2
-from berth.out_of_tree.errors import ProtocolError
-from berth.snapshot.columns import Rows
+from berth.out_of_tree._generated import common_pb2, queueing_pb2, scheduling_pb2
+from berth.out_of_tree.errors import PluginFailedError, ProtocolError
+from berth.snapshot.columns import Mask, Rows
 
 ReasonBytes = NDArray[np.uint8]
 
@@ -132,3 +132,52 @@ def normalized(plugin: str, scores: Scores, how: int) -> Scores:
 def _check_size(plugin: str, number: int) -> None:
     if number > _MAX_SCORE:
         raise ProtocolError(plugin, f"scores up to {number} are too large to be mapped to 0 to 100")
+
+
+def hints_of(plugin: str, response: queueing_pb2.QueueingHintsResponse, events: int, pods: int) -> Mask:
+    """Which events queue which pods.
+
+    Shapes: result bool (events, pods). Raises: ProtocolError.
+    """
+    if response.HasField("matrix"):
+        if response.hints:
+            raise ProtocolError(plugin, "gives both hints and a matrix")
+        width = (pods + 7) // 8
+        if len(response.matrix) != events * width:
+            raise ProtocolError(plugin, f"{len(response.matrix)} bytes of hints for {events} x {pods}")
+        packed = np.frombuffer(response.matrix, dtype=np.uint8).reshape(events, width)
+        return np.unpackbits(packed, axis=1, count=pods, bitorder="little").astype(bool)
+    if len(response.hints) != events:
+        raise ProtocolError(plugin, f"{len(response.hints)} hints for {events} events")
+    return np.array([_hint(plugin, hint, pods) for hint in response.hints], dtype=bool).reshape(events, pods)
+
+
+def _hint(plugin: str, hint: queueing_pb2.Hint, pods: int) -> Mask:
+    match hint.WhichOneof("queue"):
+        case "all":
+            return np.full(pods, hint.all)
+        case "pods":
+            return bits_of(plugin, hint.pods, pods)
+        case "listed":
+            columns = list(hint.listed.columns)
+            if columns != sorted(set(columns)) or (columns and columns[-1] >= pods):
+                raise ProtocolError(
+                    plugin, f"listed columns of {pods} pods that are not ascending, or not there"
+                )
+            queued = np.zeros(pods, dtype=bool)
+            queued[columns] = True
+            return queued
+    raise ProtocolError(plugin, "a hint without an answer")
+
+
+def bits_of(plugin: str, data: bytes, n: int) -> Mask:
+    """A bitmap. Shapes: result bool (n,). Raises: ProtocolError where it has another length."""
+    if len(data) != (n + 7) // 8:
+        raise ProtocolError(plugin, f"{len(data)} bytes of bitmap for {n} entries")
+    return np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=n, bitorder="little").astype(bool)
+
+
+def succeeded(plugin: str, call: str, status: Status) -> None:
+    """Raises: PluginFailedError where the plugin says that something broke, or what makes no sense here."""
+    if not status.ok:
+        raise PluginFailedError(plugin, f"{call} says {status.code}: {status.message}")

@@ -1,9 +1,10 @@
-"""The API server's own bytes of nodes and pods, kept for plugins that decode them with their own types.
+"""The API server's own bytes of objects, kept for plugins that decode them with their own types.
 
 Kept only while there are sidecars. Bytes are taken where objects are decoded, and dropped when the watch
-tells that the object is gone.
+tells that the object is gone. What an object was before is kept for a while, for hints that compare.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -14,26 +15,52 @@ from berth.objects.api_object import TypedObject
 
 T = TypeVar("T", bound=TypedObject)
 
+EARLIER_VERSIONS = 2048
+
 
 class RawObjects(Generic[T]):
-    """Bytes by UID, for one kind."""
+    """Bytes by UID, for one kind. `keeps_earlier` says whether what was replaced is kept for a while."""
 
     def __init__(self) -> None:
+        self.keeps_earlier = False
         self._bytes: dict[str, bytes] = {}
+        self._versions: dict[str, str] = {}
+        self._earlier: OrderedDict[tuple[str, str], bytes] = OrderedDict()
 
     def get(self, uid: str) -> bytes:
         """The object as JSON, empty where it is not known."""
         return self._bytes.get(uid, b"")
+
+    def of(self, obj: T) -> bytes:
+        """That very version of the object as JSON, empty where it is not kept any more."""
+        version = obj.metadata.resource_version
+        if self._versions.get(obj.uid) == version:
+            return self._bytes.get(obj.uid, b"")
+        return self._earlier.get((obj.uid, version), b"")
 
     def decoding(self, decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
         """The same decoder, keeping the bytes of what it decodes."""
 
         def decode_and_keep(data: bytes) -> T:
             obj = decode(data)
+            self._replace(obj.uid)
             self._bytes[obj.uid] = bytes(data)
+            self._versions[obj.uid] = obj.metadata.resource_version
             return obj
 
         return decode_and_keep
+
+    def drop(self, uid: str) -> None:
+        """Forget an object that is gone."""
+        self._replace(uid)
+        self._bytes.pop(uid, None)
+        self._versions.pop(uid, None)
+
+    def _replace(self, uid: str) -> None:
+        if self.keeps_earlier and (known := self._bytes.get(uid)):
+            self._earlier[uid, self._versions[uid]] = known
+            if len(self._earlier) > EARLIER_VERSIONS:
+                self._earlier.popitem(last=False)
 
     def merge_metadata(self, uid: str, patch: Mapping[str, Any]) -> Callable[[], None]:
         """Apply a merge patch of labels and annotations to what is kept, ahead of the watch.
@@ -57,13 +84,13 @@ class RawObjects(Generic[T]):
 
     def following(self, handler: ResourceHandler) -> "Following[T]":
         """The same handler, dropping the bytes of objects that are gone."""
-        return Following(self._bytes, handler)
+        return Following(self, handler)
 
 
 class Following(Generic[T]):
     """Passes everything on; forgets the bytes of what was deleted."""
 
-    def __init__(self, kept: dict[str, bytes], handler: ResourceHandler) -> None:
+    def __init__(self, kept: RawObjects[T], handler: ResourceHandler) -> None:
         self._kept = kept
         self._handler = handler
         self.synced = False
@@ -75,13 +102,13 @@ class Following(Generic[T]):
     def on_update(self, old: T, new: T) -> None:
         """Pass it on."""
         if old.uid != new.uid:
-            self._kept.pop(old.uid, None)
+            self._kept.drop(old.uid)
         self._handler.on_update(old, new)
 
     def on_delete(self, obj: T) -> None:
         """Pass it on, then forget."""
         self._handler.on_delete(obj)
-        self._kept.pop(obj.uid, None)
+        self._kept.drop(obj.uid)
 
     def on_synced(self) -> None:
         """Pass it on."""

@@ -10,6 +10,7 @@ can ask for it and none has to import it.
 Source: spec/core.md 6.2; spec/plugins.md 5.18.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from berth.framework.attempt import Attempt
@@ -22,6 +23,7 @@ from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, Nominati
 from berth.framework.nominated import NominatedPods
 from berth.framework.preempting import GroupPreemptionRequest, PreemptionRequest
 from berth.framework.status import SUCCESS, PluginError, Status, failed, unschedulable
+from berth.objects.pod import Pod
 from berth.preemption.candidates import Candidate, best_candidates
 from berth.preemption.dry_run import DryRun
 from berth.preemption.eligibility import NEVER, why_not_eligible
@@ -122,7 +124,12 @@ class Evaluator:
         best = best_candidates(left, self._handle.clock.now())
         if not best:
             return PostFilterResult(unschedulable("no candidate node for preemption"))
-        return await self._nominate(request, best[self._handle.random.randrange(len(best))])
+        chosen = best[self._handle.random.randrange(len(best))]
+        return await self._nominate(request.plugin, request.pod, chosen)
+
+    async def evict(self, plugin: str, pod: Pod, node_name: str, victims: Sequence[Pod]) -> PostFilterResult:
+        """Nominate that node and have these victims evicted, whom the plugin chose itself."""
+        return await self._nominate(plugin, pod, Candidate(node_name, tuple(victims), 0))
 
     async def _left_by_extenders(
         self, request: PreemptionRequest, candidates: list[Candidate]
@@ -135,12 +142,12 @@ class Evaluator:
         left = await run_extender_preemption(extenders, self._attempt(request), victims)
         return [Candidate(name, one.pods, one.pdb_violations) for name, one in left.items()]
 
-    async def _nominate(self, request: PreemptionRequest, chosen: Candidate) -> PostFilterResult:
+    async def _nominate(self, plugin: str, pod: Pod, chosen: Candidate) -> PostFilterResult:
         """Start the evictions, or make them at once; the node is the pod's if none of them failed."""
         if self._handle.feature_enabled(ASYNC_PREEMPTION):
-            self._evictions.start(request.plugin, alone(request.pod), chosen)
+            self._evictions.start(plugin, alone(pod), chosen)
         else:
-            status = await self._evictions.carry_out(request.plugin, alone(request.pod), chosen)
+            status = await self._evictions.carry_out(plugin, alone(pod), chosen)
             if not status.ok:
                 return PostFilterResult(status)
         return PostFilterResult(SUCCESS, NominatingInfo(NominatingMode.OVERRIDE, chosen.node_name))

@@ -128,6 +128,8 @@ class SchedulerCore:
     wanted: Mapping[str, ActionType]
     resource_handler: Callable[[str, Store[Any]], ResourceHandler]
     feature_enabled: Callable[[str], bool]
+    rewire: Callable[[str], None]
+    """Takes note that a profile's plugins wait for other events than before, or are others."""
     dispatcher: ApiDispatcher | None = None
     """What merges the writes about pods, with SchedulerAsyncAPICalls."""
 
@@ -186,6 +188,7 @@ def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surr
             handled=around.event_handled,
         ),
         enabled,
+        partial(_rewire, loaded, frameworks, queue_profiles),
         dispatcher,
     )
 
@@ -259,15 +262,25 @@ def _handle(profile: str, loaded: Loaded, shared: Shared, around: Surroundings) 
 
 
 def _queue_profiles(loaded: Loaded, frameworks: Mapping[str, Framework]) -> dict[str, QueueProfile]:
-    generic = loaded.gates.enabled(GENERIC_WORKLOAD)
-    extenders = bool(loaded.extenders)
-    return {
-        name: QueueProfile(
-            framework.plugins.pre_enqueue,
-            build_hint_map(framework.plugins.by_name.values(), extenders=extenders, generic_workload=generic),
-        )
-        for name, framework in frameworks.items()
-    }
+    return {name: _queue_profile(loaded, framework) for name, framework in frameworks.items()}
+
+
+def _queue_profile(loaded: Loaded, framework: Framework) -> QueueProfile:
+    hints = build_hint_map(
+        framework.plugins.by_name.values(),
+        extenders=bool(loaded.extenders),
+        generic_workload=loaded.gates.enabled(GENERIC_WORKLOAD),
+    )
+    return QueueProfile(framework.plugins.pre_enqueue, hints)
+
+
+def _rewire(
+    loaded: Loaded,
+    frameworks: Mapping[str, Framework],
+    queue_profiles: dict[str, QueueProfile],
+    profile: str,
+) -> None:
+    queue_profiles[profile] = _queue_profile(loaded, frameworks[profile])
 
 
 def _schedule_one(

@@ -185,7 +185,6 @@ class Process:
         self._recorder = EventRecorder(Api(transports.events))
         self._elector = self._new_elector(Api(transports.leases))
         self._background = AsyncioBackground(tasks)
-        self._host = PluginHost(settings.sidecars, settings.loaded.profiles, sampled=settings.tracing.sampled)
         enabled = settings.loaded.gates.enabled
         self._metrics = SchedulerMetrics(
             pod_groups=enabled(GENERIC_WORKLOAD), asynchronous_calls=enabled(ASYNC_API_CALLS)
@@ -199,6 +198,12 @@ class Process:
         clock = SystemClock()
         may_write = self._elector.is_fresh if self._elector else always
         writer = PodWriter(Pods(transports.main, may_write=may_write))
+        self._host = PluginHost(
+            settings.sidecars,
+            settings.loaded.profiles,
+            sampled=settings.tracing.sampled,
+            landed=writer.landed,
+        )
         self._extenders = HttpExtenders(
             settings.loaded.extenders,
             ExtenderSurroundings(
@@ -228,6 +233,7 @@ class Process:
                 extenders=self._extenders,
             ),
         )
+        self._host.rewire = self._core.rewire
         self._loop = SchedulingLoop(self._core, clock)
         self._leadership = Leadership(
             self._elector,

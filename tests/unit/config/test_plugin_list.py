@@ -84,7 +84,7 @@ def test_default_policy():
         (
             HEAD + "- 5",
             (
-                "plugins[0]: must be an object with the fields address, args, extensionPoints,"
+                "plugins[0]: must be an object with the fields address, args, exemptPods, extensionPoints,"
                 " failurePolicy, name, timeout"
             ),
         ),
@@ -92,8 +92,8 @@ def test_default_policy():
         (
             one(adress=1),
             (
-                "plugins[0].adress: unknown field; known ones are: address, args, extensionPoints,"
-                " failurePolicy, name, timeout"
+                "plugins[0].adress: unknown field; known ones are: address, args, exemptPods,"
+                " extensionPoints, failurePolicy, name, timeout"
             ),
         ),
         (one(name=None), "plugins[0].name: give the plugin a name, as profiles will call it"),
@@ -128,14 +128,14 @@ def test_default_policy():
             one(extensionPoints="[queueSort]"),
             (
                 'plugins[0].extensionPoints: "queueSort" is no extension point of sidecars; these are:'
-                " filter, score, reserve, permit, preBind, postBind"
+                " preEnqueue, filter, postFilter, score, reserve, permit, preBind, bind, postBind"
             ),
         ),
         (
             one(extensionPoints="filter"),
             (
-                "plugins[0].extensionPoints: must be a list of: filter, score,"
-                " reserve, permit, preBind, postBind"
+                "plugins[0].extensionPoints: must be a list of: preEnqueue, filter, postFilter, score,"
+                " reserve, permit, preBind, bind, postBind"
             ),
         ),
         (one(failurePolicy="{score: Never}"), "plugins[0].failurePolicy.score: must be Fail or Ignore"),

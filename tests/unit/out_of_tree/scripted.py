@@ -18,10 +18,20 @@ from berth.framework.cycle_state import CycleState
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2, state_pb2
+from berth.out_of_tree._generated import (
+    common_pb2,
+    identity_pb2,
+    queueing_pb2,
+    scheduling_pb2,
+    state_pb2,
+)
 from berth.out_of_tree.host import PluginHost
+from berth.plugins.priority_sort import PrioritySort
+from berth.queue.hints import build_hint_map
+from berth.queue.queue_profile import QueueProfile
+from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
-from berth.testing.handles import RecordingWriter, make_handle
+from berth.testing.handles import ManualClock, RecordingWriter, make_handle
 from berth_sdk import testing as documents
 
 NAME = "scripted"
@@ -40,8 +50,21 @@ UNARY = {
     "IdentityService": (identity_pb2, ("Handshake", "Configure")),
     "SchedulingService": (
         scheduling_pb2,
-        ("Filter", "Score", "FilterScore", "Reserve", "Unreserve", "Permit", "PreBind", "CycleDone"),
+        (
+            "PreEnqueue",
+            "Filter",
+            "Score",
+            "FilterScore",
+            "PostFilter",
+            "Reserve",
+            "Unreserve",
+            "Permit",
+            "PreBind",
+            "Bind",
+            "CycleDone",
+        ),
     ),
+    "QueueingService": (queueing_pb2, ("QueueingHints",)),
 }
 
 
@@ -134,42 +157,50 @@ def _unary(plugin, name, request):
     )
 
 
-class Queue:
-    """Pods that wait, each with the plugins that rejected it."""
+def a_queue(plugin):
+    """A queue whose pods that plugin rejects, with its hints."""
+    gates = [plugin] if plugin is not None else []
+    hints = build_hint_map(gates)
+    return SchedulingQueue(
+        PrioritySort(None, None).less,
+        {PROFILE: QueueProfile([], hints)},
+        ManualClock(1000.0),
+        pod_lister=lambda _namespace, _name: None,
+    )
 
-    def __init__(self, rejectors=()):
-        self.rejectors = list(rejectors)
-        self.activated = []
 
-    def pending_pods(self):
-        return [pod for pod, _ in self.rejectors], ""
-
-    def record(self, _namespace, name):
-        found = [rejectors for pod, rejectors in self.rejectors if pod.name == name]
-        return SimpleNamespace(rejectors=found[0]) if found else None
-
-    def activate(self, pods):
-        self.activated += [pod.name for pod in pods]
+def rejected(queue, pod, *plugins):
+    """The pod, tried and turned down by these plugins, its backoff over."""
+    queue.add(pod)
+    record = queue.pop_specific(pod) or queue.pop()
+    record.unschedulable_plugins = set(plugins)
+    queue.add_unschedulable_if_not_present(record)
+    queue._clock.seconds += 60
+    return record
 
 
 class World:
     """Cache, snapshot and host of one profile with one plugin."""
 
-    def __init__(self, path, *, name=NAME, policy=None, timeout_seconds=5.0):
+    def __init__(self, path, *, name=NAME, policy=None, timeout_seconds=5.0, exempt=None, **surroundings):
         policies = {**DEFAULT_POLICY, **(policy or {})}
         spec = SidecarSpec(
-            name, f"unix:{path}", Duration(int(timeout_seconds * 1e9)), failure_policy=policies
+            name,
+            f"unix:{path}",
+            Duration(int(timeout_seconds * 1e9)),
+            failure_policy=policies,
+            exempt_pods=exempt,
         )
         profile = SimpleNamespace(
             scheduler_name=PROFILE, points={ExtensionPoint.FILTER: [(name, 1)]}, args={name: {"a": 1}}
         )
-        self.host = PluginHost([spec], [profile], sampled=lambda _: True)
+        self.host = PluginHost([spec], [profile], sampled=lambda _: True, **surroundings)
         self.cache, self.snapshot, self.writer = Cache(), Snapshot(), RecordingWriter()
         self.host.open(self.cache, self.snapshot)
-        self.queue = Queue()
+        self.handle = make_handle(self.snapshot, writer=self.writer)
+        self.plugin = self.host.factories()[name](None, self.handle)
+        self.queue = a_queue(self.plugin)
         self.host.attend(self.queue, {})
-        handle = make_handle(self.snapshot, writer=self.writer)
-        self.plugin = self.host.factories()[name](None, handle)
         self.connection = self.host.connections[name]
         self._decode_node = self.host.nodes.decoding(decoder(Node))
         self._decode_pod = self.host.pods.decoding(decoder(Pod))
@@ -182,7 +213,9 @@ class World:
 
     def pod(self, name="p", **fields):
         """A pod that the watch has brought."""
-        return self._decode_pod(msgspec.json.encode(documents.make_pod(name, **fields)))
+        document = documents.make_pod(name, **fields)
+        document["spec"]["schedulerName"] = PROFILE
+        return self._decode_pod(msgspec.json.encode(document))
 
     def step(self):
         """Take over into the snapshot what changed."""

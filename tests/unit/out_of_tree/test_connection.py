@@ -169,8 +169,8 @@ def offering(*points):
         ({"supported_versions": [7, 8]}, "it speaks protocol versions 7, 8, this scheduler speaks 1"),
         ({"capabilities": identity_pb2.Capabilities()}, "it announces no extension points"),
         (
-            {"capabilities": offering(identity_pb2.EXTENSION_POINT_PRE_ENQUEUE)},
-            "it announces PreEnqueue, which this scheduler does not call yet",
+            {"capabilities": offering(identity_pb2.EXTENSION_POINT_FILTER_OVERLAYS)},
+            "it announces FilterOverlays without Filter",
         ),
     ],
 )
@@ -184,25 +184,6 @@ async def test_handshake_problems(changes, says):
 
     assert f"plugin scripted: {says}" == world.connection.last_error
     assert [says] == list(plugin.requests("Configure")[0].handshake_errors)
-
-
-async def test_points_that_are_not_called(caplog):
-    """A plugin whose absence only costs time is used, and the log says what it is not asked."""
-    plugin = Scripted()
-    plugin.replies["Handshake"] = identity_pb2.HandshakeResponse(
-        name="scripted",
-        supported_versions=[1],
-        capabilities=offering(
-            identity_pb2.EXTENSION_POINT_QUEUEING_HINTS, identity_pb2.EXTENSION_POINT_POST_FILTER
-        ),
-    )
-    async with hosted(plugin) as world:
-        await world.up()
-
-    called = "extension point not called yet plugin=scripted point="
-    assert [f"{called}PostFilter", f"{called}QueueingHints"] == [
-        text for text in caplog.messages if text.startswith(called)
-    ]
 
 
 async def test_arguments_refused():

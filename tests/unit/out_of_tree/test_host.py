@@ -12,10 +12,10 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree import state_feed
 from berth.out_of_tree._generated import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
-from berth.out_of_tree.event_interest import hints_for
+from berth.out_of_tree.event_interest import compiled
 from berth.testing.builders import make_node
 from berth_sdk import testing as documents
-from tests.unit.out_of_tree.scripted import NAME, PROFILE, Queue, Scripted, World, hosted, until
+from tests.unit.out_of_tree.scripted import NAME, PROFILE, Scripted, World, hosted, rejected, until
 
 GPU = "example.com/gpu"
 
@@ -29,7 +29,7 @@ def world(tmp_path):
 
 
 def feed_of(world):
-    return world.plugin._caller.feed
+    return world.plugin.caller.feed
 
 
 def changes(delta):
@@ -70,7 +70,7 @@ def test_patched_pod(world):
     pod = world.pod().placed_on("n1")
     world.cache.assume_pod(pod)
     world.step()
-    world.plugin._caller.patched(pod, {"annotations": {"gpu": "1"}})
+    world.plugin.caller.around.patched(pod, {"annotations": {"gpu": "1"}})
     world.add_nodes("n3")
 
     last = feed_of(world).since(2)[-1]
@@ -116,9 +116,14 @@ def test_interest(world, wanted, expected):
 def interested(world, **interest):
     """The hint for updates of nodes, by a plugin that declared one interest."""
     world.connection.starts = 1
-    declared = identity_pb2.EventInterest(resource="Node", **interest)
-    world.connection.capabilities = identity_pb2.Capabilities(events=[declared])
-    return hints_for(EventResource.NODE, world.connection)
+    world.connection.interests = compiled([identity_pb2.EventInterest(resource="Node", **interest)])
+    return hint_for_nodes(world)
+
+
+def hint_for_nodes(world):
+    """The plugin's hint function for nodes."""
+    registered = {str(each.event.resource): each.hint for each in world.plugin.events_to_register()}
+    return registered[EventResource.NODE]
 
 
 UPDATED = [identity_pb2.ACTION_TYPE_UPDATE]
@@ -132,7 +137,13 @@ POD = decoder(Pod)(msgspec.json.encode(documents.make_pod("waiting")))
         pytest.param({"actions": [identity_pb2.ACTION_TYPE_DELETE]}, QueueingHint.SKIP, id="other action"),
         pytest.param({"actions": UPDATED, "label_selector": "zone=b"}, QueueingHint.QUEUE, id="selected"),
         pytest.param({"actions": UPDATED, "label_selector": "zone!=b"}, QueueingHint.SKIP, id="not selected"),
-        pytest.param({"actions": UPDATED, "label_selector": "zone in (a)"}, QueueingHint.QUEUE, id="unread"),
+        pytest.param(
+            {"actions": UPDATED, "label_selector": "zone in (a, b)"}, QueueingHint.QUEUE, id="one of"
+        ),
+        pytest.param(
+            {"actions": UPDATED, "label_selector": "zone notin (b)"}, QueueingHint.SKIP, id="none of"
+        ),
+        pytest.param({"actions": UPDATED, "label_selector": "zone > a"}, QueueingHint.QUEUE, id="unread"),
         pytest.param(
             {"actions": UPDATED, "changed_fields": ["/metadata/labels/zone"]},
             QueueingHint.QUEUE,
@@ -150,7 +161,7 @@ POD = decoder(Pod)(msgspec.json.encode(documents.make_pod("waiting")))
 )
 def test_hints(world, interest, hint):
     """Declared conditions are evaluated here; what cannot be told counts as worth an attempt."""
-    old, new = (make_node("n0", labels={"zone": zone}) for zone in "ab")
+    old, new = (make_node("n9", labels={"zone": zone}) for zone in "ab")
     assert isinstance(new, Node)
 
     assert hint is interested(world, **interest)(POD, old, new)
@@ -158,7 +169,7 @@ def test_hints(world, interest, hint):
 
 def test_hint_of_a_stranger(world):
     """Until a plugin has introduced itself its pods are queued at every event."""
-    assert QueueingHint.QUEUE is hints_for(EventResource.NODE, world.connection)(POD, None, make_node("n0"))
+    assert QueueingHint.QUEUE is hint_for_nodes(world)(POD, None, make_node("n0"))
 
 
 @pytest.mark.parametrize(
@@ -171,12 +182,11 @@ def test_hint_of_a_stranger(world):
 )
 def test_requeue(world, action, activated):
     """A plugin brings back the pods that it rejected, all or some, and nobody else's."""
-    names = {"mine": {NAME}, "mine-too": {NAME}, "other": {"X"}}
-    queue = Queue([(world.pod(name), rejectors) for name, rejectors in names.items()])
-    world.host.attend(queue, {})
+    for name, rejector in {"mine": NAME, "mine-too": NAME, "other": "X"}.items():
+        rejected(world.queue, world.pod(name), rejector)
     world.host._on_requeue(NAME, queueing_pb2.RequeueResponse(**action))
 
-    assert activated == queue.activated
+    assert activated == [record.pod.name for record in iter(world.queue.pop, None)]
 
 
 def fit_error(*plugins):

@@ -102,7 +102,11 @@ async def test_capabilities_are_what_is_overridden():
         hello = await host.handshake()
 
     assert (hello.name, hello.version, list(hello.supported_versions)) == ("team-nodes", "1.2.3", [1])
-    points = {identity_pb2.EXTENSION_POINT_FILTER, identity_pb2.EXTENSION_POINT_SCORE}
+    points = {
+        identity_pb2.EXTENSION_POINT_FILTER,
+        identity_pb2.EXTENSION_POINT_FILTER_OVERLAYS,
+        identity_pb2.EXTENSION_POINT_SCORE,
+    }
     assert points == set(hello.capabilities.extension_points) - {identity_pb2.EXTENSION_POINT_REQUEUE}
     assert not hello.capabilities.HasField("pod_fields")
 

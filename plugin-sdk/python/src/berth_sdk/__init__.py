@@ -37,7 +37,7 @@ from berth_sdk.outcomes import (
     Verdicts,
     Wait,
 )
-from berth_sdk.plugin import Call, EventInterest, Plugin, current_call, plugin
+from berth_sdk.plugin import Call, EventInterest, Plugin, WatchedResource, current_call, plugin
 from berth_sdk.serving import Server, serve
 from berth_sdk.state import Nodes, PlacedPod
 from berth_sdk.tracing import Tracing
@@ -75,6 +75,7 @@ __all__ = [
     "Tracing",
     "Verdicts",
     "Wait",
+    "WatchedResource",
     "current_call",
     "plugin",
     "serve",

@@ -9,11 +9,13 @@ from berth_sdk.plugin import EventInterest, Plugin, overrides
 METHODS = {
     pb.EXTENSION_POINT_PRE_ENQUEUE: ("pre_enqueue",),
     pb.EXTENSION_POINT_FILTER: ("pre_filter", "filter", "filter_nodes"),
+    pb.EXTENSION_POINT_FILTER_OVERLAYS: ("filter", "filter_nodes"),
     pb.EXTENSION_POINT_POST_FILTER: ("post_filter",),
     pb.EXTENSION_POINT_SCORE: ("score", "score_nodes"),
     pb.EXTENSION_POINT_RESERVE: ("reserve", "unreserve"),
     pb.EXTENSION_POINT_PERMIT: ("permit",),
     pb.EXTENSION_POINT_PRE_BIND: ("pre_bind",),
+    pb.EXTENSION_POINT_BIND: ("bind",),
     pb.EXTENSION_POINT_POST_BIND: ("post_bind",),
     pb.EXTENSION_POINT_CYCLE_DONE: ("cycle_done",),
     pb.EXTENSION_POINT_QUEUEING_HINTS: ("queueing_hint", "queueing_hints"),
@@ -34,6 +36,15 @@ def capabilities(plugin: Plugin) -> pb.Capabilities:
             pods=plugin.wants_pods,
             nominations=plugin.wants_nominations,
             pod_resources=plugin.pod_resources,
+            resources=[
+                pb.WatchedResource(
+                    group=each.group,
+                    version=each.version,
+                    resource=each.resource,
+                    label_selector=each.label_selector,
+                )
+                for each in plugin.watches
+            ],
         ),
         node_local=plugin.node_local,
         score_needs_feasible=plugin.score_needs_feasible,
@@ -42,7 +53,22 @@ def capabilities(plugin: Plugin) -> pb.Capabilities:
         else msgspec.json.encode(plugin.arguments_schema),
         wanted_deadline=_duration(plugin.wanted_deadline_seconds),
         converse=True,
+        wanted_deadlines=[
+            pb.WantedDeadline(extension_point=_point(method), deadline=_duration(seconds))
+            for method, seconds in plugin.wanted_deadlines_seconds.items()
+        ],
     )
+
+
+def _point(method: str) -> pb.ExtensionPoint.ValueType:
+    """Return the extension point that a method belongs to.
+
+    Raises: ValueError: it belongs to none.
+    """
+    for point, methods in METHODS.items():
+        if method in methods:
+            return point
+    raise ValueError(f"wanted_deadlines_seconds: no extension point has a method {method!r}")
 
 
 def _event(interest: EventInterest, *, ask_hint: bool) -> pb.EventInterest:
@@ -52,7 +78,10 @@ def _event(interest: EventInterest, *, ask_hint: bool) -> pb.EventInterest:
         changed_fields=interest.changed_fields,
         label_selector=interest.label_selector,
         pod_resources=interest.pod_resources,
-        ask_hint=ask_hint,
+        ask_hint=ask_hint if interest.ask_hint is None else interest.ask_hint,
+        same_namespace=interest.same_namespace,
+        equal_labels=interest.equal_labels,
+        pod_label_names_object=interest.pod_label_names_object,
     )
 
 

@@ -29,6 +29,8 @@ async def handshake(session: Session, request: pb.HandshakeRequest) -> pb.Handsh
 
 async def configure(session: Session, request: pb.ConfigureRequest) -> pb.ConfigureResponse:
     """Hand a profile's arguments to the plugin; every error goes back."""
+    if request.removed:
+        return await _released(session, request.profile)
     errors = _refusals(request)
     if not errors:
         errors = _configured(session, request)
@@ -36,6 +38,15 @@ async def configure(session: Session, request: pb.ConfigureRequest) -> pb.Config
         log.error("configure profile=%s error=%r", request.profile, error)
     await session.announce()
     return pb.ConfigureResponse(errors=errors)
+
+
+async def _released(session: Session, profile: str) -> pb.ConfigureResponse:
+    if profile in session.profiles:
+        session.profiles.discard(profile)
+        log.info("released profile=%s", profile)
+        session.plugin.released(profile)
+        await session.announce()
+    return pb.ConfigureResponse()
 
 
 def _refusals(request: pb.ConfigureRequest) -> list[str]:

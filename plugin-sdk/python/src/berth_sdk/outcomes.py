@@ -63,6 +63,7 @@ class Action(IntEnum):
     UPDATE_NODE_LABEL = identity_pb2.ACTION_TYPE_UPDATE_NODE_LABEL
     UPDATE_NODE_TAINT = identity_pb2.ACTION_TYPE_UPDATE_NODE_TAINT
     UPDATE_NODE_CONDITION = identity_pb2.ACTION_TYPE_UPDATE_NODE_CONDITION
+    UPDATE_NODE_DECLARED_FEATURE = identity_pb2.ACTION_TYPE_UPDATE_NODE_DECLARED_FEATURE
     UPDATE_NODE_ANNOTATION = identity_pb2.ACTION_TYPE_UPDATE_NODE_ANNOTATION
     UPDATE_POD_LABEL = identity_pb2.ACTION_TYPE_UPDATE_POD_LABEL
     UPDATE_POD_SCALE_DOWN = identity_pb2.ACTION_TYPE_UPDATE_POD_SCALE_DOWN
@@ -137,7 +138,10 @@ class MetadataPatch:
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """PostFilter's answer: the node where room is made, and the pods that have to go first."""
+    """PostFilter's answer: the node where room is made, and the pods that have to go first.
+
+    An empty name takes back what the pod was promised.
+    """
 
     node_name: str
     victim_uids: tuple[str, ...] = ()

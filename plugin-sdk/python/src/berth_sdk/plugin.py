@@ -1,8 +1,9 @@
 """The class that authors fill in; whatever a subclass defines becomes a capability of the plugin."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -61,6 +62,29 @@ class EventInterest:
     changed_fields: tuple[str, ...] = ()
     label_selector: str | None = None
     pod_resources: tuple[str, ...] = ()
+    same_namespace: bool = False
+    """The object has to be in the waiting pod's namespace."""
+    equal_labels: tuple[str, ...] = ()
+    """Labels that object and waiting pod have to carry with equal values."""
+    pod_label_names_object: str | None = None
+    """A label of the waiting pod whose value has to be the object's name."""
+    ask_hint: bool | None = None
+    """Whether `queueing_hint` is asked about such an event; None: if the plugin has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedResource:
+    """A kind of object beside nodes and pods to be mirrored, as `nodes.objects`."""
+
+    group: str
+    version: str
+    resource: str
+    label_selector: str | None = None
+
+    @property
+    def events(self) -> str:
+        """What the kind is called in EventInterest."""
+        return ".".join(part for part in (self.resource, self.version, self.group) if part)
 
 
 class Plugin:
@@ -83,11 +107,14 @@ class Plugin:
     """Mirror only the pods that request one of these; empty: all."""
     wants_pods: bool = True
     wants_nominations: bool = False
+    watches: tuple[WatchedResource, ...] = ()
     node_local: bool = False
     """A node's verdict and score depend on the pod, the node and the pods on it alone."""
     score_needs_feasible: bool = False
     arguments_schema: dict[str, Any] | None = None
     wanted_deadline_seconds: float | None = None
+    wanted_deadlines_seconds: Mapping[str, float] = MappingProxyType({})
+    """The time wanted at single points, by method: `{"pre_bind": 5.0}`."""
 
     @property
     def requeue(self) -> Requeue:
@@ -98,6 +125,9 @@ class Plugin:
         """Take over a profile's arguments; raise ArgumentError with everything that is wrong."""
         if arguments:
             raise ArgumentError(*(f"{key}: unknown argument of profile {profile}" for key in arguments))
+
+    def released(self, profile: str) -> None:
+        """Hear that a profile does not use the plugin any more."""
 
     # -- asked about the pod ------------------------------------------------------------------------------
 
@@ -151,6 +181,13 @@ class Plugin:
 
     def pre_bind(self, pod: Pod, node: Node) -> Maybe[MetadataPatch | Answer]:
         """Prepare the binding, or have annotations and labels written to the pod."""
+
+    def bind(self, pod: Pod, node: Node, annotations: dict[str, str]) -> Maybe[Answer]:
+        """Write the binding, with these annotations, in the scheduler's place.
+
+        SKIP: this pod is not yours.
+        """
+        raise NotImplementedError
 
     def post_bind(self, key: PodKey, node_name: str) -> Maybe[None]:
         """Hear that the pod was bound."""

@@ -45,7 +45,7 @@ from berth_sdk.state import Nodes
 log = logging.getLogger(__name__)
 
 FURTHER = Reason("further reasons, more than one answer can hold")
-Chosen = TypeVar("Chosen", pb.ReserveRequest, pb.PermitRequest, pb.PreBindRequest)
+Chosen = TypeVar("Chosen", pb.ReserveRequest, pb.PermitRequest, pb.PreBindRequest, pb.BindRequest)
 
 
 async def pre_enqueue(session: Session, request: pb.PreEnqueueRequest) -> pb.PreEnqueueResponse:
@@ -149,6 +149,15 @@ async def pre_bind(session: Session, request: pb.PreBindRequest) -> pb.PreBindRe
         return pb.PreBindResponse(status=pack_status(status_of(answer)))
     except ContractError as error:
         return pb.PreBindResponse(status=failure(session.plugin, error))
+
+
+async def bind(session: Session, request: pb.BindRequest) -> pb.BindResponse:
+    """Let the plugin write the binding."""
+    pod, node = await chosen(session, request)
+    if node is None:
+        return pb.BindResponse(status=pack_status(Status(Code.ERROR, gone(request).reasons)))
+    status = await verdict(session.plugin.bind, pod, node, dict(request.annotations))
+    return pb.BindResponse(status=pack_status(status))
 
 
 async def post_bind(session: Session, request: pb.PostBindRequest) -> pb.PostBindResponse:

@@ -15,7 +15,7 @@ import grpc
 from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from berth_sdk import identity, queueing, scheduling
+from berth_sdk import identity, overlays, queueing, scheduling
 from berth_sdk import sync as state
 from berth_sdk._generated import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
 from berth_sdk.errors import AddressError, CallError, ContractError
@@ -49,6 +49,8 @@ UNARY: dict[str, dict[str, tuple[Unary, type[Message]]]] = {
         "Unreserve": (scheduling.unreserve, scheduling_pb2.UnreserveRequest),
         "Permit": (scheduling.permit, scheduling_pb2.PermitRequest),
         "PreBind": (scheduling.pre_bind, scheduling_pb2.PreBindRequest),
+        "Bind": (scheduling.bind, scheduling_pb2.BindRequest),
+        "FilterOverlays": (overlays.filter_overlays, scheduling_pb2.FilterOverlaysRequest),
         "PostBind": (scheduling.post_bind, scheduling_pb2.PostBindRequest),
         "CycleDone": (scheduling.cycle_done, scheduling_pb2.CycleDoneRequest),
     },

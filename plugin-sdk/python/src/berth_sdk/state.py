@@ -126,6 +126,16 @@ class Mirror:
         self._clear()
         self.epoch, self.generation, self.layout_since = "", 0, 0
 
+    def think_away(self, uid: str) -> PlacedPod | None:
+        """Show a pod as gone, for the time of an overlay; return it, None if it is not there."""
+        placed = self.pods.get(uid)
+        self._take_pod(uid)
+        return placed
+
+    def think_there(self, placed: PlacedPod) -> None:
+        """Show a pod as there, for the time of an overlay, or put one back."""
+        self._put_pod(placed)
+
     def _clear(self) -> None:
         self.generation = 0
         for table in (self.nodes, self.index, self.pods, self.on_node, self.objects):
@@ -272,8 +282,15 @@ def _decoded(change: pb.Change) -> Step:
 
 
 def _placed(upsert: pb.PodUpsert) -> PlacedPod:
-    stage = PodStage(upsert.stage)
-    return PlacedPod(decode_pod(upsert.object), upsert.uid, upsert.node_name, stage, upsert.attempt)
+    return placed_pod(upsert, upsert.node_name)
+
+
+def placed_pod(upsert: pb.PodUpsert, node_name: str) -> PlacedPod:
+    """Return the pod as it counts on a node.
+
+    Raises: msgspec.MsgspecError, ValueError: its object or its stage makes no sense.
+    """
+    return PlacedPod(decode_pod(upsert.object), upsert.uid, node_name, PodStage(upsert.stage), upsert.attempt)
 
 
 def _key(key: pb.ObjectKey) -> ObjectKey:

@@ -24,8 +24,8 @@ from berth_sdk._generated import (
     state_pb2,
     state_pb2_grpc,
 )
-from berth_sdk.outcomes import Code, CycleOutcome, Reason, Status
-from berth_sdk.packing import pack_bits, unpack_bits, unpack_scores, unpack_verdicts
+from berth_sdk.outcomes import Code, CycleOutcome, Reason, Status, Verdicts
+from berth_sdk.packing import pack_bits, pack_verdicts, unpack_bits, unpack_scores, unpack_verdicts
 from berth_sdk.plugin import Plugin
 from berth_sdk.serving import Server
 from berth_sdk.testing.builders import Document
@@ -201,6 +201,71 @@ class Host:
             return rejections, None
         passing = set(rejections.passing(self.cluster.names))
         return rejections, self._scores(response.score, passing)
+
+    async def pre_enqueue(self, pod: Document) -> Status:
+        """Return whether the pod may enter the queue."""
+        request = scheduling_pb2.PreEnqueueRequest(call=self.call(pod))
+        response = await self.scheduling.PreEnqueue(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+        return _status(response.status)
+
+    async def post_filter(
+        self, pod: Document, rejections: Mapping[str, Reason]
+    ) -> scheduling_pb2.PostFilterResponse:
+        """Return what the plugin makes of a pod that these nodes were the reason for not placing."""
+        await self.update()
+        table = tuple(dict.fromkeys(rejections.values()))
+        codes = [
+            table.index(rejections[name]) + 1 if name in rejections else 0 for name in self.cluster.names
+        ]
+        verdicts = pack_verdicts(Verdicts(np.array(codes, np.uint8), table), None)
+        request = scheduling_pb2.PostFilterRequest(call=self.call(pod), verdicts=verdicts)
+        return await self.scheduling.PostFilter(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+
+    async def filter_overlays(
+        self, pod: Document, *overlays: tuple[str, Iterable[Document], Iterable[Document]]
+    ) -> list[Reason | None]:
+        """Return, for each (node, pods thought away, pods thought there), why the node is turned down.
+
+        Raises: Refused: the plugin turns the pod down as a whole.
+        """
+        await self.update()
+        asked = [self._overlay(*overlay) for overlay in overlays]
+        request = scheduling_pb2.FilterOverlaysRequest(call=self.call(pod), overlays=asked)
+        response = await self.scheduling.FilterOverlays(
+            request, timeout=TIMEOUT_SECONDS, metadata=self.metadata
+        )
+        _succeeded(response.status)
+        table = tuple(Reason(each.text, Code(each.code)) for each in response.verdicts.reasons)
+        codes = unpack_verdicts(response.verdicts, table, len(asked)).codes.tolist()
+        return [table[code - 1] if code else None for code in codes]
+
+    def _overlay(
+        self, node_name: str, removed: Iterable[Document], added: Iterable[Document]
+    ) -> scheduling_pb2.Overlay:
+        return scheduling_pb2.Overlay(
+            node_index=self.cluster.names.index(node_name),
+            removed_pod_uids=[pod["metadata"]["uid"] for pod in removed],
+            added_pods=[
+                state_pb2.PodUpsert(
+                    uid=pod["metadata"]["uid"],
+                    node_name=node_name,
+                    stage=state_pb2.POD_STAGE_NOMINATED,
+                    object=msgspec.json.encode(pod),
+                )
+                for pod in added
+            ],
+        )
+
+    async def bind(
+        self, pod: Document, node_name: str, annotations: Mapping[str, str] | None = None
+    ) -> Status:
+        """Return whether the plugin wrote the binding."""
+        await self.update()
+        request = scheduling_pb2.BindRequest(
+            call=self.call(pod), node_name=node_name, annotations=annotations
+        )
+        response = await self.scheduling.Bind(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+        return _status(response.status)
 
     async def reserve(self, pod: Document, node_name: str) -> None:
         """Reserve, as the pod's present attempt.

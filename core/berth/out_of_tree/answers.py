@@ -1,0 +1,105 @@
+"""What one plugin in another process said in one attempt, and which version of it is to be asked on.
+
+Source: docs/protocol.md "Scheduling calls".
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from berth.config.catalogue import ExtensionPoint
+from berth.config.sidecars import FailurePolicy
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.cycle_state import CycleState
+from berth.framework.handle import Handle
+from berth.framework.interface import Plugin, ReasonCodes, Scores
+from berth.framework.status import SUCCESS, Status, failed
+from berth.objects.pod import Pod
+from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.errors import SidecarError
+
+MetadataPatch = dict[str, dict[str, str | None]]
+
+FILTER = identity_pb2.EXTENSION_POINT_FILTER
+RESERVE = identity_pb2.EXTENSION_POINT_RESERVE
+PRE_ENQUEUE = identity_pb2.EXTENSION_POINT_PRE_ENQUEUE
+
+
+@dataclass(slots=True)
+class Answers:
+    """What the plugin said of one pod in one cycle, over the rows of the whole snapshot."""
+
+    caller: Caller
+    """The version of the plugin that the attempt began with."""
+    codes: ReasonCodes | None = None
+    reasons: tuple[Status, ...] = ()
+    scores: scheduling_pb2.ScoreResponse | None = None
+    failure: SidecarError | None = None
+    """What went wrong where Filter was to bring the scores too."""
+    raw: Scores | None = None
+    normalization: int = scheduling_pb2.NORMALIZATION_NONE
+    reserve_sent: bool = False
+    skip_pre_bind: bool = False
+    metadata_patch: MetadataPatch | None = None
+    shown: list[Callable[[], None]] = field(default_factory=list)
+    """What takes back the patches that plugins see already."""
+    reserved_on: int = 0
+    """Which start of the connection answered Reserve."""
+
+
+class AskedElsewhere(Plugin):
+    """What all extension points of a plugin in another process have in common.
+
+    `caller` reaches its present version; an attempt stays with the version that it began with.
+    """
+
+    in_process = False
+
+    def __init__(self, caller: Caller, handle: Handle) -> None:
+        self.caller = caller
+        self._handle = handle
+
+    @property
+    def name(self) -> str:
+        """The name in the plugin list and in profiles."""
+        return self.caller.plugin
+
+    def _answers(self, state: CycleState) -> Answers:
+        """What this plugin said in this cycle; each plugin of a profile has its own."""
+        key = (Answers, self.name)
+        known: Answers | None = state.get(key)
+        if known is None:
+            known = Answers(self.caller)
+            state.write(key, known)
+            record = state.get(CycleRecord)
+            if record is not None and record.attempt:
+                self.caller.pinned.add((record.pod.uid, record.attempt))
+        return known
+
+    def release(self, record: CycleRecord) -> Caller:
+        """The version that the attempt began with, which is done with it now."""
+        self.caller.pinned.discard((record.pod.uid, record.attempt))
+        return self.caller
+
+    def _offers(self, caller: Caller, point: int) -> bool:
+        """Whether to call it.
+
+        A plugin that never answered is called where the list says so, and fails; but to hold pods back at its
+        gate is of no use where they are turned down at its filter, which users get to read.
+        """
+        connection = caller.connection
+        if connection.starts:
+            return connection.offers(point)
+        if point == PRE_ENQUEUE:
+            return connection.spec.policy_at(ExtensionPoint.FILTER) is FailurePolicy.IGNORE
+        return point in (FILTER, RESERVE)
+
+    def _ignored(self, caller: Caller, point: ExtensionPoint, pod: Pod) -> bool:
+        """Whether the failure policy passes over a failure there; counts it."""
+        ignored = caller.connection.spec.policy_at(point, pod) is FailurePolicy.IGNORE
+        if ignored:
+            caller.around.metrics.ignored(self.name, point.value)
+        return ignored
+
+    def _unless_ignored(self, caller: Caller, point: ExtensionPoint, pod: Pod, error: SidecarError) -> Status:
+        return SUCCESS if self._ignored(caller, point, pod) else failed(error)

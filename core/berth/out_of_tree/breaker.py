@@ -1,0 +1,85 @@
+"""When to stop calling a plugin that keeps failing, and when to try it again.
+
+    closed --FAILURES_IN_A_ROW--> open --pause--> half open --probe answered--> closed
+                                   ^                  |
+                                   +-- probe failed --+   (twice the pause, up to the longest)
+
+Half open, one call is let through as a probe; all others fail at once. Source: docs/protocol.md "Failures".
+"""
+
+from collections.abc import Callable
+from enum import Enum
+
+FAILURES_IN_A_ROW = 5
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 30.0
+
+
+class Circuit(Enum):
+    """Whether calls go through."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half open"
+
+
+class Breaker:
+    """One plugin's circuit; `now` is a monotonic clock in seconds, `on_change` hears of every change."""
+
+    def __init__(self, now: Callable[[], float], on_change: Callable[[Circuit], None]) -> None:
+        self.circuit = Circuit.CLOSED
+        self._now = now
+        self._on_change = on_change
+        self._failures = 0
+        self._pause = FIRST_PAUSE_SECONDS
+        self._opens_at = 0.0
+        self._probing = False
+
+    @property
+    def pause_left(self) -> float:
+        """Seconds until the next probe."""
+        return max(self._opens_at - self._now(), 0.0) if self.circuit is Circuit.OPEN else 0.0
+
+    def admits(self) -> bool:
+        """Whether a call may be made now; half open, the one that may is the probe."""
+        if self.circuit is Circuit.CLOSED:
+            return True
+        if self.circuit is Circuit.OPEN:
+            if self._now() < self._opens_at:
+                return False
+            self._turn(Circuit.HALF_OPEN)
+        if self._probing:
+            return False
+        self._probing = True
+        return True
+
+    def succeeded(self) -> None:
+        """A call was answered as it should be."""
+        self._failures, self._probing = 0, False
+        if self.circuit is not Circuit.CLOSED:
+            self._pause = FIRST_PAUSE_SECONDS
+            self._turn(Circuit.CLOSED)
+
+    def failed(self) -> None:
+        """A call was not."""
+        self._failures += 1
+        self._probing = False
+        if self.circuit is Circuit.HALF_OPEN:
+            self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+        elif self.circuit is Circuit.OPEN or self._failures < FAILURES_IN_A_ROW:
+            return
+        self._opens_at = self._now() + self._pause
+        self._turn(Circuit.OPEN)
+
+    def gave_up(self) -> None:
+        """A call ended without telling anything of the plugin."""
+        self._probing = False
+
+    def restarted(self) -> None:
+        """Another process may answer now: it gets its probe at once."""
+        self._opens_at = self._now()
+
+    def _turn(self, circuit: Circuit) -> None:
+        if circuit is not self.circuit:
+            self.circuit = circuit
+            self._on_change(circuit)

@@ -1,0 +1,62 @@
+"""What state a plugin is in, as conditions that people and tools read: type, status, reason, message, since.
+
+Source: Kubernetes API conventions on conditions; `berth plugin describe` shows them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What can be said of a plugin."""
+
+    CONNECTED = "Connected"
+    CONFIGURED = "Configured"
+    SYNCED = "Synced"
+    READY = "Ready"
+    CIRCUIT_CLOSED = "CircuitClosed"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One fact, as it has been since `since` (wall-clock seconds since the epoch)."""
+
+    kind: Kind
+    holds: bool
+    reason: str
+    message: str
+    since: float
+
+
+OnChange = Callable[[str, Condition], None]
+"""Told of a plugin's condition whenever it comes to hold, or ceases to."""
+
+
+class Conditions:
+    """One plugin's conditions."""
+
+    def __init__(self, plugin: str, now: Callable[[], float], on_change: OnChange) -> None:
+        self._plugin = plugin
+        self._now = now
+        self._on_change = on_change
+        self._by_kind: dict[Kind, Condition] = {}
+
+    def __iter__(self) -> Iterator[Condition]:
+        return iter(self._by_kind.values())
+
+    def holds(self, kind: Kind) -> bool:
+        """Whether it is known to hold."""
+        known = self._by_kind.get(kind)
+        return known is not None and known.holds
+
+    def put(self, kind: Kind, reason: str, message: str = "", *, holds: bool) -> None:
+        """Say how things are; `since` moves only where that is news."""
+        known = self._by_kind.get(kind)
+        if known is not None and (known.holds, known.reason, known.message) == (holds, reason, message):
+            return
+        turned = known is None or known.holds is not holds
+        since = self._now() if known is None or turned else known.since
+        condition = self._by_kind[kind] = Condition(kind, holds, reason, message, since)
+        if turned:
+            self._on_change(self._plugin, condition)

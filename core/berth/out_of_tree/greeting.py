@@ -1,0 +1,83 @@
+"""The first words with a plugin: who are you, here are your arguments.
+
+Source: docs/protocol.md "Order of calls".
+"""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from berth import __version__
+from berth.config.sidecars import SidecarSpec
+from berth.out_of_tree._generated import identity_pb2, identity_pb2_grpc
+from berth.out_of_tree.errors import ProtocolError
+
+PROTOCOL_VERSION = 1
+M = TypeVar("M")
+
+
+def readable(plugin: str, answer: M | None) -> M:
+    """The message; gRPC gives None where the bytes are none.
+
+    Raises: ProtocolError.
+    """
+    if answer is None:
+        raise ProtocolError(plugin, "sent a message that can't be read")
+    return answer
+
+
+async def shake_hands(
+    identity: "identity_pb2_grpc.IdentityServiceAsyncStub", spec: SidecarSpec
+) -> tuple[identity_pb2.HandshakeResponse, list[str]]:
+    """What the plugin says of itself, and everything that is wrong with it."""
+    request = identity_pb2.HandshakeRequest(
+        host_name="berth", host_version=__version__, supported_versions=[PROTOCOL_VERSION]
+    )
+    answer = readable(spec.name, await identity.Handshake(request))
+    return answer, _problems(spec, answer)
+
+
+async def configure(
+    identity: "identity_pb2_grpc.IdentityServiceAsyncStub",
+    spec: SidecarSpec,
+    profile: str,
+    arguments: Any,
+    problems: list[str],
+) -> list[str]:
+    """Hand over one profile's arguments; what the plugin finds wrong that we did not tell it."""
+    request = identity_pb2.ConfigureRequest(
+        protocol_version=PROTOCOL_VERSION,
+        handshake_errors=problems,
+        profile=profile,
+        arguments=None if arguments is None else msgspec.json.encode(arguments),
+        shadow=spec.shadow,
+    )
+    response = readable(spec.name, await identity.Configure(request))
+    return [f"profile {profile}: {error}" for error in response.errors if error not in problems]
+
+
+async def release(
+    identity: "identity_pb2_grpc.IdentityServiceAsyncStub", spec: SidecarSpec, profile: str
+) -> None:
+    """Tell the plugin that a profile does not use it any more."""
+    request = identity_pb2.ConfigureRequest(protocol_version=PROTOCOL_VERSION, profile=profile, removed=True)
+    readable(spec.name, await identity.Configure(request))
+
+
+def _problems(spec: SidecarSpec, answer: identity_pb2.HandshakeResponse) -> list[str]:
+    problems = []
+    if answer.name != spec.name:
+        problems.append(f"the plugin calls itself {answer.name!r}, the list calls it {spec.name!r}")
+    if PROTOCOL_VERSION not in answer.supported_versions:
+        spoken = ", ".join(map(str, answer.supported_versions)) or "none"
+        problems.append(f"it speaks protocol versions {spoken}, this scheduler speaks {PROTOCOL_VERSION}")
+    capabilities = answer.capabilities
+    if not capabilities.extension_points:
+        problems.append("it announces no extension points")
+    overlays, filters = identity_pb2.EXTENSION_POINT_FILTER_OVERLAYS, identity_pb2.EXTENSION_POINT_FILTER
+    if overlays in capabilities.extension_points and filters not in capabilities.extension_points:
+        problems.append("it announces FilterOverlays without Filter")
+    points = [wish.extension_point for wish in capabilities.wanted_deadlines]
+    if len(points) != len(set(points)):
+        problems.append("it wants two deadlines at one extension point")
+    return problems

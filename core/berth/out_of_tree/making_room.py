@@ -1,0 +1,109 @@
+"""A plugin in another process that makes room for a pod that fits nowhere: PostFilter.
+
+It names a node and the pods that have to leave it; they are evicted as preemption's victims are.
+
+Source: docs/protocol.md; spec/core.md 4.13, 6.6.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from berth.config.catalogue import ExtensionPoint
+from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.interface import NominatingInfo, NominatingMode, PostFilterPlugin, PostFilterResult
+from berth.framework.status import Code, Status, failed, unschedulable
+from berth.objects.pod import Pod
+from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2
+from berth.out_of_tree.answers import AskedElsewhere
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.errors import ProtocolError, SidecarError
+from berth.out_of_tree.packing import status_of
+
+POST_FILTER = identity_pb2.EXTENSION_POINT_POST_FILTER
+MAX_REASONS = 255
+OTHER = Status(Code.UNSCHEDULABLE, ("another reason",))
+NOT_SERVED = unschedulable()
+
+
+class MakesRoom(AskedElsewhere, PostFilterPlugin):
+    """The point of a pod that fits nowhere."""
+
+    async def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PostFilterResult:
+        """Let the plugin nominate a node, and have its victims evicted."""
+        caller = self._answers(state).caller
+        if not self._offers(caller, POST_FILTER):
+            return PostFilterResult(NOT_SERVED)
+        request = scheduling_pb2.PostFilterRequest(call=caller.head(state, pod), verdicts=packed(diagnosis))
+        try:
+            status, nominated, victims = await caller.ask(
+                "PostFilter", request, state, partial(self._read_room, caller)
+            )
+        except SidecarError as error:
+            if self._ignored(caller, ExtensionPoint.POST_FILTER, pod):
+                return PostFilterResult(unschedulable(str(error)))
+            return PostFilterResult(failed(error))
+        if status.ok and victims:
+            assert nominated is not None, "victims come with a node"
+            return await self._evict(pod, nominated, victims)
+        return PostFilterResult(status, _nominating(nominated))
+
+    def _read_room(
+        self, caller: Caller, response: scheduling_pb2.PostFilterResponse
+    ) -> tuple[Status, str | None, list[Pod]]:
+        """The status, the node to nominate, and the victims. Raises: ProtocolError."""
+        status = status_of(caller.plugin, response.status)
+        nominated = response.nominated_node_name if response.HasField("nominated_node_name") else None
+        if not response.victim_uids:
+            return status, nominated, []
+        if not (status.ok and nominated):
+            raise ProtocolError(caller.plugin, "PostFilter names victims without success and a node")
+        row = self._handle.snapshot.row_of.get(nominated)
+        on_node = {} if row is None else self._handle.snapshot.pods[row]
+        missing = [uid for uid in response.victim_uids if uid not in on_node]
+        if missing:
+            text = f"PostFilter names {missing[0]} as a victim, which is not on node {nominated}"
+            raise ProtocolError(caller.plugin, text)
+        return status, nominated, [on_node[uid].pod for uid in response.victim_uids]
+
+    async def _evict(self, pod: Pod, node_name: str, victims: list[Pod]) -> PostFilterResult:
+        preemption = self._handle.preemption
+        if preemption is None:
+            return PostFilterResult(failed(f"plugin {self.name}: nobody here can evict pods"))
+        preemption.attempted()
+        return await preemption.evict(self.name, pod, node_name, victims)
+
+
+def _nominating(node_name: str | None) -> NominatingInfo | None:
+    return None if node_name is None else NominatingInfo(NominatingMode.OVERRIDE, node_name)
+
+
+def packed(diagnosis: Diagnosis) -> scheduling_pb2.Verdicts:
+    """Why each node was turned down, as a table of reasons and a byte for each node."""
+    table: dict[Status, int] = {}
+    codes = np.zeros(len(diagnosis.node_names), dtype=np.uint8)
+    absent = diagnosis.absent if diagnosis.absent.reasons else None
+    if absent is not None:
+        codes[:] = _number(table, absent)
+    for rejections in diagnosis.rejections:
+        for code in np.unique(rejections.codes):
+            here = rejections.rows[rejections.codes == code]
+            codes[here] = _number(table, rejections.spell(int(code)))
+    for row, status in diagnosis.single.items():
+        codes[row] = _number(table, status)
+    return scheduling_pb2.Verdicts(each=codes.tobytes(), reasons=[_reason(status) for status in table])
+
+
+def _number(table: dict[Status, int], status: Status) -> int:
+    """The status' number, given out at its first use; the last number stands for all that come too late."""
+    key = Status(status.code, status.reasons)
+    if key not in table and len(table) >= MAX_REASONS - 1:
+        key = OTHER
+    return table.setdefault(key, len(table) + 1)
+
+
+def _reason(status: Status) -> common_pb2.Reason:
+    resolvable = status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    code = common_pb2.CODE_UNSCHEDULABLE if resolvable else common_pb2.CODE_UNSCHEDULABLE_AND_UNRESOLVABLE
+    return common_pb2.Reason(code=code, text="; ".join(status.reasons) or str(status.code))

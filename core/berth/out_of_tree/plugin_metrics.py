@@ -1,0 +1,50 @@
+"""What the host tells whoever counts.
+
+States are not pushed: `PluginHost.describe()` is read when metrics are collected.
+"""
+
+from typing import Protocol
+
+
+class PluginMetrics(Protocol):
+    """Counters and durations of calls to plugins in other processes."""
+
+    def called(self, plugin: str, method: str, outcome: str, seconds: float) -> None:
+        """A call ended: ok, error (the plugin's own), failed, late, garbled, or refused (never made)."""
+
+    def ignored(self, plugin: str, point: str) -> None:
+        """A failure was passed over, as the failure policy says."""
+
+    def hinted(self, plugin: str, answer: str, count: int) -> None:
+        """So many pods got that answer about an event: Queue, QueueSkip or Error."""
+
+    def requeued(self, plugin: str) -> None:
+        """The plugin asked for pods to be tried again."""
+
+    def rescued(self, plugin: str) -> None:
+        """A pod that the plugin had rejected was bound only because the five-minute flush tried it again."""
+
+    def compared(self, plugin: str, outcome: str) -> None:
+        """A shadow's answer was compared: same, verdicts, scores, or failed."""
+
+
+class NoPluginMetrics:
+    """Counts nothing."""
+
+    def called(self, plugin: str, method: str, outcome: str, seconds: float) -> None:
+        """Ignore it."""
+
+    def ignored(self, plugin: str, point: str) -> None:
+        """Ignore it."""
+
+    def hinted(self, plugin: str, answer: str, count: int) -> None:
+        """Ignore it."""
+
+    def requeued(self, plugin: str) -> None:
+        """Ignore it."""
+
+    def rescued(self, plugin: str) -> None:
+        """Ignore it."""
+
+    def compared(self, plugin: str, outcome: str) -> None:
+        """Ignore it."""

@@ -1,0 +1,298 @@
+"""The points beside Filter, Score and Reserve, with a plugin made with the SDK or with scripted answers."""
+
+import asyncio
+import tempfile
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from berth.config.catalogue import ExtensionPoint
+from berth.config.sidecars import FailurePolicy
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.interface import NominatingInfo, NominatingMode, PostFilterResult
+from berth.framework.nominated import with_pods
+from berth.framework.status import SKIP, SUCCESS, Code, Status
+from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2
+from berth.out_of_tree.making_room import packed
+from berth.snapshot.pod_info import PodInfo
+from berth_sdk import Nomination, Plugin, Reason
+from berth_sdk.serving import Server
+from tests.unit.out_of_tree.scripted import NAME, Scripted, World, cycle, hosted, running
+
+FAIL, IGNORE = FailurePolicy.FAIL, FailurePolicy.IGNORE
+FULL = "node(s) are full"
+
+
+class Roomy(Plugin):
+    """One pod a node, a gate for the red team, room by eviction."""
+
+    name = NAME
+    node_local = True
+    reasons = (Reason(FULL),)
+
+    def __init__(self):
+        self.bound = []
+
+    def configure(self, arguments, profile):
+        assert ({"a": 1}, "default-scheduler") == (arguments, profile)
+
+    def pre_enqueue(self, pod):
+        return "no quota" if pod.labels.get("team") == "red" else None
+
+    def filter_nodes(self, pod, nodes):
+        del pod
+        return np.array([bool(nodes.pods_on(node.name)) for node in nodes], dtype=np.uint8)
+
+    def post_filter(self, pod, nodes, verdicts):
+        del pod
+        full = [node.name for node, code in zip(nodes, verdicts.codes, strict=True) if code]
+        return Nomination(full[0], tuple(nodes.pods_on(full[0])))
+
+    def bind(self, pod, node, annotations):
+        self.bound.append((pod.name, node.name, annotations))
+
+
+@asynccontextmanager
+async def roomy(plugin=None):
+    """A host of that plugin; n0 has a pod."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        path = Path(folder, "p.sock")
+        server = Server(plugin or Roomy(), f"unix:{path}")
+        await server.start()
+        try:
+            async with running(World(path)) as world:
+                world.cache.add_pod(world.pod("old").placed_on("n0"))
+                world.step()
+                await world.up()
+                yield world
+        finally:
+            await server.stop(grace_seconds=0)
+
+
+class Evicting:
+    """Stands for preemption: notes whom it is to evict."""
+
+    def __init__(self):
+        self.asked = []
+
+    def attempted(self):
+        self.asked.append("attempted")
+
+    def running(self, uid):
+        return uid == "pod-default-preempting"
+
+    async def evict(self, plugin, pod, node_name, victims):
+        self.asked.append((plugin, pod.name, node_name, [victim.name for victim in victims]))
+        return PostFilterResult(SUCCESS, NominatingInfo(NominatingMode.OVERRIDE, node_name))
+
+
+# The gate.
+
+
+async def test_gate():
+    """A plugin in another process lets pods into the queue, or turns them down with its reason."""
+    async with roomy() as world:
+        assert (await world.plugin.pre_enqueue(world.pod())).ok
+        status = await world.plugin.pre_enqueue(world.pod("red", labels={"team": "red"}))
+
+    assert (Code.UNSCHEDULABLE, "no quota", NAME) == (status.code, status.message, status.plugin)
+
+
+async def test_gate_while_evicting():
+    """A pod that room is being made for waits until that is done."""
+    async with roomy() as world:
+        world.handle.preemption = Evicting()
+        status = world.plugin.pre_enqueue(world.pod("preempting"))
+
+    assert status.message == "waiting for the preemption for this pod to be finished"
+
+
+async def test_no_gate():
+    """A plugin that does not announce the point is not asked."""
+    async with hosted(Scripted()) as world:
+        await world.up()
+        assert world.plugin.pre_enqueue(world.pod()) == SUCCESS
+
+
+@pytest.mark.parametrize(("filters", "passes"), [(FAIL, True), (IGNORE, False)])
+def test_gate_of_a_stranger(tmp_path, filters, passes):
+    """Until a plugin's gate is known pods are held back, unless its filter turns them down."""
+    world = World(tmp_path / "p.sock", policy={ExtensionPoint.FILTER: filters})
+    answer = world.plugin.pre_enqueue(world.pod())
+    if not passes:
+        answer.close()
+
+    assert passes == (answer == SUCCESS)
+
+
+@pytest.mark.parametrize(("policy", "code"), [(FAIL, Code.ERROR), (IGNORE, Code.SUCCESS)])
+async def test_broken_gate(policy, code):
+    """A gate that fails holds pods back and says so in an event, or lets them pass where that was chosen."""
+    plugin = Scripted(identity_pb2.EXTENSION_POINT_PRE_ENQUEUE)
+    plugin.replies["PreEnqueue"] = scheduling_pb2.PreEnqueueResponse(
+        status=common_pb2.Status(code=common_pb2.CODE_SKIP)
+    )
+    async with hosted(plugin, policy={ExtensionPoint.PRE_ENQUEUE: policy}) as world:
+        await world.up()
+        statuses = [await world.plugin.pre_enqueue(world.pod()) for _ in range(2)]
+
+    assert [code] * 2 == [status.code for status in statuses]
+    notes = [note for *_, note in world.handle.recorder.events]
+    told = ["held back by plugin scripted: plugin scripted: PreEnqueue says Skip"] if policy is FAIL else []
+    assert told == notes
+
+
+# Room.
+
+
+def turned_down(world):
+    diagnosis = Diagnosis(list(world.snapshot.names))
+    diagnosis.single[0] = Status(Code.UNSCHEDULABLE, (FULL,), NAME)
+    return diagnosis
+
+
+async def test_room():
+    """The plugin's victims are evicted as preemption's are, and its node is nominated."""
+    async with roomy() as world:
+        world.handle.preemption = evicting = Evicting()
+        result = await world.plugin.post_filter(cycle(), world.pod(), turned_down(world))
+
+    assert (SUCCESS, "n0") == (result.status, result.nominating_info.node_name)
+    assert ["attempted", (NAME, "p", "n0", ["old"])] == evicting.asked
+
+
+def room(**fields):
+    """A plugin with that answer to PostFilter."""
+    plugin = Scripted(identity_pb2.EXTENSION_POINT_POST_FILTER)
+    plugin.replies["PostFilter"] = scheduling_pb2.PostFilterResponse(**fields)
+    return plugin
+
+
+DONE = common_pb2.Status(code=common_pb2.CODE_SUCCESS)
+NO = common_pb2.Status(code=common_pb2.CODE_UNSCHEDULABLE, reasons=["no"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "nominated"),
+    [
+        ({"status": DONE, "nominated_node_name": "n1"}, Code.SUCCESS, "n1"),
+        ({"status": NO, "nominated_node_name": ""}, Code.UNSCHEDULABLE, ""),
+        ({"status": NO}, Code.UNSCHEDULABLE, None),
+        ({"status": DONE, "nominated_node_name": "n1", "victim_uids": ["x"]}, Code.ERROR, None),
+        ({"status": NO, "nominated_node_name": "n1", "victim_uids": ["x"]}, Code.ERROR, None),
+    ],
+)
+async def test_nominations(answer, code, nominated):
+    """A name nominates, an empty one takes back, none leaves it; victims have to be on the node."""
+    async with hosted(room(**answer), policy={ExtensionPoint.POST_FILTER: FAIL}) as world:
+        await world.up()
+        result = await world.plugin.post_filter(cycle(), world.pod(), turned_down(world))
+
+    info = result.nominating_info
+    assert (code, nominated) == (result.status.code, info and info.node_name)
+
+
+async def test_room_by_default_is_a_favour():
+    """A PostFilter that fails leaves the pod to the next plugin."""
+    async with hosted(room()) as world:
+        await world.up()
+        result = await world.plugin.post_filter(cycle(), world.pod(), turned_down(world))
+
+    assert (Code.UNSCHEDULABLE, "status code 0 means nothing") == (
+        result.status.code,
+        result.status.message.rpartition(": ")[2],
+    )
+
+
+def test_verdicts_for_post_filter():
+    """Every node has its reason in the table; more reasons than bytes can number become one."""
+    diagnosis = Diagnosis([f"n{i}" for i in range(300)], absent=Status(Code.UNSCHEDULABLE, ("absent",)))
+    for row in range(1, 300):
+        diagnosis.single[row] = Status(Code.UNSCHEDULABLE, (f"reason {row}",))
+    verdicts = packed(diagnosis)
+    codes = np.frombuffer(verdicts.each, dtype=np.uint8)
+
+    assert ["absent", "reason 1"] == [verdicts.reasons[codes[row] - 1].text for row in (0, 1)]
+    assert "another reason" == verdicts.reasons[codes[299] - 1].text
+    assert len(verdicts.reasons) <= 255
+
+
+# Overlays.
+
+
+async def test_overlays():
+    """With other pods on its nodes a table is asked about anew, the others keep the cycle's verdict."""
+    async with roomy() as world:
+        state, pod = cycle(), world.pod()
+        assert [1, 0, 0] == (await world.plugin.filter(state, pod, world.snapshot)).tolist()
+        without = world.snapshot.what_if("n0", remove=list(world.snapshot.pods[0].values()))
+        assert [0] == (await world.plugin.filter(state, pod, without)).tolist()
+        crowded = with_pods(world.snapshot, {0: [], 2: [PodInfo(world.pod("nominated"))]})
+        codes = await world.plugin.filter(state, pod, crowded)
+        texts = [world.plugin.filter_status(state, int(code)).message for code in codes]
+
+    assert [FULL, FULL] == texts
+
+
+async def test_without_overlays():
+    """A plugin that does not serve them stands by the cycle's verdicts."""
+    plugin = Scripted(identity_pb2.EXTENSION_POINT_FILTER)
+
+    async def full(request, _context):
+        return scheduling_pb2.FilterResponse(
+            generation=request.call.generation,
+            status=DONE,
+            verdicts=scheduling_pb2.Verdicts(
+                all=1, reasons=[common_pb2.Reason(code=common_pb2.CODE_UNSCHEDULABLE, text=FULL)]
+            ),
+        )
+
+    plugin.replies["Filter"] = full
+    async with hosted(plugin) as world:
+        await world.up()
+        state, pod = cycle(), world.pod()
+        crowded = with_pods(world.snapshot, {1: [PodInfo(world.pod("nominated"))]})
+        assert [1] == (await world.plugin.filter(state, pod, crowded)).tolist()
+
+
+# Binding.
+
+
+async def test_bind():
+    """A plugin that binds gets the annotations that others want written with the binding."""
+    plugin = Roomy()
+    async with roomy(plugin) as world:
+        state = cycle()
+        state.binding_annotations["gpu"] = "1"
+        assert (await world.plugin.bind(state, world.pod(), "n1")).ok
+
+    assert [("p", "n1", {"gpu": "1"})] == plugin.bound
+
+
+@pytest.mark.parametrize(
+    ("landed", "policy", "status"),
+    [(True, FAIL, SUCCESS), (False, FAIL, None), (False, IGNORE, SKIP)],
+)
+async def test_bind_that_fails(landed, policy, status):
+    """Whether a failed Bind landed is read; where not the attempt fails, or the next binder is asked."""
+    plugin = Scripted(identity_pb2.EXTENSION_POINT_BIND)
+    plugin.replies["Bind"] = scheduling_pb2.BindResponse()
+
+    async def read(_pod, node_name):
+        await asyncio.sleep(0)
+        return landed and node_name == "n1"
+
+    async with hosted(plugin, policy={ExtensionPoint.BIND: policy}, landed=read) as world:
+        await world.up()
+        answer = await world.plugin.bind(cycle(), world.pod(), "n1")
+
+    assert answer == status if status is not None else answer.code is Code.ERROR
+
+
+async def test_bind_not_served():
+    """A plugin that does not bind leaves it to the next."""
+    async with hosted(Scripted()) as world:
+        await world.up()
+        assert SKIP == await world.plugin.bind(cycle(), world.pod(), "n1")

@@ -1,0 +1,221 @@
+"""Hints that a plugin is asked for: what it is sent, what its answers mean, and what becomes of the pods."""
+
+import asyncio
+
+import msgspec
+import numpy as np
+import pytest
+
+from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
+from berth.framework.object_events import NODE_ADD
+from berth.objects.decode import decoder
+from berth.objects.node import Node
+from berth.out_of_tree._generated import identity_pb2, queueing_pb2
+from berth.out_of_tree.errors import ProtocolError
+from berth.out_of_tree.packing import hints_of
+from berth_sdk import testing as documents
+from tests.unit.out_of_tree.scripted import NAME, Scripted, hosted, rejected, until
+
+HINTS = identity_pb2.EXTENSION_POINT_QUEUEING_HINTS
+NODE_LABEL = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)
+
+
+def asking(answer, **interest):
+    """A plugin that is asked about new and relabelled nodes, and answers like that."""
+    actions = [identity_pb2.ACTION_TYPE_ADD, identity_pb2.ACTION_TYPE_UPDATE_NODE_LABEL]
+    events = [identity_pb2.EventInterest(resource="Node", actions=actions, ask_hint=True, **interest)]
+    plugin = Scripted(identity_pb2.EXTENSION_POINT_FILTER, HINTS, events=events)
+
+    async def reply(request, _context):
+        return answer(request) if callable(answer) else answer
+
+    plugin.replies["QueueingHints"] = reply
+    return plugin
+
+
+def all_of(request, *, queue):
+    return queueing_pb2.QueueingHintsResponse(hints=[queueing_pb2.Hint(all=queue) for _ in request.events])
+
+
+def node(world, name="new", version="1", **fields):
+    """A node that the watch has brought."""
+    document = documents.make_node(name, **fields)
+    document["metadata"]["resourceVersion"] = version
+    return world.host.nodes.decoding(decoder(Node))(msgspec.json.encode(document))
+
+
+def waiting(world, *names):
+    """Pods that the plugin rejected."""
+    return [rejected(world.queue, world.pod(name), NAME) for name in names]
+
+
+def active(world):
+    return sorted(record.pod.name for record in world.queue._places.active)
+
+
+async def test_asked_once_for_all_pods():
+    """One event and many pods are one call; the pods it names are queued, the others stay."""
+    listed = queueing_pb2.Hint(listed=queueing_pb2.PodColumns(columns=[1]))
+    plugin = asking(queueing_pb2.QueueingHintsResponse(hints=[listed]))
+    async with hosted(plugin) as world:
+        await world.up()
+        waiting(world, "a", "b", "c")
+        world.queue.move_all(NODE_ADD, None, node(world))
+        await until(lambda: active(world))
+        assert ["b"] == active(world)
+
+    (request,) = plugin.requests("QueueingHints")
+    assert ["a", "b", "c"] == [ref.name for ref in request.pods]
+    (event,) = request.events
+    assert ("Node", identity_pb2.ACTION_TYPE_ADD) == (event.resource, event.action)
+    assert b'"name":"new"' in event.new_object
+    assert not event.HasField("old_object")
+
+
+async def test_both_versions_are_shown():
+    """A changed object goes along as it was and as it is, byte by byte."""
+    plugin = asking(lambda request: all_of(request, queue=True))
+    async with hosted(plugin) as world:
+        await world.up()
+        waiting(world, "a")
+        old = node(world, labels={"zone": "a"})
+        new = node(world, version="2", labels={"zone": "b"})
+        world.queue.move_all(NODE_LABEL, old, new)
+        await until(lambda: active(world))
+
+    (event,) = plugin.requests("QueueingHints")[0].events
+    assert [b'"zone":"a"' in event.old_object, b'"zone":"b"' in event.new_object] == [True, True]
+
+
+async def test_a_burst_is_few_calls():
+    """What happens while a question is on its way is asked together afterwards."""
+    release = asyncio.Event()
+    plugin = asking(None)
+
+    async def slow(request, _context):
+        await release.wait()
+        return all_of(request, queue=False)
+
+    plugin.replies["QueueingHints"] = slow
+    async with hosted(plugin) as world:
+        await world.up()
+        waiting(world, "a")
+        for i in range(10):
+            world.queue.move_all(NODE_ADD, None, node(world, f"m{i}"))
+            await asyncio.sleep(0)
+        await until(lambda: plugin.requests("QueueingHints"))
+        release.set()
+        await until(lambda: sum(len(r.events) for r in plugin.requests("QueueingHints")) == 10)
+
+    assert len(plugin.requests("QueueingHints")) <= 2
+
+
+async def test_unknown_pods_are_asked_about_again():
+    """Pods that the plugin does not remember are sent whole, and only those."""
+
+    def answer(request):
+        if request.pods[0].HasField("object"):
+            return queueing_pb2.QueueingHintsResponse(hints=[queueing_pb2.Hint(all=True)])
+        return queueing_pb2.QueueingHintsResponse(hints=[queueing_pb2.Hint(all=False)], unknown_pods=b"\2")
+
+    plugin = asking(answer)
+    async with hosted(plugin) as world:
+        await world.up()
+        waiting(world, "a", "b")
+        world.queue.move_all(NODE_ADD, None, node(world))
+        await until(lambda: active(world))
+        assert ["b"] == active(world)
+
+    first, second = plugin.requests("QueueingHints")
+    assert ([2, 1], ["b"]) == ([len(first.pods), len(second.pods)], [ref.name for ref in second.pods])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        queueing_pb2.QueueingHintsResponse(),
+        queueing_pb2.QueueingHintsResponse(hints=[queueing_pb2.Hint()]),
+        b"\xff\xff",
+    ],
+)
+async def test_an_error_means_queue(answer):
+    """Whatever goes wrong with a question, the pods are tried again."""
+    async with hosted(asking(answer)) as world:
+        await world.up()
+        waiting(world, "a", "b")
+        world.queue.move_all(NODE_ADD, None, node(world))
+        await until(lambda: len(active(world)) == 2)
+
+
+async def test_what_the_host_can_tell_is_not_asked():
+    """A declared condition that fails keeps the pod where it is, without a call."""
+    plugin = asking(None, label_selector="zone=b")
+    async with hosted(plugin) as world:
+        await world.up()
+        waiting(world, "a")
+        world.queue.move_all(NODE_ADD, None, node(world))
+        await asyncio.sleep(0)
+        assert [] == active(world)
+        assert world.plugin.caller.connection.ready
+
+    assert [] == plugin.requests("QueueingHints")
+
+
+@pytest.mark.parametrize(
+    ("interest", "queued"),
+    [
+        ({"equal_labels": ["team"]}, ["same"]),
+        ({"pod_label_names_object": "wants"}, ["named"]),
+        ({"same_namespace": True}, []),
+    ],
+)
+async def test_pods_that_belong_to_the_object(interest, queued):
+    """Namespace, equal labels or a label with the object's name decide without a call."""
+    actions = [identity_pb2.ACTION_TYPE_ADD]
+    events = [identity_pb2.EventInterest(resource="Node", actions=actions, **interest)]
+    async with hosted(Scripted(identity_pb2.EXTENSION_POINT_FILTER, events=events)) as world:
+        await world.up()
+        labels = {"same": {"team": "red"}, "other": {"team": "blue"}, "none": {}, "named": {"wants": "new"}}
+        for name, theirs in labels.items():
+            rejected(world.queue, world.pod(name, labels=theirs), NAME)
+        world.queue.move_all(NODE_ADD, None, node(world, labels={"team": "red"}))
+
+    assert queued == active(world)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"matrix": b"\0"}, "1 bytes of hints for 2 x 9"),
+        ({"matrix": b"\0" * 4, "hints": [queueing_pb2.Hint(all=True)]}, "both hints and a matrix"),
+        ({"hints": [queueing_pb2.Hint(all=True)]}, "1 hints for 2 events"),
+        ({"hints": [queueing_pb2.Hint(pods=b"\0")] * 2}, "1 bytes of bitmap for 9 entries"),
+        (
+            {"hints": [queueing_pb2.Hint(listed=queueing_pb2.PodColumns(columns=[9]))] * 2},
+            "listed columns of 9 pods that are not ascending, or not there",
+        ),
+        ({"hints": [queueing_pb2.Hint()] * 2}, "a hint without an answer"),
+    ],
+)
+def test_wrong_tables(fields, says):
+    """A table that does not fit the question is refused with a text that says why."""
+    with pytest.raises(ProtocolError, match=says):
+        hints_of(NAME, queueing_pb2.QueueingHintsResponse(**fields), 2, 9)
+
+
+def test_tables():
+    """The three forms of an answer say the same."""
+    wanted = np.zeros((2, 9), dtype=bool)
+    wanted[0, [0, 8]] = wanted[1] = True
+    packed = queueing_pb2.QueueingHintsResponse(matrix=b"\1\1\xff\1")
+    rows = queueing_pb2.QueueingHintsResponse(
+        hints=[
+            queueing_pb2.Hint(listed=queueing_pb2.PodColumns(columns=[0, 8])),
+            queueing_pb2.Hint(all=True),
+        ]
+    )
+    bitmaps = queueing_pb2.QueueingHintsResponse(
+        hints=[queueing_pb2.Hint(pods=b"\1\1"), queueing_pb2.Hint(pods=b"\xff\1")]
+    )
+
+    assert all((wanted == hints_of(NAME, each, 2, 9)).all() for each in (packed, rows, bitmaps))
