@@ -12,7 +12,6 @@ from berth.config.catalogue import ExtensionPoint
 from berth.config.sidecars import FailurePolicy
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import NominatingInfo, NominatingMode, PostFilterResult
-from berth.framework.nominated import with_pods
 from berth.framework.status import SKIP, SUCCESS, Code, Status
 from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2
 from berth.out_of_tree.making_room import packed
@@ -229,11 +228,10 @@ async def test_overlays():
         assert [1, 0, 0] == (await world.plugin.filter(state, pod, world.snapshot)).tolist()
         without = world.snapshot.what_if("n0", remove=list(world.snapshot.pods[0].values()))
         assert [0] == (await world.plugin.filter(state, pod, without)).tolist()
-        crowded = with_pods(world.snapshot, {0: [], 2: [PodInfo(world.pod("nominated"))]})
-        codes = await world.plugin.filter(state, pod, crowded)
-        texts = [world.plugin.filter_status(state, int(code)).message for code in codes]
-
-    assert [FULL, FULL] == texts
+        crowded = world.snapshot.what_if("n2", add=[PodInfo(world.pod("nominated"))])
+        (code,) = await world.plugin.filter(state, pod, crowded)
+        assert FULL == world.plugin.filter_status(state, int(code)).message
+        assert [1] == (await world.plugin.filter(state, pod, world.snapshot.what_if("n0"))).tolist()
 
 
 async def test_without_overlays():
@@ -253,7 +251,7 @@ async def test_without_overlays():
     async with hosted(plugin) as world:
         await world.up()
         state, pod = cycle(), world.pod()
-        crowded = with_pods(world.snapshot, {1: [PodInfo(world.pod("nominated"))]})
+        crowded = world.snapshot.what_if("n1", add=[PodInfo(world.pod("nominated"))])
         assert [1] == (await world.plugin.filter(state, pod, crowded)).tolist()
 
 
