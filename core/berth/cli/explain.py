@@ -1,18 +1,12 @@
 """`berth explain pod NAME`: each node, who turned it down and why, or what it scored; the attempts so far."""
 
 import json
-import ssl
-import urllib.parse
-import urllib.request
 from datetime import UTC, datetime
 from typing import Any
-from urllib.error import HTTPError, URLError
 
 import click
 
-from berth.cli.failing import fail
-
-TIMEOUT_SECONDS = 30.0
+from berth.cli.asking import Server, asks_a_server
 
 
 @click.group()
@@ -23,50 +17,18 @@ def explain() -> None:
 @explain.command()
 @click.argument("name")
 @click.option("-n", "--namespace", default="default", show_default=True)
-@click.option(
-    "--server", default="https://127.0.0.1:10259", show_default=True, help="The scheduler's secure port."
-)
-@click.option("--token", default="", help="A bearer token that may get /explain.")
+@asks_a_server
 @click.option("--nodes", default=10, show_default=True, help="How many nodes to show; 0 for all.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option(
-    "--insecure-skip-tls-verify",
-    "insecure",
-    is_flag=True,
-    help="Take any certificate, such as the one the scheduler makes for itself.",
-)
 def pod(
     name: str, *, namespace: str, server: str, token: str, nodes: int, output: str, insecure: bool
 ) -> None:
     """Explain a pod, as the cluster stands now."""
-    answer = _fetch(server, namespace, name, token, insecure=insecure)
+    answer = Server(server, token, insecure).ask("/explain", namespace=namespace, name=name)
     if output == "json":
         click.echo(json.dumps(answer, indent=2))
     else:
         click.echo("\n".join(_lines(answer, nodes)))
-
-
-def _fetch(server: str, namespace: str, name: str, token: str, *, insecure: bool) -> dict[str, Any]:
-    query = urllib.parse.urlencode({"namespace": namespace, "name": name})
-    context = ssl._create_unverified_context() if insecure else None  # noqa: S323, SLF001 - asked for by flag
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    request = urllib.request.Request(f"{server}/explain?{query}", headers=headers)  # noqa: S310 - the user's own URL
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS, context=context) as response:  # noqa: S310 - as above
-            answer: dict[str, Any] = json.load(response)
-            return answer
-    except HTTPError as error:
-        fail(_message(error))
-    except (URLError, OSError) as error:
-        reason = getattr(error, "reason", error)
-        fail(f"{server}: {reason}: name the scheduler's secure port with --server")
-
-
-def _message(error: HTTPError) -> str:
-    try:
-        return str(json.load(error).get("message") or error)
-    except ValueError:
-        return str(error)
 
 
 def _lines(answer: dict[str, Any], limit: int) -> list[str]:

@@ -6,6 +6,7 @@ from berth.cli.config import config
 from berth.cli.demo import demo
 from berth.cli.explain import explain
 from berth.cli.operator import operator
+from berth.cli.plugin import plugin
 from berth.cli.sandbox import sandbox
 from berth.cli.scheduler import scheduler
 
@@ -19,5 +20,6 @@ main.add_command(config)
 main.add_command(demo)
 main.add_command(explain)
 main.add_command(operator)
+main.add_command(plugin)
 main.add_command(sandbox)
 main.add_command(scheduler)

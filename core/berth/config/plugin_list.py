@@ -12,6 +12,8 @@ a file given by --plugins, or a later document of the configuration's file, whic
       extensionPoints: [filter, score, reserve, preBind]
       failurePolicy: {score: Ignore}
       exemptPods: {namespaces: [gpu-share], matchLabels: {app: gpu-share}}
+      profiles: [gpu]
+      weight: 2
       args: {policy: pack}
 """
 
@@ -31,6 +33,7 @@ from berth.config.sidecars import (
     SIDECAR_POINTS,
     ExemptPods,
     FailurePolicy,
+    PluginTls,
     SidecarSpec,
     is_unix,
     socket_path,
@@ -43,7 +46,20 @@ API_GROUP = "berth.dev"
 API_VERSION = f"{API_GROUP}/v1alpha1"
 KIND = "PluginList"
 
-_FIELDS = ("name", "address", "timeout", "extensionPoints", "failurePolicy", "exemptPods", "args")
+_FIELDS = (
+    "name",
+    "address",
+    "timeout",
+    "extensionPoints",
+    "failurePolicy",
+    "exemptPods",
+    "profiles",
+    "weight",
+    "tls",
+    "args",
+)
+_TLS_FIELDS = ("caFile", "certFile", "keyFile", "serverName")
+_MAX_WEIGHT = 100
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
 _MAX_PORT = 65535
 _MAX_SOCKET_PATH = 107
@@ -140,7 +156,40 @@ class _ListReader:
             failure_policy=self._policies(members.get("failurePolicy"), points, f"{path}.failurePolicy"),
             args=to_plain(members.get("args")),
             exempt_pods=self._exempt(members.get("exemptPods"), f"{path}.exemptPods"),
+            profiles=self._profiles(members.get("profiles"), f"{path}.profiles"),
+            weight=self._weight(members.get("weight"), f"{path}.weight"),
+            tls=self._tls(members.get("tls"), members.get("address"), f"{path}.tls"),
         )
+
+    def _profiles(self, value: Value, path: str) -> tuple[str, ...]:
+        if value is None:
+            return ()
+        names = to_plain(value)
+        if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+            self._say(path, "must be a list of profiles by their schedulerName")
+            return ()
+        return tuple(names)
+
+    def _weight(self, value: Value, path: str) -> int:
+        weight = 1 if value is None else to_plain(value)
+        if isinstance(weight, int) and not isinstance(weight, bool) and 0 < weight <= _MAX_WEIGHT:
+            return weight
+        self._say(path, f"must be a number from 1 to {_MAX_WEIGHT}")
+        return 1
+
+    def _tls(self, value: Value, address: Value, path: str) -> PluginTls | None:
+        if value is None:
+            return None
+        files = {name: to_plain(text) for name, text in self._members(value, path, _TLS_FIELDS).items()}
+        if isinstance(address, str) and is_unix(address):
+            self._say(path, "is for host:port; a unix socket is private by its mode")
+        elif not all(isinstance(text, str) and text for text in files.values()):
+            self._say(path, "must hold texts")
+        elif missing := [name for name in _TLS_FIELDS[:3] if name not in files]:
+            self._say(path, f"give {', '.join(missing)}: both sides show certificates")
+        else:
+            return PluginTls(*(str(files.get(name, "")) for name in _TLS_FIELDS))
+        return None
 
     def _exempt(self, value: Value, path: str) -> ExemptPods | None:
         if value is None:

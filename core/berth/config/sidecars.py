@@ -82,7 +82,8 @@ class SidecarSpec:
 
     `address` is unix:/path or host:port; a timeout of None leaves the deadline to the plugin's own wish;
     `extension_points` are those where a profile may enable it; `args` is plain JSON for every profile
-    that has no arguments of its own for it.
+    that has no arguments of its own for it; `profiles` have the plugin at all its points, with that weight,
+    beside those that enable it themselves.
     """
 
     name: str
@@ -93,6 +94,8 @@ class SidecarSpec:
     args: Any = None
     tls: PluginTls | None = None
     shadow: bool = False
+    profiles: tuple[str, ...] = ()
+    weight: int = 1
     exempt_pods: ExemptPods | None = None
 
     def policy_at(self, point: ExtensionPoint, pod: Pod | None = None) -> FailurePolicy:

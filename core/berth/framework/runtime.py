@@ -80,9 +80,13 @@ class Framework:
         extenders: Sequence[Extender] = (),
     ) -> None:
         self.profile_name = profile_name
-        self.plugins = plugins
         self.extenders = extenders
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.take(plugins)
+
+    def take(self, plugins: PluginSet) -> None:
+        """Run these plugins from now on; what runs meanwhile goes on with the lists that it has."""
+        self.plugins = plugins
         self.extensions: Sequence[PreFilterExtensions] = [
             p for p in plugins.pre_filter if isinstance(p, PreFilterExtensions)
         ]

@@ -16,6 +16,7 @@ from berth.framework.status import SUCCESS, Status, failed
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
 from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.connection import Connection
 from berth.out_of_tree.errors import SidecarError
 
 MetadataPatch = dict[str, dict[str, str | None]]
@@ -31,6 +32,8 @@ class Answers:
 
     caller: Caller
     """The version of the plugin that the attempt began with."""
+    excused: bool = False
+    """The attempt began after the plugin was told to leave: it has no say in it."""
     codes: ReasonCodes | None = None
     reasons: tuple[Status, ...] = ()
     scores: scheduling_pb2.ScoreResponse | None = None
@@ -57,7 +60,10 @@ class AskedElsewhere(Plugin):
 
     def __init__(self, caller: Caller, handle: Handle) -> None:
         self.caller = caller
+        self.leaving = False
+        """Whether only attempts that began with it are still its business."""
         self._handle = handle
+        self._pinned: dict[tuple[str, int], Caller] = {}
 
     @property
     def name(self) -> str:
@@ -69,17 +75,20 @@ class AskedElsewhere(Plugin):
         key = (Answers, self.name)
         known: Answers | None = state.get(key)
         if known is None:
-            known = Answers(self.caller)
+            known = Answers(self.caller, excused=self.leaving)
             state.write(key, known)
             record = state.get(CycleRecord)
             if record is not None and record.attempt:
-                self.caller.pinned.add((record.pod.uid, record.attempt))
+                self._pinned[record.pod.uid, record.attempt] = self.caller
         return known
 
     def release(self, record: CycleRecord) -> Caller:
         """The version that the attempt began with, which is done with it now."""
-        self.caller.pinned.discard((record.pod.uid, record.attempt))
-        return self.caller
+        return self._pinned.pop((record.pod.uid, record.attempt), self.caller)
+
+    def serves(self, connection: Connection) -> int:
+        """How many attempts began with the version behind that connection and have not ended."""
+        return sum(caller.connection is connection for caller in self._pinned.values())
 
     def _offers(self, caller: Caller, point: int) -> bool:
         """Whether to call it.

@@ -8,7 +8,7 @@ Source: docs/protocol.md "Scheduling calls".
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import grpc
@@ -62,16 +62,12 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caller:
-    """Calls one plugin, in one version of it, in the name of one profile.
-
-    `pinned` are the attempts that began with this version and are to end with it, by pod UID and number.
-    """
+    """Calls one plugin, in one version of it, in the name of one profile."""
 
     connection: Connection
     feed: StateFeed
     profile: str
     around: Surroundings
-    pinned: set[tuple[str, int]] = field(default_factory=set)
 
     @property
     def plugin(self) -> str:

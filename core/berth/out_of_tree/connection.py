@@ -139,6 +139,10 @@ class Connection:
             known = self._seconds[method] = wanted_seconds(self.spec, self.capabilities, method)
         return known
 
+    def forget_deadlines(self) -> None:
+        """The entry of the list is another: how long calls may take is worked out anew."""
+        self._seconds.clear()
+
     def holds(self, generation: int) -> None:
         """The plugin has shown that it holds that generation.
 

@@ -78,8 +78,12 @@ class HintAsker:
         """Ask nothing more; what is open is queued."""
         if self._task is not None:
             self._task.cancel()
-        self._answered([question for asked in self._waiting for question in asked.questions])
-        self._waiting.clear()
+        self._queue_all(self._waiting)
+        self._waiting = []
+
+    def _queue_all(self, batch: Iterable[_Asked]) -> None:
+        if questions := [question for asked in batch for question in asked.questions]:
+            self._answered(questions)
 
     async def _run(self) -> None:
         while self._waiting:
@@ -88,9 +92,11 @@ class HintAsker:
                 self._answered(await self._ask(batch))
             except SidecarError as error:
                 log.warning("hints failed, the pods are queued error=%s", error)
-                questions = [question for asked in batch for question in asked.questions]
-                self._count(QueueingHint.QUEUE.value, 0, len(questions))
-                self._answered(questions)
+                self._count(QueueingHint.QUEUE.value, 0, sum(len(asked.questions) for asked in batch))
+                self._queue_all(batch)
+            except asyncio.CancelledError:
+                self._queue_all(batch)
+                raise
 
     def _next_batch(self) -> list[_Asked]:
         size = count = 0

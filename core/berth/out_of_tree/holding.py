@@ -43,6 +43,8 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
     async def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Let the plugin hold what the pod is going to use."""
         answers = self._answers(state)
+        if answers.excused:
+            return SUCCESS
         caller = answers.caller
         call = caller.head(state, pod)
         caller.feed.attempts[pod.uid] = call.pod.attempt
@@ -82,8 +84,9 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
 
     async def permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitResult:
         """Ask for leave to bind."""
-        caller = self._answers(state).caller
-        if not self._offers(caller, PERMIT):
+        answers = self._answers(state)
+        caller = answers.caller
+        if answers.excused or not self._offers(caller, PERMIT):
             return PermitResult()
         request = scheduling_pb2.PermitRequest(call=caller.head(state, pod), node_name=node_name)
 
@@ -103,7 +106,8 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
         del pod, node_name
         answers = self._answers(state)
         bound_with = self._still_reserved(answers) and _fits_a_binding(answers.metadata_patch)
-        idle = not self._offers(answers.caller, PRE_BIND) or answers.skip_pre_bind or bound_with
+        unasked = answers.excused or not self._offers(answers.caller, PRE_BIND)
+        idle = unasked or answers.skip_pre_bind or bound_with
         return PreFlightResult(SKIP if idle else SUCCESS)
 
     def _still_reserved(self, answers: Answers) -> bool:
@@ -154,8 +158,9 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
 
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Let the plugin write the binding; what its failure left open is read from the API server."""
-        caller = self._answers(state).caller
-        if not self._offers(caller, BIND):
+        answers = self._answers(state)
+        caller = answers.caller
+        if answers.excused or not self._offers(caller, BIND):
             return SKIP
         request = scheduling_pb2.BindRequest(
             call=caller.head(state, pod), node_name=node_name, annotations=state.binding_annotations
@@ -181,8 +186,9 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
 
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Tell the plugin that the binding was written."""
-        caller = self._answers(state).caller
-        if self._offers(caller, POST_BIND):
+        answers = self._answers(state)
+        caller = answers.caller
+        if not answers.excused and self._offers(caller, POST_BIND):
             call = caller.head(state, pod, with_state=False)
             request = scheduling_pb2.PostBindRequest(call=call, node_name=node_name)
             await caller.ask("PostBind", request, state, _nothing)

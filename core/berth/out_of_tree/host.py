@@ -31,6 +31,7 @@ from berth.out_of_tree.plugin_metrics import NoPluginMetrics, PluginMetrics
 from berth.out_of_tree.raw_objects import RawObjects
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.state_feed import StateFeed
+from berth.out_of_tree.versions import Version
 from berth.out_of_tree.waiting_hints import HINTS, WaitingHints, news_from
 from berth.profiles.profile_builder import PluginFactory
 from berth.queue.hint_questions import HintQuestion
@@ -67,14 +68,24 @@ class PluginHost:
         self._on_condition = on_condition
         self._specs = {spec.name: spec for spec in specs}
         self._arguments = _arguments(self._specs.values(), profiles)
-        self._plugins: dict[tuple[str, str], SidecarPlugin] = {}
         self._askers: dict[tuple[str, str], HintAsker] = {}
-        self._feeds: dict[str, StateFeed] = {}
-        self.connections: dict[str, Connection] = {}
+        self._cache: Cache | None = None
+        self._snapshot = Snapshot()
         self._queue: SchedulingQueue | None = None
         self._waiting_pods: Any = None
+        self.plugins: dict[tuple[str, str], SidecarPlugin] = {}
+        """By name and profile."""
+        self.versions: dict[str, Version] = {}
+        """The one of each plugin that new attempts begin with, by name."""
+        self.others: list[Version] = []
+        """Those that are not used yet, or not any more."""
         self.rewire: Callable[[str], None] = lambda _profile: None
         """Is told of a profile whose plugins wait for other events than before."""
+
+    @property
+    def connections(self) -> dict[str, Connection]:
+        """The connection of each plugin that new attempts begin with, by name."""
+        return {name: version.connection for name, version in self.versions.items()}
 
     def factories(self) -> Mapping[str, PluginFactory]:
         """What makes each plugin in a profile, by name."""
@@ -82,11 +93,19 @@ class PluginHost:
 
     def open(self, cache: Cache, snapshot: Snapshot) -> None:
         """Follow that snapshot from now on; has to happen before the plugins are made."""
+        self._cache, self._snapshot = cache, snapshot
         for name, arguments in self._arguments.items():
-            feed = self._feeds[name] = StateFeed(snapshot, self.nodes, self.pods, cache.is_assumed)
-            self.connections[name] = Connection(self._specs[name], feed, arguments, self._listeners())
-        if self._feeds:
+            self.versions[name] = self.new_version(self._specs[name], arguments)
+        if self.versions:
             cache.on_step = self._follow
+
+    def new_version(self, spec: SidecarSpec, arguments: Mapping[str, Any]) -> Version:
+        """A connection to that plugin and what keeps it in step, yet to be started."""
+        assert self._cache is not None, "opened first"
+        self._cache.on_step = self._follow
+        feed = StateFeed(self._snapshot, self.nodes, self.pods, self._cache.is_assumed)
+        feed.begin()
+        return Version(Connection(spec, feed, arguments, self._listeners()), feed)
 
     def attend(self, queue: SchedulingQueue, waiting_pods: Any) -> None:
         """Carry what plugins say of waiting pods to that queue, and its questions to them."""
@@ -95,8 +114,12 @@ class PluginHost:
 
     def work(self) -> Iterator[tuple[str, Any]]:
         """What has to run for as long as the scheduler does: a name and a coroutine for each connection."""
-        for name, connection in self.connections.items():
-            yield f"plugin {name}", connection.run()
+        for name, version in self.versions.items():
+            yield f"plugin {name}", self._keep_up(version)
+
+    async def _keep_up(self, version: Version) -> None:
+        version.task = asyncio.current_task()
+        await version.connection.run()
 
     async def settle(self, seconds: float) -> None:
         """Give plugins that are there a moment to connect, so that the first pods need not be tried twice."""
@@ -110,7 +133,7 @@ class PluginHost:
 
     def cycles_done(self, record: CycleRecord) -> Iterator[tuple[str, Any]]:
         """What has to be told to the plugins of a finished attempt's profile."""
-        for (name, profile), plugin in self._plugins.items():
+        for (name, profile), plugin in self.plugins.items():
             if profile != record.profile:
                 continue
             caller = plugin.release(record)
@@ -131,17 +154,27 @@ class PluginHost:
     def _factory(self, name: str) -> PluginFactory:
         def make(args: Any, handle: Handle) -> SidecarPlugin:
             del args  # Configure has handed them over
-            return self._make(name, handle)
+            return self.make(self.versions[name], handle)
 
         return make
 
-    def _make(self, name: str, handle: Handle) -> SidecarPlugin:
-        profile = handle.profile_name
-        caller = Caller(self.connections[name], self._feeds[name], profile, self._around)
-        hints = WaitingHints(lambda: self.connections[name], self._bytes_of)
-        plugin = self._plugins[name, profile] = SidecarPlugin(caller, handle, hints)
+    def make(self, version: Version, handle: Handle) -> SidecarPlugin:
+        """The plugin as one of that profile's."""
+        name, profile = version.connection.spec.name, handle.profile_name
+        caller = self.caller(version, profile)
+        hints = WaitingHints(lambda: plugin.caller.connection, self._bytes_of)
+        plugin = self.plugins[name, profile] = SidecarPlugin(caller, handle, hints)
         self._askers[name, profile] = HintAsker(lambda: plugin.caller, self._bytes_of, self._answered)
         return plugin
+
+    def caller(self, version: Version, profile: str) -> Caller:
+        """What calls that version in the name of that profile."""
+        return Caller(version.connection, version.feed, profile, self._around)
+
+    def forget(self, plugin: SidecarPlugin, profile: str) -> None:
+        """The profile has that plugin no more; what it was asked is queued."""
+        del self.plugins[plugin.name, profile]
+        self._askers.pop((plugin.name, profile)).close()
 
     # What the queue asks, and plugins say of it.
 
@@ -151,7 +184,11 @@ class PluginHost:
             key = question.plugin, question.record.pod.spec.scheduler_name
             by_asker.setdefault(key, []).append(question)
         for key, together in by_asker.items():
-            self._askers[key].ask(together)
+            asker = self._askers.get(key)
+            if asker is None:
+                self._answered(together)
+            else:
+                asker.ask(together)
 
     def _answered(self, queue: Iterable[HintQuestion]) -> None:
         assert self._queue is not None, "the queue asked"
@@ -162,23 +199,23 @@ class PluginHost:
         return self.nodes.of(obj) if isinstance(obj, Node) else self.pods.of(obj)
 
     def _on_ready(self, connection: Connection) -> None:
-        self._news(connection.spec.name, None)
+        self.news_from(connection.spec.name, None)
 
     async def _on_greeted(self, connection: Connection) -> None:
         """Take over what the plugin waits for, before any of it can happen to its state."""
         if connection.offers(HINTS):
             self.nodes.keeps_earlier = self.pods.keeps_earlier = True
-        for name, profile in self._plugins:
-            if name == connection.spec.name:
+        for (name, profile), plugin in list(self.plugins.items()):
+            if name == connection.spec.name and plugin.caller.connection is connection:
                 self.rewire(profile)
 
     def _on_requeue(self, plugin: str, response: queueing_pb2.RequeueResponse) -> None:
         self.metrics.requeued(plugin)
         match response.WhichOneof("action"):
             case "requeue_all":
-                self._news(plugin, None)
+                self.news_from(plugin, None)
             case "requeue":
-                self._news(plugin, frozenset(response.requeue.uids))
+                self.news_from(plugin, frozenset(response.requeue.uids))
             case "allow_waiting":
                 for uid in response.allow_waiting.uids:
                     if waiting := self._waiting_pods.get(uid):
@@ -190,24 +227,33 @@ class PluginHost:
             case _:
                 log.warning("requeue message without an action plugin=%s", plugin)
 
-    def _news(self, plugin: str, uids: frozenset[str] | None) -> None:
+    def news_from(self, plugin: str, uids: frozenset[str] | None) -> None:
         """Retry the pods that the plugin rejected, all of them or those named; those in flight, too."""
         if self._queue is not None:
             self._queue.move_all(news_from(plugin), None, uids)
+
+    def let_go(self, plugin: str) -> None:
+        """End what pods wait for at Permit on the wish of a plugin that is not asked any more."""
+        for waiting in list(self._waiting_pods or ()):
+            if plugin in waiting.pending_plugins():
+                waiting.reject(plugin, f"plugin {plugin} was detached")
 
     # The state that plugins follow.
 
     def _patched(self, pod: Pod, patch: Mapping[str, Any]) -> Callable[[], None]:
         """Show every plugin what is written to a pod on the wish of one; what takes that back."""
         undo = self.pods.merge_metadata(pod.uid, patch)
-        for feed in self._feeds.values():
-            feed.patched(pod)
+        for version in self._every_version():
+            version.feed.patched(pod)
         return undo
 
     def _follow(self, step: SnapshotStep) -> None:
-        for name, feed in self._feeds.items():
-            feed.follow(step)
-            self.connections[name].notify()
+        for version in self._every_version():
+            version.feed.follow(step)
+            version.connection.notify()
+
+    def _every_version(self) -> list[Version]:
+        return [*self.versions.values(), *self.others]
 
 
 async def _tell_done(caller: Caller, record: CycleRecord) -> None:
@@ -243,6 +289,7 @@ def _arguments(
     found: dict[str, dict[str, Any]] = {}
     for spec in specs:
         for profile in using:
-            if any(name == spec.name for named in profile.points.values() for name, _ in named):
+            named_here = (name for named in profile.points.values() for name, _ in named)
+            if profile.scheduler_name in spec.profiles or spec.name in named_here:
                 found.setdefault(spec.name, {})[profile.scheduler_name] = spec.args_for(profile)
     return found

@@ -19,9 +19,13 @@ EARLIER_VERSIONS = 2048
 
 
 class RawObjects(Generic[T]):
-    """Bytes by UID, for one kind. `keeps_earlier` says whether what was replaced is kept for a while."""
+    """Bytes by UID, for one kind. `keeps_earlier` says whether what was replaced is kept for a while.
+
+    Nothing is kept until `keeps` says so: what came before has to be brought by `fill`.
+    """
 
     def __init__(self) -> None:
+        self.keeps = True
         self.keeps_earlier = False
         self._bytes: dict[str, bytes] = {}
         self._versions: dict[str, str] = {}
@@ -43,12 +47,20 @@ class RawObjects(Generic[T]):
 
         def decode_and_keep(data: bytes) -> T:
             obj = decode(data)
+            if not self.keeps:
+                return obj
             self._replace(obj.uid)
             self._bytes[obj.uid] = bytes(data)
             self._versions[obj.uid] = obj.metadata.resource_version
             return obj
 
         return decode_and_keep
+
+    def fill(self, obj: T, data: bytes) -> None:
+        """Keep what a list has brought, unless the watch was faster."""
+        if obj.uid not in self._bytes:
+            self._bytes[obj.uid] = bytes(data)
+            self._versions[obj.uid] = obj.metadata.resource_version
 
     def drop(self, uid: str) -> None:
         """Forget an object that is gone."""

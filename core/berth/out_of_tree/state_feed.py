@@ -52,6 +52,11 @@ class StateFeed:
         self._deltas: deque[state_pb2.Delta] = deque(maxlen=KEPT_DELTAS)
         self._patched: dict[str, Pod] = {}
 
+    def begin(self) -> None:
+        """Follow the rows from where the snapshot stands: it may have been at work before this feed."""
+        self._names = list(self._snapshot.names)
+        self._rows = dict(self._snapshot.row_of)
+
     @property
     def generation(self) -> int:
         """The newest generation."""

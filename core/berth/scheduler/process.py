@@ -31,6 +31,8 @@ from berth.config.loading import Loaded
 from berth.config.sidecars import SidecarSpec
 from berth.framework.clock import SystemClock
 from berth.framework.cycle_record import CycleRecord
+from berth.out_of_tree.attaching import Attaching
+from berth.out_of_tree.conditions import Condition, Kind
 from berth.out_of_tree.extender import ExtenderSurroundings, HttpExtenders
 from berth.out_of_tree.host import PluginHost
 from berth.plugins.registry import IN_TREE
@@ -54,9 +56,11 @@ from berth.scheduler.explain import Explainer
 from berth.scheduler.health import Check, ping
 from berth.scheduler.leadership import Leadership
 from berth.scheduler.needed_kinds import needed_groups
+from berth.scheduler.plugin_admin import PluginAdmin
 from berth.scheduler.pod_group_writer import ApiPodGroupWriter
 from berth.scheduler.pod_writer import PodWriter
 from berth.scheduler.profiling import profiling_pages
+from berth.scheduler.raw_keeping import RawKeeping
 from berth.scheduler.scheduling_loop import SchedulingLoop
 from berth.scheduler.serving import ALWAYS_ALLOWED, Endpoints, Review, SecureServer, listen
 from berth.scheduler.serving_certificate import server_context
@@ -202,7 +206,9 @@ class Process:
             settings.sidecars,
             settings.loaded.profiles,
             sampled=settings.tracing.sampled,
+            metrics=self._metrics.plugins,
             landed=writer.landed,
+            on_condition=self._tell_condition,
         )
         self._extenders = HttpExtenders(
             settings.loaded.extenders,
@@ -234,6 +240,10 @@ class Process:
             ),
         )
         self._host.rewire = self._core.rewire
+        self._raw = RawKeeping(self._host, transports.main)
+        self._raw.keep(wanted=bool(self._host.versions) or self._extenders.want_objects)
+        self._attaching = Attaching(self._host, self._core.frameworks, self._core.handles, self._spawn)
+        self._attaching.enable_listed(settings.sidecars)
         self._loop = SchedulingLoop(self._core, clock)
         self._leadership = Leadership(
             self._elector,
@@ -242,12 +252,12 @@ class Process:
             delayed=settings.loaded.configuration.delay_cache_until_active,
         )
         groups = needed_groups(settings.loaded.profiles, out_of_tree=bool(settings.sidecars))
-        keep = self._extenders.want_objects
-        self._mirrors = list(reflectors(transports.main, self._core, self._host, groups=groups, keep=keep))
+        self._mirrors = list(reflectors(transports.main, self._core, self._host, groups=groups))
         nodes, pods = self._mirrors[:2]
         self._debugger = CacheDebugger(self._core, nodes, pods, self._loop.turn)
         self._running: list[asyncio.Task[Any]] = []
         self._metrics.watch_tracing(settings.tracing)
+        self._metrics.watch_plugins(self._attaching.conditions)
         self._metrics.watch_queue(self._core.shared.queue.sizes)
         self._metrics.watch_cache(self._core.shared.cache)
         self._metrics.watch_tasks(self._core.shared.at_work)
@@ -277,6 +287,7 @@ class Process:
                 "sched-handler-sync": lambda: "" if self._synced else "handlers are not fully synchronized",
             },
             set_verbosity=set_verbosity if configuration.enable_profiling else None,
+            plugins=PluginAdmin(self._attaching, self._raw.begin).mount,
             explain=Explainer(self._core, self._attempts, self._loop.turn).explain,
             cache=self._debugger.report,
             resource_metrics=self._resource_metrics,
@@ -370,7 +381,14 @@ class Process:
         )
         return LeaderElector(api, settings, new_identity(), announce=self._announce)
 
-    def _announce(self, note: str) -> None:
+    def _tell_condition(self, plugin: str, condition: Condition) -> None:
+        """Let users know when a plugin can be asked again, or no more."""
+        if condition.kind in (Kind.READY, Kind.CIRCUIT_CLOSED):
+            text = f"plugin {plugin}: {condition.kind} is {condition.holds}: {condition.reason}"
+            note = f"{text}: {condition.message}" if condition.message else text
+            self._announce(note, "Plugin", "Normal" if condition.holds else "Warning")
+
+    def _announce(self, note: str, reason: str = "LeaderElection", kind: str = "Normal") -> None:
         election = self._settings.loaded.configuration.leader_election
         lease = Reference(
             "coordination.k8s.io/v1", "Lease", election.resource_namespace, election.resource_name
@@ -378,8 +396,8 @@ class Process:
         self._recorder.event(
             lease,
             controller=self._settings.loaded.profiles[0].scheduler_name,
-            type="Normal",
-            reason="LeaderElection",
-            action="LeaderElection",
+            type=kind,
+            reason=reason,
+            action=reason,
             note=note,
         )

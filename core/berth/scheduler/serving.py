@@ -19,6 +19,7 @@ from aiohttp import web
 
 from berth.scheduler.errors import StartError
 from berth.scheduler.health import Check, HealthChecks, ping
+from berth.scheduler.http_status import http_status
 
 ALWAYS_ALLOWED = ("/healthz", "/readyz", "/livez")
 ANONYMOUS = "system:anonymous"
@@ -78,6 +79,8 @@ class Endpoints:
     livez: Mapping[str, Check] = field(default_factory=_only_ping)
     readyz: Mapping[str, Check] = field(default_factory=_only_ping)
     set_verbosity: Callable[[int], None] | None = None
+    plugins: Callable[[web.UrlDispatcher], None] | None = None
+    """Puts the paths of plugin administration into the router."""
     explain: Callable[[str, str], Awaitable[Mapping[str, Any]]] | None = None
     """What is known of a pod, by namespace and name; LookupError where nothing is."""
     cache: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
@@ -169,10 +172,10 @@ class _Gate:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         access = await self._review(Asked(token.strip() if scheme.lower() == "bearer" else "", verb, path))
         if access is None:
-            return _status(401, "Unauthorized", "Unauthorized")
+            return http_status(401, "Unauthorized", "Unauthorized")
         if access.allowed:
             return None
-        return _status(403, "Forbidden", f'forbidden: User "{access.user}" cannot {verb} path "{path}"')
+        return http_status(403, "Forbidden", f'forbidden: User "{access.user}" cannot {verb} path "{path}"')
 
 
 class _Handlers:
@@ -202,6 +205,8 @@ class _Handlers:
             router.add_get("/explain", partial(_explanation, self._endpoints.explain))
         if self._endpoints.cache is not None:
             router.add_get("/debug/cache", partial(_cache, self._endpoints.cache))
+        if self._endpoints.plugins is not None:
+            self._endpoints.plugins(router)
         if self._endpoints.set_verbosity is not None:
             router.add_route("*", "/debug/flags/v", partial(_verbosity, self._endpoints.set_verbosity))
 
@@ -250,7 +255,7 @@ async def _explanation(
     try:
         answer = await explain(request.query.get("namespace", "default"), request.query.get("name", ""))
     except LookupError as error:
-        return _status(404, "NotFound", str(error))
+        return http_status(404, "NotFound", str(error))
     return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
 
 
@@ -266,16 +271,3 @@ async def _verbosity(set_verbosity: Callable[[int], None], request: web.Request)
         return web.Response(status=400, text=f"failed to parse verbosity {value!r}\n")
     set_verbosity(int(value))
     return web.Response(text=f"successfully set klog.logging.verbosity to {value}")
-
-
-def _status(code: int, reason: str, message: str) -> web.Response:
-    status = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        "code": code,
-    }
-    return web.Response(status=code, body=msgspec.json.encode(status), content_type="application/json")

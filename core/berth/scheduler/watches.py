@@ -12,7 +12,6 @@ from berth.client.reflector import Reflector
 from berth.client.resources import Resource
 from berth.client.transport import Transport
 from berth.client.watch import Source
-from berth.event_handlers import ResourceHandler
 from berth.framework.cluster_event import EventResource
 from berth.framework.listers import Listers, Store
 from berth.objects.api_object import TypedObject
@@ -136,24 +135,15 @@ LOOKED_UP = (
 
 
 def reflectors(
-    transport: Transport,
-    core: SchedulerCore,
-    host: PluginHost,
-    *,
-    groups: frozenset[str],
-    keep: bool = False,
+    transport: Transport, core: SchedulerCore, host: PluginHost, *, groups: frozenset[str]
 ) -> Iterator[Reflector[Any]]:
     """A reflector for everything the core has to know; nodes come first, kinds that plugins name last.
 
     `groups` are those of needed_kinds that somebody asks about.
-    With plugins in other processes, or if told to `keep` them, the bytes of nodes and pods are kept.
+    The bytes of nodes and pods are kept where the host says so.
     """
-    decode_node, decode_pod = decoder(Node), decoder(Pod)
-    nodes: ResourceHandler = core.nodes
-    pods: ResourceHandler = core.pods
-    if keep or host.connections:
-        decode_node, nodes = host.nodes.decoding(decode_node), host.nodes.following(nodes)
-        decode_pod, pods = host.pods.decoding(decode_pod), host.pods.following(pods)
+    decode_node, nodes = host.nodes.decoding(decoder(Node)), host.nodes.following(core.nodes)
+    decode_pod, pods = host.pods.decoding(decoder(Pod)), host.pods.following(core.pods)
     yield Reflector(transport, Source(resources.NODES), decode_node, nodes)
     yield Reflector(transport, Source(resources.PODS, field_selector=LIVE_PODS), decode_pod, pods)
     for watched in LOOKED_UP:

@@ -76,6 +76,28 @@ COUNTERS = (
         ("operation",),
         "[ALPHA] Errors of volume scheduling.",
     ),
+    Family(
+        "berth_plugin_calls_total",
+        ("plugin", "method", "outcome"),
+        "Calls of out-of-tree plugins: ok, error (their own), failed, late, garbled, refused, gave up.",
+    ),
+    Family(
+        "berth_plugin_failures_ignored_total",
+        ("plugin", "extension_point"),
+        "Failures of out-of-tree plugins that were passed over, as the failure policy says.",
+    ),
+    Family("berth_plugin_hints_total", ("plugin", "answer"), "Answers of out-of-tree plugins about events."),
+    Family("berth_plugin_requeues_total", ("plugin",), "Requests of out-of-tree plugins to try pods again."),
+    Family(
+        "berth_plugin_hint_misses_total",
+        ("plugin",),
+        "Pods that the plugin had rejected and that were bound only thanks to the five-minute flush.",
+    ),
+    Family(
+        "berth_plugin_shadow_answers_total",
+        ("plugin", "outcome"),
+        "Answers of shadows: same, verdicts or scores differ, failed.",
+    ),
 )
 
 HISTOGRAMS = (

@@ -20,6 +20,7 @@ from berth.framework.cycle_record import CycleRecord
 from berth.queue.scheduling_queue import QueueSizes
 from berth.telemetry.call_metrics import PrometheusCallMetrics
 from berth.telemetry.metric_families import Families
+from berth.telemetry.plugin_metrics import PrometheusPluginMetrics
 from berth.telemetry.pod_group_metrics import PrometheusPodGroupMetrics
 from berth.telemetry.preemption_metrics import PrometheusPreemptionMetrics
 from berth.telemetry.queue_metrics import PrometheusQueueMetrics
@@ -31,7 +32,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # upstream has no `_
 
 
 class SchedulerMetrics:
-    """What `/metrics` shows: `queue`, `preemption`, `pod_groups` and `calls` go to those.
+    """What `/metrics` shows: `queue`, `preemption`, `plugins`, `pod_groups` and `calls` go to those.
 
     `families` holds what no record tells. Pod groups and API calls show only where they are scheduled as such
     (GenericWorkload) and made beside the cycles (SchedulerAsyncAPICalls).
@@ -46,6 +47,7 @@ class SchedulerMetrics:
         self.preemption = PrometheusPreemptionMetrics(self.families)
         self.pod_groups = PrometheusPodGroupMetrics(self.families)
         self.calls = PrometheusCallMetrics(self.families)
+        self.plugins = PrometheusPluginMetrics(self.families)
         self._records = RecordMetrics(self.families)
         self._state.mirrored += _summed_up(self.queue, self._records)
 
@@ -95,6 +97,12 @@ class SchedulerMetrics:
         text = "Traces exported, dropped for want of room, or lost by the exporter."
         self._watch("berth_traces", text, "outcome", read, counts=True)
 
+    def watch_plugins(self, conditions: Callable[[], Mapping[tuple[str, str], float]]) -> None:
+        """Show which conditions hold of which out-of-tree plugin: 1 or 0 by (plugin, type)."""
+        text = "Conditions of out-of-tree plugins, as berth plugin describe shows them."
+        mirror = Mirror("berth_plugin_condition", text, ("plugin", "type"), conditions)
+        self._state.mirrored.append(mirror)
+
     def text(self, names: Sequence[str] = ()) -> bytes:
         """Everything, or only the series of these names, in Prometheus's text format."""
         return generate_latest(_Named(self._state, self.registry, names) if names else self.registry)
@@ -106,6 +114,7 @@ class SchedulerMetrics:
         self.preemption.use(self.families)
         self.pod_groups.use(self.families)
         self.calls.use(self.families)
+        self.plugins.use(self.families)
         self._records.use(self.families)
 
     def _afresh(self) -> tuple[CollectorRegistry, Families]:

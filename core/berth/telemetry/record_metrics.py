@@ -75,6 +75,8 @@ class RecordMetrics:
         attempts = record.attempt
         label = str(attempts) if attempts < MOST_ATTEMPTS else f"{MOST_ATTEMPTS}+"
         self._histograms["scheduler_pod_scheduling_attempts"].observe(attempts)
+        if record.after_flush:
+            self._counters["scheduler_pod_scheduled_after_flush_total"].inc()
         child = self._durations.get(label)
         if child is None:
             family = self._histograms["scheduler_pod_scheduling_sli_duration_seconds"]

@@ -85,7 +85,7 @@ def test_default_policy():
             HEAD + "- 5",
             (
                 "plugins[0]: must be an object with the fields address, args, exemptPods, extensionPoints,"
-                " failurePolicy, name, timeout"
+                " failurePolicy, name, profiles, timeout, tls, weight"
             ),
         ),
         (HEAD + " []\nmore: 1", "more: unknown field; known ones are: apiVersion, kind, plugins"),
@@ -93,7 +93,7 @@ def test_default_policy():
             one(adress=1),
             (
                 "plugins[0].adress: unknown field; known ones are: address, args, exemptPods,"
-                " extensionPoints, failurePolicy, name, timeout"
+                " extensionPoints, failurePolicy, name, profiles, timeout, tls, weight"
             ),
         ),
         (one(name=None), "plugins[0].name: give the plugin a name, as profiles will call it"),

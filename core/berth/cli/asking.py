@@ -1,0 +1,71 @@
+"""Asking a running scheduler over its secure port, for the verbs that do."""
+
+import json
+import ssl
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.error import HTTPError, URLError
+
+import click
+
+from berth.cli.failing import fail
+
+TIMEOUT_SECONDS = 60.0
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A scheduler's secure port, and who asks."""
+
+    url: str
+    token: str = ""
+    insecure: bool = False
+
+    def ask(self, path: str, method: str = "GET", body: bytes | None = None, **query: Any) -> Any:
+        """The JSON that comes back; ends the program with the scheduler's own text where there is none."""
+        asked = urllib.parse.urlencode(query, doseq=True)
+        url = f"{self.url}{path}?{asked}" if asked else f"{self.url}{path}"
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        request = urllib.request.Request(url, body, headers, method=method)  # noqa: S310 - the user's own URL
+        context = ssl._create_unverified_context() if self.insecure else None  # noqa: S323, SLF001 - asked for by flag
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS, context=context) as response:  # noqa: S310 - as above
+                return json.load(response)
+        except HTTPError as error:
+            fail(_message(error))
+        except (URLError, OSError) as error:
+            reason = getattr(error, "reason", error)
+            fail(f"{self.url}: {reason}: name the scheduler's secure port with --server")
+
+
+def _message(error: HTTPError) -> str:
+    try:
+        return str(json.load(error).get("message") or error)
+    except ValueError:
+        return str(error)
+
+
+def asks_a_server(command: F) -> F:
+    """The options that say which scheduler is asked, and as whom."""
+    for option in (
+        click.option(
+            "--insecure-skip-tls-verify",
+            "insecure",
+            is_flag=True,
+            help="Take any certificate, such as the one the scheduler makes for itself.",
+        ),
+        click.option("--token", default="", help="A bearer token that may see the path."),
+        click.option(
+            "--server",
+            default="https://127.0.0.1:10259",
+            show_default=True,
+            help="The scheduler's secure port.",
+        ),
+    ):
+        command = option(command)
+    return command

@@ -1,0 +1,140 @@
+"""`berth plugin`: plugins in other processes of a running scheduler."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from berth.cli.asking import Server, asks_a_server
+from berth.cli.failing import fail
+
+COLUMNS = ("name", "version", "phase", "circuit", "profiles", "address")
+
+
+@click.group()
+def plugin() -> None:
+    """List, describe, attach and detach plugins of a running scheduler."""
+
+
+@plugin.command("list")
+@asks_a_server
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def list_(server: str, *, token: str, insecure: bool, output: str) -> None:
+    """Show every plugin in a line."""
+    answer = Server(server, token, insecure).ask("/plugins")
+    if output == "json":
+        click.echo(json.dumps(answer, indent=2))
+        return
+    rows = [COLUMNS, *([_cell(each[column]) for column in COLUMNS] for each in answer["plugins"])]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@plugin.command()
+@click.argument("name")
+@asks_a_server
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def describe(name: str, server: str, *, token: str, insecure: bool, output: str) -> None:
+    """Show everything about a plugin: conditions, points, policy, arguments, state."""
+    answer = Server(server, token, insecure).ask(f"/plugins/{name}")
+    if output == "json":
+        click.echo(json.dumps(answer, indent=2))
+    else:
+        click.echo("\n".join(_lines(answer)))
+
+
+@plugin.command()
+@click.argument("name", required=False)
+@asks_a_server
+@click.option(
+    "-f", "--filename", type=click.Path(path_type=Path, exists=True), help="A PluginList, which says it all."
+)
+@click.option("--address", default="", help="unix:/path/to.sock or host:port.")
+@click.option(
+    "--profile", "profiles", multiple=True, help="A profile that is to have the plugin; repeatable."
+)
+@click.option("--weight", default=1, show_default=True, help="What its scores count in those profiles.")
+@click.option("--args", "arguments", default="", help="The plugin's arguments, as a JSON object.")
+@click.option("--timeout", default="", help="How long a call may take, such as 200ms.")
+def attach(
+    name: str | None,
+    server: str,
+    *,
+    token: str,
+    insecure: bool,
+    filename: Path | None,
+    **entry: Any,
+) -> None:
+    """Attach a plugin, replace it by another version, or configure it anew.
+
+    An entry of a plugin that is there with another address replaces it: the new version gets ready beside the
+    old one, which ends what it began. It holds until the scheduler ends; its own list outlives that.
+    """
+    if (name is None) == (filename is None):
+        fail("give either a plugin's NAME with --address, or -f with a list")
+    body = filename.read_bytes() if filename is not None else _list_of(str(name), **entry)
+    answer = Server(server, token, insecure).ask("/plugins", "PUT", body)
+    for attached in answer["plugins"]:
+        click.echo(f"{attached} attached")
+
+
+@plugin.command()
+@click.argument("name")
+@asks_a_server
+@click.option("--profile", "profiles", multiple=True, help="Only from this profile; repeatable.")
+def detach(name: str, server: str, *, token: str, insecure: bool, profiles: tuple[str, ...]) -> None:
+    """Take a plugin out of all profiles, once the attempts that began with it have ended."""
+    Server(server, token, insecure).ask(f"/plugins/{name}", "DELETE", profile=list(profiles))
+    click.echo(f"{name} detached")
+
+
+def _list_of(
+    name: str, *, address: str, profiles: tuple[str, ...], weight: int, arguments: str, timeout: str
+) -> bytes:
+    entry: dict[str, Any] = {"name": name, "address": address or None}
+    if profiles:
+        entry |= {"profiles": list(profiles), "weight": weight}
+    if timeout:
+        entry["timeout"] = timeout
+    if arguments:
+        try:
+            entry["args"] = json.loads(arguments)
+        except ValueError as error:
+            fail(f"--args: {error}: write a JSON object")
+    document = {"apiVersion": "berth.dev/v1alpha1", "kind": "PluginList", "plugins": [entry]}
+    return json.dumps(document).encode()
+
+
+def _cell(value: Any) -> str:
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+def _lines(answer: dict[str, Any]) -> list[str]:
+    state = answer["state"]
+    lines = [
+        f"Name:              {answer['name']}",
+        f"Version:           {answer['version']}",
+        f"Address:           {answer['address']}",
+        f"Profiles:          {', '.join(answer['profiles'])}",
+        f"Extension points:  {', '.join(answer['extensionPoints'])}",
+        f"State:             generation {state['acknowledged']} of {state['generation']} is acknowledged, "
+        f"{state['starts']} starts",
+        f"Attempts:          {answer['attempts']}",
+        "Failure policy:",
+        *(f"  {point}: {policy}" for point, policy in answer["failurePolicy"].items()),
+        "Arguments:",
+        *(f"  {profile}: {json.dumps(values)}" for profile, values in answer["arguments"].items()),
+        "Events:",
+        *(f"  {event}" for event in answer["events"]),
+        "Conditions:",
+    ]
+    lines += [
+        f"  {each['type']}: {each['status']} since {each['lastTransitionTime']}, {each['reason']}"
+        + (f": {each['message']}" if each["message"] else "")
+        for each in answer["conditions"]
+    ]
+    for old in answer["draining"]:
+        lines.append(f"Draining:          {old['version']} at {old['address']}, {old['attempts']} attempts")
+    return lines

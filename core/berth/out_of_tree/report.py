@@ -1,0 +1,92 @@
+"""What there is to say of a plugin: for `berth plugin list` and `describe`, and for metrics.
+
+Source: docs/protocol.md.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from berth.config.catalogue import ExtensionPoint
+from berth.out_of_tree._generated import identity_pb2
+from berth.out_of_tree.sidecar_plugin import SidecarPlugin
+from berth.out_of_tree.versions import Version
+
+_PREFIX = "EXTENSION_POINT_"
+
+
+def summary(version: Version) -> dict[str, Any]:
+    """A plugin in a line."""
+    connection = version.connection
+    return {
+        "name": connection.spec.name,
+        "version": connection.version,
+        "address": connection.spec.address,
+        "phase": connection.phase.value,
+        "circuit": connection.breaker.circuit.value,
+        "profiles": sorted(connection.arguments),
+        "shadow": connection.spec.shadow,
+        "error": connection.last_error or (connection.last_failure if connection.breaker.pause_left else ""),
+    }
+
+
+def description(
+    version: Version, draining: Iterable[Version], plugins: Iterable[SidecarPlugin]
+) -> dict[str, Any]:
+    """Everything that is known of a plugin."""
+    connection, using = version.connection, list(plugins)
+    spec, wants = connection.spec, connection.capabilities
+    return {
+        **summary(version),
+        "conditions": [_condition(each) for each in connection.conditions],
+        "extensionPoints": sorted(_point(point) for point in wants.extension_points),
+        "events": [_interest(each) for each in wants.events],
+        "failurePolicy": {
+            point.value: str(spec.policy_at(point)) for point in _in_order(spec.failure_policy)
+        },
+        "arguments": dict(connection.arguments),
+        "state": {
+            "generation": version.feed.generation,
+            "acknowledged": connection.acknowledged,
+            "starts": connection.starts,
+            "nodes": wants.state.nodes,
+            "pods": wants.state.pods,
+            "resources": [f"{each.resource}.{each.version}.{each.group}" for each in wants.state.resources],
+        },
+        "attempts": sum(plugin.serves(connection) for plugin in using),
+        "draining": [
+            {
+                "version": old.connection.version,
+                "address": old.connection.spec.address,
+                "attempts": sum(plugin.serves(old.connection) for plugin in using),
+            }
+            for old in draining
+        ],
+    }
+
+
+def _in_order(points: Iterable[ExtensionPoint]) -> list[ExtensionPoint]:
+    wanted = set(points)
+    return [point for point in ExtensionPoint if point in wanted]
+
+
+def _condition(condition: Any) -> dict[str, Any]:
+    return {
+        "type": condition.kind.value,
+        "status": "True" if condition.holds else "False",
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": datetime.fromtimestamp(condition.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def _point(number: int) -> str:
+    name = identity_pb2.ExtensionPoint.Name(number)  # type: ignore[arg-type]  # any number may be announced
+    return "".join(part.capitalize() for part in name.removeprefix(_PREFIX).split("_"))
+
+
+def _interest(interest: identity_pb2.EventInterest) -> str:
+    actions = [
+        identity_pb2.ActionType.Name(action).removeprefix("ACTION_TYPE_") for action in interest.actions
+    ]
+    return f"{interest.resource}: {', '.join(actions)}{' (asks)' if interest.ask_hint else ''}"

@@ -1,0 +1,77 @@
+"""Plugins in other processes as an administrator sees them: listed, described, attached, detached over HTTPS.
+
+    GET /plugins   GET /plugins/NAME   PUT /plugins (a PluginList)   DELETE /plugins/NAME?profile=...
+
+Who may do so is asked of the same review as for every other path (docs/decisions/).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from berth.config.errors import PluginListError
+from berth.config.plugin_list import parse_plugin_list
+from berth.out_of_tree.attaching import AttachError, Attaching, Wanted
+from berth.scheduler.http_status import http_status
+
+BODY = "request"
+
+
+class PluginAdmin:
+    """Answers requests about plugins. `keep_objects` is awaited before the first plugin joins."""
+
+    def __init__(self, attaching: Attaching, keep_objects: Callable[[], Awaitable[None]]) -> None:
+        self._attaching = attaching
+        self._keep_objects = keep_objects
+
+    def mount(self, router: web.UrlDispatcher) -> None:
+        """Put the paths in."""
+        router.add_get("/plugins", self._list)
+        router.add_put("/plugins", self._attach)
+        router.add_get("/plugins/{name}", self._describe)
+        router.add_delete("/plugins/{name}", self._detach)
+
+    async def _list(self, _request: web.Request) -> web.Response:
+        return _json({"plugins": self._attaching.list()})
+
+    async def _describe(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        try:
+            return _json(self._attaching.describe(name))
+        except KeyError:
+            return _unknown(name)
+
+    async def _attach(self, request: web.Request) -> web.Response:
+        try:
+            specs = parse_plugin_list(await request.read(), BODY)
+        except PluginListError as error:
+            return http_status(400, "BadRequest", str(error))
+        await self._keep_objects()
+        try:
+            for spec in specs:
+                await self._attaching.attach(Wanted.of(spec))
+        except AttachError as error:
+            return http_status(409, "Conflict", str(error))
+        return _json({"plugins": [spec.name for spec in specs]})
+
+    async def _detach(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        try:
+            # Whoever asked may hang up: what was begun is brought to its end.
+            await asyncio.shield(self._attaching.detach(name, request.query.getall("profile", [])))
+        except KeyError:
+            return _unknown(name)
+        except AttachError as error:
+            return http_status(409, "Conflict", str(error))
+        return _json({"plugins": [name]})
+
+
+def _json(document: Any) -> web.Response:
+    return web.Response(body=msgspec.json.encode(document), content_type="application/json")
+
+
+def _unknown(name: str) -> web.Response:
+    return http_status(404, "NotFound", f"no plugin {name}: berth plugin list shows those that there are")

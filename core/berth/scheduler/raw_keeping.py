@@ -1,0 +1,52 @@
+"""Whether the bytes of nodes and pods are kept: only while somebody outside this process is shown them.
+
+They are most of what a large cluster costs in memory, so a scheduler without plugins in other processes has
+none; when the first plugin is attached they are listed once, and kept from then on.
+"""
+
+import asyncio
+
+from berth.client import resources
+from berth.client.resources import Resource
+from berth.client.transport import Transport
+from berth.client.watch import Source, pages
+from berth.objects.decode import decoder
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.raw_objects import RawObjects, T
+
+LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class RawKeeping:
+    """Begins to keep the objects that a host's plugins are shown."""
+
+    def __init__(self, host: PluginHost, transport: Transport) -> None:
+        self._host = host
+        self._transport = transport
+        self._turn = asyncio.Lock()
+
+    def keep(self, *, wanted: bool) -> None:
+        """Say at the start whether they are wanted, before the first of them comes."""
+        self._host.nodes.keeps = self._host.pods.keeps = wanted
+
+    async def begin(self) -> None:
+        """Have all of them, if that is not so yet. Raises: ClientError where they can't be listed."""
+        async with self._turn:
+            if self._host.nodes.keeps:
+                return
+            self.keep(wanted=True)
+            try:
+                await self._fill(resources.NODES, "", Node, self._host.nodes)
+                await self._fill(resources.PODS, LIVE_PODS, Pod, self._host.pods)
+            except BaseException:
+                self.keep(wanted=False)
+                raise
+
+    async def _fill(self, resource: Resource, selector: str, kind: type[T], kept: RawObjects[T]) -> None:
+        decode = decoder(kind)
+        async for page in pages(self._transport, Source(resource, field_selector=selector)):
+            for item in page.items or ():
+                data = bytes(item)
+                kept.fill(decode(data), data)

@@ -1,0 +1,49 @@
+"""Figures of plugins in other processes, as Prometheus wants them.
+
+What they are: docs/protocol.md "Failures", "Hints"; whoever calls plugins is given this.
+"""
+
+import prometheus_client as prometheus
+
+from berth.telemetry.metric_families import Families
+
+
+class PrometheusPluginMetrics:
+    """What the host of plugins is given as its PluginMetrics."""
+
+    def __init__(self, families: Families) -> None:
+        self.use(families)
+
+    def use(self, families: Families) -> None:
+        """Count in these families from now on."""
+        self._families = families
+        self._calls: dict[tuple[str, str, str], prometheus.Counter] = {}
+
+    def called(self, plugin: str, method: str, outcome: str, seconds: float) -> None:
+        """Count a call; how long it took is in the cycle's record."""
+        del seconds
+        child = self._calls.get((plugin, method, outcome))
+        if child is None:
+            child = self._families.counters["berth_plugin_calls_total"].labels(plugin, method, outcome)
+            self._calls[plugin, method, outcome] = child
+        child.inc()
+
+    def ignored(self, plugin: str, point: str) -> None:
+        """Count a failure that was passed over."""
+        self._families.counters["berth_plugin_failures_ignored_total"].labels(plugin, point).inc()
+
+    def hinted(self, plugin: str, answer: str, count: int) -> None:
+        """Count answers about pods and events."""
+        self._families.counters["berth_plugin_hints_total"].labels(plugin, answer).inc(count)
+
+    def requeued(self, plugin: str) -> None:
+        """Count a plugin's news."""
+        self._families.counters["berth_plugin_requeues_total"].labels(plugin).inc()
+
+    def rescued(self, plugin: str) -> None:
+        """Count a pod that the plugin's hints missed."""
+        self._families.counters["berth_plugin_hint_misses_total"].labels(plugin).inc()
+
+    def compared(self, plugin: str, outcome: str) -> None:
+        """Count a shadow's answer."""
+        self._families.counters["berth_plugin_shadow_answers_total"].labels(plugin, outcome).inc()

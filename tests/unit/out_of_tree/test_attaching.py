@@ -1,0 +1,312 @@
+"""Plugins that come, are replaced and leave while pods are being scheduled, in a real scheduler core."""
+
+import asyncio
+import tempfile
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import numpy as np
+import pytest
+
+from berth.cache.cache import Cache
+from berth.config.duration import Duration
+from berth.config.sidecars import SidecarSpec
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.filtering import run_filters
+from berth.framework.runtime import Framework, PluginSet
+from berth.objects.decode import decoder
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.out_of_tree import attaching, versions
+from berth.out_of_tree.attaching import AttachError, Attaching, Wanted
+from berth.out_of_tree.host import PluginHost
+from berth.snapshot.snapshot import Snapshot
+from berth.testing.handles import make_handle
+from berth_sdk import ArgumentError, Plugin
+from berth_sdk import testing as documents
+from berth_sdk.serving import Server
+from tests.unit.out_of_tree.scripted import PROFILE, cycle, until
+
+OTHER = "other"
+
+
+class Colours(Plugin):
+    """Takes nodes of one colour; notes who was reserved and given back."""
+
+    name = "colours"
+    node_local = True
+
+    def __init__(self, version):
+        self.version = version
+        self.colour = ""
+        self.held = []
+        self.profiles = []
+
+    def configure(self, arguments, profile):
+        if arguments.get("colour") == "none":
+            raise ArgumentError("colour: there is no such colour")
+        self.colour = arguments.get("colour", "")
+        self.profiles.append(profile)
+
+    def released(self, profile):
+        self.profiles.remove(profile)
+
+    def filter(self, pod, node):
+        del pod
+        return None if node.labels.get("colour", "") == self.colour else "another colour"
+
+    def reserve(self, pod, node):
+        self.held.append((pod.name, node.name))
+
+    def unreserve(self, key, node_name):
+        self.held.remove((key.name, node_name))
+
+
+class World:
+    """Two profiles without plugins, a host, and what attaches plugins to them."""
+
+    def __init__(self, tasks):
+        self.host = PluginHost([], [], sampled=lambda _: False)
+        self.cache, self.snapshot = Cache(), Snapshot()
+        self.host.open(self.cache, self.snapshot)
+        self.rewired = []
+        self.host.rewire = self.rewired.append
+        decode = self.host.nodes.decoding(decoder(Node))
+        for name, colour in (("n0", "red"), ("n1", "blue")):
+            document = documents.make_node(name, labels={"colour": colour})
+            self.cache.add_node(decode(msgspec.json.encode(document)))
+        self.host.pods.decoding(decoder(Pod))(msgspec.json.encode(documents.make_pod("p")))
+        self.cache.update_snapshot(self.snapshot)
+        self.handles = {name: make_handle(self.snapshot) for name in (PROFILE, OTHER)}
+        for name, handle in self.handles.items():
+            handle.profile_name = name
+        self.frameworks = {name: Framework(name, PluginSet()) for name in self.handles}
+        self.attaching = Attaching(
+            self.host, self.frameworks, self.handles, lambda work, _name: tasks.create_task(work)
+        )
+
+    def plugin(self, profile=PROFILE):
+        """The plugin in that profile."""
+        return self.host.plugins["colours", profile]
+
+    def end(self, *states):
+        """The attempts of these states are over."""
+        for state in states:
+            record = record_of(state)
+            record.result = "error"
+            for _, work in self.host.cycles_done(record):
+                work.close()
+
+    async def fitting(self, state=None, profile=PROFILE):
+        """The nodes that the profile's filters leave."""
+        state = state or cycle()
+        record = record_of(state)
+        attempt = Attempt(record.pod, self.snapshot, state, record)
+        mask = await run_filters(
+            self.frameworks[profile].plugins.filter,
+            attempt,
+            np.ones(len(self.snapshot), dtype=bool),
+            Diagnosis(self.snapshot.names),
+        )
+        return [name for name, fits in zip(self.snapshot.names, mask, strict=True) if fits]
+
+
+def record_of(state):
+    """The attempt's record, in the profile."""
+    record = state.get(CycleRecord)
+    record.profile = PROFILE
+    return record
+
+
+@pytest.fixture
+def folder():
+    """A private folder with a short path."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as name:
+        yield Path(name)
+
+
+@asynccontextmanager
+async def at_work(folder, *plugins):
+    """A world and these plugins, each served at a socket of its version's name."""
+    async with AsyncExitStack() as stack:
+        for plugin in plugins:
+            server = Server(plugin, f"unix:{folder}/{plugin.version}.sock")
+            await server.start()
+            stack.push_async_callback(server.stop, 0)
+        async with asyncio.TaskGroup() as tasks:
+            world = World(tasks)
+            yield world
+            for version in [*world.host.versions.values(), *world.host.others]:
+                version.task.cancel()
+
+
+def wanted(folder, version, *profiles, colour="red", **fields):
+    address = f"unix:{folder}/{version}.sock"
+    spec = SidecarSpec("colours", address, Duration(10**9), args={"colour": colour}, **fields)
+    return Wanted(spec, profiles)
+
+
+async def test_attach(folder):
+    """A plugin joins the profiles named, and takes part from the next attempt on."""
+    async with at_work(folder, Colours("v1")) as world:
+        assert ["n0", "n1"] == await world.fitting()
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+
+        assert ["n0"] == await world.fitting()
+        assert ["n0", "n1"] == await world.fitting(profile=OTHER)
+        assert [("colours", "v1", [PROFILE])] == [
+            (each["name"], each["version"], each["profiles"]) for each in world.attaching.list()
+        ]
+        assert PROFILE in world.rewired
+
+
+async def test_nobody_there(folder, monkeypatch):
+    """A plugin that does not get ready changes nothing."""
+    monkeypatch.setattr(attaching, "READY_SECONDS", 0.1)
+    async with at_work(folder) as world:
+        with pytest.raises(AttachError, match=r"not ready within 0.1 s: .*v1.sock: No such file"):
+            await world.attaching.attach(wanted(folder, "v1", PROFILE))
+
+        assert ([], ["n0", "n1"]) == (world.attaching.list(), await world.fitting())
+        assert [] == world.host.others
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"profiles": ()}, "colours is new here: name the profiles that are to have it"),
+        ({"profiles": ("nobody",)}, "no profile nobody; there are: default-scheduler, other"),
+        ({"spec": SidecarSpec("NodeName", "h:1")}, "NodeName is an in-tree plugin: choose another name"),
+    ],
+)
+async def test_refused(folder, changes, says):
+    """What makes no sense is refused with a text that says what to do."""
+    async with at_work(folder) as world:
+        asked = wanted(folder, "v1", PROFILE)
+        with pytest.raises(AttachError, match=says):
+            await world.attaching.attach(
+                Wanted(changes.get("spec", asked.spec), changes.get("profiles", asked.profiles))
+            )
+
+
+async def test_replace(folder):
+    """New attempts begin with the new version; an attempt that began with the old one ends with it."""
+    old, new = Colours("v1"), Colours("v2")
+    async with at_work(folder, old, new) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        state = cycle()
+        await world.fitting(state)
+        record = record_of(state)
+        await world.attaching.attach(wanted(folder, "v2", colour="blue"))
+        assert ["n1"] == await world.fitting(cycle(attempt=2))
+        (draining,) = world.attaching.describe("colours")["draining"]
+        assert ("v1", 1) == (draining["version"], draining["attempts"])
+        await world.plugin().reserve(state, record.pod, "n0")
+        assert ([("p", "n0")], []) == (old.held, new.held)
+        await world.plugin().unreserve(state, record.pod, "n0")
+        world.end(state)
+        await until(lambda: not world.host.others)
+
+        assert [] == world.attaching.describe("colours")["draining"]
+
+
+async def test_a_version_that_is_not_there_replaces_nothing(folder, monkeypatch):
+    """The old version goes on where the new one does not get ready."""
+    monkeypatch.setattr(attaching, "READY_SECONDS", 0.1)
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        with pytest.raises(AttachError, match="not ready"):
+            await world.attaching.attach(wanted(folder, "v2"))
+
+        assert ["n0"] == await world.fitting()
+
+
+async def test_reconfigure(folder):
+    """Other arguments are handed over without another connection; those that are refused change nothing."""
+    plugin = Colours("v1")
+    async with at_work(folder, plugin) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        await world.attaching.attach(wanted(folder, "v1", colour="blue"))
+        assert ["n1"] == await world.fitting()
+        with pytest.raises(AttachError, match="colour: there is no such colour"):
+            await world.attaching.attach(wanted(folder, "v1", colour="none"))
+
+        assert ["n1"] == await world.fitting()
+        assert {PROFILE: {"colour": "blue"}} == world.attaching.describe("colours")["arguments"]
+        assert world.host.versions["colours"].connection.starts == 1
+
+
+async def test_another_profile(folder):
+    """A plugin that is there joins a further profile."""
+    plugin = Colours("v1")
+    async with at_work(folder, plugin) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        await world.attaching.attach(wanted(folder, "v1", OTHER))
+
+        assert ["n0"] == await world.fitting(profile=OTHER)
+        assert {PROFILE, OTHER} == set(plugin.profiles)
+
+
+async def test_detach(folder):
+    """Attempts that began with the plugin end with it, later ones do without; then it is hung up on."""
+    plugin = Colours("v1")
+    async with at_work(folder, plugin) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        state = cycle()
+        await world.fitting(state)
+        record = record_of(state)
+        here = world.plugin()
+        leaving = asyncio.create_task(world.attaching.detach("colours"))
+        await until(lambda: here.leaving)
+        assert ["n0", "n1"] == await world.fitting(cycle(attempt=3))
+        late, pod = cycle(attempt=2), record.pod
+        assert (await here.reserve(late, pod, "n1")).ok
+        await here.reserve(state, pod, "n0")
+        assert [("p", "n0")] == plugin.held
+        world.end(state, late)
+        await leaving
+
+        assert ([], [], {}) == (world.attaching.list(), plugin.profiles, world.host.plugins)
+        assert [] == world.frameworks[PROFILE].plugins.reserve
+
+
+async def test_detach_from_one_profile(folder):
+    """A plugin that leaves one profile stays in the others."""
+    plugin = Colours("v1")
+    async with at_work(folder, plugin) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE, OTHER))
+        await world.attaching.detach("colours", [OTHER])
+
+        assert (["n0"], ["n0", "n1"]) == (await world.fitting(), await world.fitting(profile=OTHER))
+        assert [PROFILE] == plugin.profiles
+        with pytest.raises(AttachError, match="profile other does not have colours"):
+            await world.attaching.detach("colours", [OTHER])
+
+
+async def test_an_attempt_that_does_not_end(folder, monkeypatch):
+    """A plugin is not waited for for ever."""
+    monkeypatch.setattr(versions, "DRAIN_SECONDS", 0.05)
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        await world.fitting()
+        await world.attaching.detach("colours")
+
+        assert [] == world.attaching.list()
+
+
+async def test_pods_that_wait_for_it_go_on(folder):
+    """What waits at Permit on a plugin's wish is turned down when that plugin leaves, and tried again."""
+    refusals = []
+    waiting = SimpleNamespace(
+        pending_plugins=lambda: ["colours"], reject=lambda plugin, text: refusals.append((plugin, text))
+    )
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        world.host._waiting_pods = [waiting]
+        await world.attaching.detach("colours")
+
+    assert [("colours", "plugin colours was detached")] == refusals
