@@ -52,9 +52,7 @@ def describe(name: str, server: str, *, token: str, insecure: bool, output: str)
     "-f", "--filename", type=click.Path(path_type=Path, exists=True), help="A PluginList, which says it all."
 )
 @click.option("--address", default="", help="unix:/path/to.sock or host:port.")
-@click.option(
-    "--profile", "profiles", multiple=True, help="A profile that is to have the plugin; repeatable."
-)
+@click.option("--profile", "profiles", multiple=True, help="A profile that gets the plugin; repeatable.")
 @click.option("--weight", default=1, show_default=True, help="What its scores count in those profiles.")
 @click.option("--args", "arguments", default="", help="The plugin's arguments, as a JSON object.")
 @click.option("--timeout", default="", help="How long a call may take, such as 200ms.")
@@ -119,8 +117,8 @@ def _lines(answer: dict[str, Any]) -> list[str]:
         f"Address:           {answer['address']}",
         f"Profiles:          {', '.join(answer['profiles'])}",
         f"Extension points:  {', '.join(answer['extensionPoints'])}",
-        f"State:             generation {state['acknowledged']} of {state['generation']} is acknowledged, "
-        f"{state['starts']} starts",
+        f"State:             generation {state['acknowledged']} of {state['generation']}",
+        f"Starts:            {state['starts']}",
         f"Attempts:          {answer['attempts']}",
         "Failure policy:",
         *(f"  {point}: {policy}" for point, policy in answer["failurePolicy"].items()),
