@@ -174,9 +174,10 @@ def _asked_here(
 
 
 class _LetOthersRun:
-    """Awaited, it gives the loop one turn, in which what other processes are asked is sent."""
+    """Awaited, it gives the loop two turns, in which what other processes are asked is sent."""
 
     def __await__(self) -> Generator[None, None, None]:
+        yield
         yield
 
 

@@ -6,6 +6,8 @@ Source: docs/protocol.md "Scheduling calls".
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from berth.config.catalogue import ExtensionPoint
 from berth.config.sidecars import FailurePolicy
 from berth.framework.cycle_record import CycleRecord
@@ -18,6 +20,9 @@ from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.connection import Connection
 from berth.out_of_tree.errors import SidecarError
+from berth.out_of_tree.packing import bitmap
+from berth.out_of_tree.standing import Standing
+from berth.snapshot.columns import Rows
 
 MetadataPatch = dict[str, dict[str, str | None]]
 
@@ -34,6 +39,12 @@ class Answers:
     """The version of the plugin that the attempt began with."""
     excused: bool = False
     """The attempt began after the plugin was told to leave: it has no say in it."""
+    in_part: bool = False
+    """Only the rows of a table are asked about, each table anew; earlier answers tell of the others."""
+    asked: Rows | None = None
+    """The rows that the answers are about, None for all."""
+    failed: bool = False
+    """Some answer is missing, whatever the failure policy made of that."""
     codes: ReasonCodes | None = None
     reasons: tuple[Status, ...] = ()
     scores: scheduling_pb2.ScoreResponse | None = None
@@ -49,6 +60,29 @@ class Answers:
     reserved_on: int = 0
     """Which start of the connection answered Reserve."""
 
+    def candidates(self, n: int) -> scheduling_pb2.Candidates | None:
+        """The rows to ask about, None for all of them."""
+        if self.asked is None:
+            return None
+        return scheduling_pb2.Candidates(bitmap=bitmap(self.asked, n))
+
+    def ask_about(self, rows: Rows) -> None:
+        """Ask anew, of those rows only."""
+        self.codes = self.scores = self.failure = self.raw = None
+        self.asked = rows
+
+    def numbered(self, codes: ReasonCodes, reasons: tuple[Status, ...]) -> ReasonCodes:
+        """The codes in the numbers of all the cycle's reasons: those given out before keep their meaning."""
+        if not self.reasons:
+            self.reasons = reasons
+        if self.reasons[: len(reasons)] == reasons:
+            return codes
+        known = self.reasons + tuple(each for each in reasons if each not in self.reasons)
+        numbers = np.array([0, *(known.index(each) + 1 for each in reasons)], dtype=np.uint16)
+        self.reasons = known
+        # Entries that were not asked about may hold anything.
+        return numbers.take(codes, mode="clip")
+
 
 class AskedElsewhere(Plugin):
     """What all extension points of a plugin in another process have in common.
@@ -60,6 +94,8 @@ class AskedElsewhere(Plugin):
 
     def __init__(self, caller: Caller, handle: Handle) -> None:
         self.caller = caller
+        self.changes = caller.feed.touched
+        self._standing = Standing(lambda: self.caller)
         self.leaving = False
         """Whether only attempts that began with it are still its business."""
         self._handle = handle
@@ -69,6 +105,11 @@ class AskedElsewhere(Plugin):
     def name(self) -> str:
         """The name in the plugin list and in profiles."""
         return self.caller.plugin
+
+    def use(self, caller: Caller) -> None:
+        """Begin new attempts with that version."""
+        self.caller = caller
+        self.changes = caller.feed.touched
 
     def _answers(self, state: CycleState) -> Answers:
         """What this plugin said in this cycle; each plugin of a profile has its own."""

@@ -134,7 +134,7 @@ class Attaching:
         self._host.versions[name] = version
         for (known, profile), plugin in list(self._host.plugins.items()):
             if known == name:
-                plugin.caller = self._host.caller(version, profile)
+                plugin.use(self._host.caller(version, profile))
                 self._host.rewire(profile)
         self._add_profiles(version, wanted)
         self._host.news_from(name, None)

@@ -34,6 +34,7 @@ class Conversation:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._numbers = count(1)
         self._writing = asyncio.Lock()
+        self._sending: set[asyncio.Task[None]] = set()
 
     def __getattr__(self, name: str) -> Call:
         """The call of that name, such as `FilterScore`."""
@@ -74,12 +75,9 @@ class Conversation:
         getattr(message, field).CopyFrom(request)
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
+            self._send(message, answer)
             async with asyncio.timeout(seconds):
-                async with self._writing:
-                    await self._stream.write(message)
                 response = await answer
-        except asyncio.InvalidStateError:
-            raise _ended() from None
         except TimeoutError:
             raise _error(grpc.StatusCode.DEADLINE_EXCEEDED, "no answer in time") from None
         finally:
@@ -87,6 +85,20 @@ class Conversation:
         if response.HasField("error"):
             raise _refusal(response.error)
         return getattr(response, field) if response.HasField(field) else None
+
+    def _send(self, message: Any, answer: "asyncio.Future[Any]") -> None:
+        """Write it, even if nobody waits any longer: a write that is given up cancels the stream."""
+        sending = asyncio.get_running_loop().create_task(self._write(message, answer))
+        self._sending.add(sending)
+        sending.add_done_callback(self._sending.discard)
+
+    async def _write(self, message: Any, answer: "asyncio.Future[Any]") -> None:
+        try:
+            async with self._writing:
+                await self._stream.write(message)
+        except (asyncio.InvalidStateError, asyncio.CancelledError, grpc.aio.AioRpcError):
+            if not answer.done():
+                answer.set_exception(_ended())
 
     def _deliver(self, answer: Any) -> None:
         """Hand it over; an answer that nobody waits for any longer came too late."""

@@ -6,7 +6,7 @@ Source: docs/protocol.md; spec/core.md 4.4-4.10.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Hashable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,7 +28,8 @@ from berth.out_of_tree.answers import FILTER, Answers, AskedElsewhere
 from berth.out_of_tree.errors import CallFailedError, ProtocolError, SidecarError
 from berth.out_of_tree.overlays import Differences, ask_overlays, differences
 from berth.out_of_tree.packing import normalized, scores_of, status_of, succeeded, verdicts_of
-from berth.snapshot.columns import Rows
+from berth.out_of_tree.standing import Basis
+from berth.snapshot.columns import Rows, every_row
 from berth.snapshot.snapshot import Snapshot
 
 SCORE = identity_pb2.EXTENSION_POINT_SCORE
@@ -49,14 +50,32 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
     their answers by the nodes' names, and by overlays where other pods are on them.
     """
 
+    def sign_pod(self, pod: Pod) -> Hashable | None:
+        """The fields that the plugin named; None where it named none."""
+        return self._standing.sign(pod)
+
+    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+        """The plugin's process as it is, if its answers are about single nodes and none is missing."""
+        del pod, nodes
+        answers = self._answers(state)
+        return None if answers.failed else self._standing.basis(answers.normalization)
+
+    def resume(self, state: CycleState, basis: Hashable) -> None:
+        """Ask about the rows of each table only, from now on in this cycle."""
+        assert isinstance(basis, Basis)
+        answers = self._answers(state)
+        answers.in_part, answers.normalization = True, basis.normalization
+
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:
         """The plugin's verdict on each node, asked at once and awaited later. Shapes: result uint8 (n,)."""
         answers = self._answers(state)
-        if answers.codes is not None and nodes is self._handle.snapshot:
+        if answers.codes is not None and nodes is self._handle.snapshot and not answers.in_part:
             return answers.codes
         return _started(self._filter(state, pod, nodes, answers))
 
     async def _filter(self, state: CycleState, pod: Pod, nodes: Snapshot, answers: Answers) -> ReasonCodes:
+        if answers.in_part:
+            answers.ask_about(self._on_rows(every_row(len(self._handle.snapshot)), nodes))
         if answers.codes is None:
             answers.codes = await self._ask_filter(state, pod, answers)
         codes = self._on_rows(answers.codes, nodes)
@@ -72,23 +91,28 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         try:
             if self._offers(caller, SCORE) and not caller.connection.capabilities.score_needs_feasible:
                 return await self._ask_both(state, pod, answers, n)
-            request = scheduling_pb2.FilterRequest(call=caller.head(state, pod))
+            request = scheduling_pb2.FilterRequest(
+                call=caller.head(state, pod), candidates=answers.candidates(n)
+            )
             read = partial(self._verdicts, request, answers, n)
             return await caller.ask("Filter", request, state, read)
         except SidecarError:
+            answers.failed = True
             if not self._ignored(caller, ExtensionPoint.FILTER, pod):
                 raise
             return all_pass(n)
 
     async def _ask_both(self, state: CycleState, pod: Pod, answers: Answers, n: int) -> ReasonCodes:
         """Filter, and keep the scores for when they are asked for."""
-        request = scheduling_pb2.FilterScoreRequest(call=answers.caller.head(state, pod))
+        request = scheduling_pb2.FilterScoreRequest(
+            call=answers.caller.head(state, pod), candidates=answers.candidates(n)
+        )
 
         def read(both: scheduling_pb2.FilterScoreResponse) -> ReasonCodes:
             codes = self._verdicts(request, answers, n, both.filter)
             if both.HasField("score"):
                 answers.scores = both.score
-            elif codes.all() or both.filter.status.code == common_pb2.CODE_SKIP:
+            elif _none_passed(codes, answers) or both.filter.status.code == common_pb2.CODE_SKIP:
                 answers.raw = np.zeros(n, dtype=np.int64)
             else:
                 text = "FilterScore let nodes pass and did not score them"
@@ -107,15 +131,13 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         status = status_of(self.name, response.status)
         answers.caller.check_generation(request, response.generation)
         if status.rejected:
-            answers.reasons = (status,)
-            return np.ones(n, dtype=np.uint8)
+            return answers.numbered(np.ones(n, dtype=np.uint8), (status,))
         if status.skip:
             return all_pass(n)
         succeeded(self.name, "Filter", status)
         if not response.HasField("verdicts"):
             raise ProtocolError(self.name, "Filter says Success and gives no verdicts")
-        codes, answers.reasons = verdicts_of(self.name, response.verdicts, n)
-        return codes
+        return answers.numbered(*verdicts_of(self.name, response.verdicts, n, answers.asked))
 
     async def _with_overlays(
         self, state: CycleState, pod: Pod, codes: ReasonCodes, changed: Differences, answers: Answers
@@ -127,15 +149,12 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         try:
             theirs, reasons = await ask_overlays(answers.caller, state, pod, changed)
         except SidecarError:
+            answers.failed = True
             if not self._ignored(answers.caller, ExtensionPoint.FILTER, pod):
                 raise
             theirs, reasons = all_pass(len(changed.rows)), ()
-        # The same statuses keep their numbers, so that a long dry run does not pile reasons up.
-        known = list(dict.fromkeys((*answers.reasons, *reasons)))
-        numbers = np.array([0, *(known.index(reason) + 1 for reason in reasons)], dtype=np.uint16)
-        answers.reasons = tuple(known)
         found = codes.astype(np.uint16)
-        found[changed.rows] = numbers[theirs]
+        found[changed.rows] = answers.numbered(theirs, reasons)
         return found
 
     def _on_rows(self, vector: Vector, nodes: Snapshot) -> Vector:
@@ -159,6 +178,10 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
     def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[Scores]:
         """The raw scores, zero where the plugin has no opinion. Shapes: result int64 (n,)."""
         answers = self._answers(state)
+        if answers.in_part:
+            rows = self._on_rows(every_row(len(self._handle.snapshot)), nodes)
+            if answers.asked is None or not np.isin(rows, answers.asked).all():
+                answers.ask_about(rows)
         if answers.raw is not None:
             return self._on_rows(answers.raw, nodes)
         return _started(self._score(state, pod, nodes, answers))
@@ -177,7 +200,9 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
                 raise answers.failure
             if answers.scores is not None:
                 return self._raw_scores(answers, n, answers.scores)
-            request = scheduling_pb2.ScoreRequest(call=caller.head(state, pod))
+            request = scheduling_pb2.ScoreRequest(
+                call=caller.head(state, pod), candidates=answers.candidates(n)
+            )
 
             def read(response: scheduling_pb2.ScoreResponse) -> Scores:
                 caller.check_generation(request, response.generation)
@@ -185,6 +210,7 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
 
             return await caller.ask("Score", request, state, read)
         except SidecarError:
+            answers.failed = True
             if not self._ignored(caller, ExtensionPoint.SCORE, pod):
                 raise
             return no_opinion
@@ -203,9 +229,15 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         try:
             return normalized(self.name, scores, answers.normalization)
         except SidecarError:
+            answers.failed = True
             if not self._ignored(answers.caller, ExtensionPoint.SCORE, pod):
                 raise
             return np.zeros_like(scores)
+
+
+def _none_passed(codes: ReasonCodes, answers: Answers) -> bool:
+    """Whether every node that was asked about was turned down."""
+    return bool((codes if answers.asked is None else codes[answers.asked]).all())
 
 
 def _started(answer: Coroutine[Any, Any, Vector]) -> "asyncio.Task[Vector]":

@@ -7,7 +7,8 @@ Source: docs/protocol.md; spec/core.md 5.
 """
 
 import logging
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,6 +27,7 @@ from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import RESERVE, Answers, AskedElsewhere, MetadataPatch
+from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarError
 from berth.out_of_tree.packing import status_of
 
@@ -34,11 +36,22 @@ log = logging.getLogger(__name__)
 PERMIT = identity_pb2.EXTENSION_POINT_PERMIT
 PRE_BIND = identity_pb2.EXTENSION_POINT_PRE_BIND
 BIND = identity_pb2.EXTENSION_POINT_BIND
+R = TypeVar("R")
 POST_BIND = identity_pb2.EXTENSION_POINT_POST_BIND
 
 
 class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin):
     """The points of a pod that has a node."""
+
+    async def _ask_of_node(
+        self, caller: Caller, name: str, request: Any, state: CycleState, read: Callable[[Any], R]
+    ) -> R:
+        """Ask; what the plugin says of that node may be another thing from then on, for any profile."""
+        caller.feed.touched.note(request.node_name)
+        try:
+            return await caller.ask(name, request, state, read)
+        finally:
+            caller.feed.touched.note(request.node_name)
 
     async def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Let the plugin hold what the pod is going to use."""
@@ -60,7 +73,7 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
             return status
 
         try:
-            status = await caller.ask("Reserve", request, state, read)
+            status = await self._ask_of_node(caller, "Reserve", request, state, read)
         except SidecarError as error:
             return self._unless_ignored(caller, ExtensionPoint.RESERVE, pod, error)
         answers.reserved_on = caller.connection.starts
@@ -78,7 +91,7 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
         call = answers.caller.head(state, pod, with_state=False)
         request = scheduling_pb2.UnreserveRequest(call=call, node_name=node_name)
         try:
-            await answers.caller.ask("Unreserve", request, state, _nothing)
+            await self._ask_of_node(answers.caller, "Unreserve", request, state, _nothing)
         except SidecarError as error:
             log.warning("not unreserved pod=%s error=%s", pod.key, error)
 
@@ -97,7 +110,7 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
             return PermitResult(status, response.timeout.seconds + response.timeout.nanos / 1e9)
 
         try:
-            return await caller.ask("Permit", request, state, read)
+            return await self._ask_of_node(caller, "Permit", request, state, read)
         except SidecarError as error:
             return PermitResult(self._unless_ignored(caller, ExtensionPoint.PERMIT, pod, error))
 
@@ -139,7 +152,7 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
             return status_of(self.name, response.status), _metadata_patch(self.name, response)
 
         try:
-            status, patch = await caller.ask("PreBind", request, state, read)
+            status, patch = await self._ask_of_node(caller, "PreBind", request, state, read)
         except SidecarError as error:
             return self._unless_ignored(caller, ExtensionPoint.PRE_BIND, pod, error)
         if not (status.ok and patch) or self._bound_with(state, pod, patch):
@@ -166,8 +179,8 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
             call=caller.head(state, pod), node_name=node_name, annotations=state.binding_annotations
         )
         try:
-            status = await caller.ask(
-                "Bind", request, state, lambda response: status_of(self.name, response.status)
+            status = await self._ask_of_node(
+                caller, "Bind", request, state, lambda response: status_of(self.name, response.status)
             )
         except NotConnectedError as error:
             return SKIP if self._ignored(caller, ExtensionPoint.BIND, pod) else failed(error)
@@ -191,7 +204,7 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
         if not answers.excused and self._offers(caller, POST_BIND):
             call = caller.head(state, pod, with_state=False)
             request = scheduling_pb2.PostBindRequest(call=call, node_name=node_name)
-            await caller.ask("PostBind", request, state, _nothing)
+            await self._ask_of_node(caller, "PostBind", request, state, _nothing)
 
 
 def _nothing(response: Any) -> None:

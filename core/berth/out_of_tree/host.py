@@ -229,6 +229,9 @@ class PluginHost:
 
     def news_from(self, plugin: str, uids: frozenset[str] | None) -> None:
         """Retry the pods that the plugin rejected, all of them or those named; those in flight, too."""
+        for version in self._every_version():
+            if version.connection.spec.name == plugin:
+                version.feed.disturbances += 1
         if self._queue is not None:
             self._queue.move_all(news_from(plugin), None, uids)
 

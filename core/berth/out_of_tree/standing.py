@@ -3,50 +3,49 @@
 Source: proto/berth/plugin/v1/identity.proto Capabilities.node_local and pod_fields; docs/protocol.md.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2
-from berth.out_of_tree.connection import Connection
+from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.pod_fields import PodFields
-from berth.out_of_tree.raw_objects import RawObjects
-from berth.out_of_tree.state_feed import StateFeed
 
 
 class Basis(NamedTuple):
-    """Which start of the plugin gave answers, in which state of its own, to be normalised how."""
+    """Which start of which version gave answers, in which state of its own, to be normalised how."""
 
+    version: str
     start: int
     disturbances: int
     normalization: int
 
 
 class Standing:
-    """One plugin's, as told by its connection and by what the feed showed it."""
+    """One plugin's, as told by its connection and by what the feed showed it; `caller` gives its version."""
 
-    def __init__(self, connection: Connection, feed: StateFeed, pods: RawObjects[Pod]) -> None:
-        self._connection = connection
-        self._feed = feed
-        self._pods = pods
+    def __init__(self, caller: Callable[[], Caller]) -> None:
+        self._caller = caller
         self._fields = PodFields(())
         self._fields_of: identity_pb2.Capabilities | None = None
 
     def sign(self, pod: Pod) -> Hashable | None:
         """The pod's fields that matter to the plugin; None where it did not say which, or is not there."""
-        connection = self._connection
+        caller = self._caller()
+        connection = caller.connection
         wanted = connection.capabilities
         if not (connection.ready and wanted.HasField("pod_fields")):
             return None
         if wanted is not self._fields_of:
             self._fields, self._fields_of = PodFields(wanted.pod_fields.paths), wanted
-        known = self._pods.get(pod.uid)
+        known = caller.around.pods.get(pod.uid)
         return self._fields.of(known) if known else None
 
     def basis(self, normalization: int) -> Basis | None:
         """The basis of answers given now; None where an answer for a node hangs on more than that node."""
-        connection = self._connection
+        caller = self._caller()
+        connection = caller.connection
         wanted = connection.capabilities
         if not connection.ready or not wanted.node_local or wanted.score_needs_feasible:
             return None
-        return Basis(connection.starts, self._feed.disturbances, normalization)
+        return Basis(connection.epoch, connection.starts, caller.feed.disturbances, normalization)

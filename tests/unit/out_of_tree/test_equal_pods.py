@@ -182,7 +182,7 @@ async def test_a_plugin_whose_outside_state_changed_is_asked_about_all_nodes(mon
     """What it answered before is of no use once it says so."""
     async with worlds() as world:
         await world.schedule({"milli": 300})
-        world.host._requeue("gpu-share", None)
+        world.host.news_from("gpu-share", None)
         asked = asked_rows(monkeypatch)
         await world.schedule({"milli": 300})
 

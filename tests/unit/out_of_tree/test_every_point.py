@@ -87,6 +87,18 @@ class Evicting:
         return PostFilterResult(SUCCESS, NominatingInfo(NominatingMode.OVERRIDE, node_name))
 
 
+async def test_an_answer_that_nobody_wants():
+    """A question that is dropped as it is being sent leaves the stream to all others."""
+    async with roomy() as world:
+        for _ in range(20):
+            dropped = world.plugin.filter(cycle(), world.pod(), world.snapshot)
+            for _ in range(3):
+                await asyncio.sleep(0)
+            dropped.cancel()
+        assert [1, 0, 0] == (await world.plugin.filter(cycle(), world.pod(), world.snapshot)).tolist()
+        assert world.connection.starts == 1
+
+
 # The gate.
 
 
