@@ -18,6 +18,7 @@ from berth.framework.filtering import (
     filter_one,
     filter_with_nominated,
     filter_within,
+    follow_pods,
     run_filters,
     run_pre_filters,
 )
@@ -207,7 +208,8 @@ class NodeSearch:
         promised = self.nominated.beside(attempt.pod, attempt.nodes).among(candidates)
         if not promised.rows.size:
             return
-        if all(plugin.name in attempt.state.skip_filter for plugin in framework.extensions):
+        skipped = attempt.state.skip_filter
+        if all(p.follows_side_by_side or p.name in skipped for p in framework.extensions):
             await _all_with_nominated(framework, attempt, promised, candidates, diagnosis)
             return
         for row in promised.rows.tolist():
@@ -262,9 +264,13 @@ async def _all_with_nominated(
     candidates: Mask,
     diagnosis: Diagnosis,
 ) -> None:
-    """The same for all nodes at once, where no plugin at work looks at more than one of them."""
+    """The same for all nodes at once, each of them a world of its own."""
     rows = promised.rows
     crowded = attempt.on(with_pods(attempt.nodes, promised), attempt.state.clone())
+    following = [plugin for plugin in framework.extensions if plugin.name not in attempt.state.skip_filter]
+    if following:
+        coming = [(i, info) for i, row in enumerate(rows.tolist()) for info in promised.pods[row]]
+        follow_pods(following, crowded, coming, 1)
     why_not = Diagnosis(crowded.nodes.names)
     everywhere = np.ones(rows.size, dtype=bool)
     fits = await run_filters(framework.plugins.filter, crowded, everywhere, why_not)

@@ -23,10 +23,8 @@ from berth.framework.interface import (
 )
 from berth.framework.kept import Kept
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable
-from berth.objects.pod import Pod
 from berth.snapshot.columns import Mask
 from berth.snapshot.pod_info import PodInfo
-from berth.snapshot.snapshot import Snapshot
 
 
 @dataclass(slots=True)
@@ -268,27 +266,43 @@ async def filter_with_nominated(
 
     Raises: PluginError where a plugin fails.
     """
-    nodes, pod = attempt.nodes, attempt.pod
+    nodes, _pod = attempt.nodes, attempt.pod
     state = attempt.state.clone()
     table = nodes.what_if(nodes.names[row], add=nominated)
-    for other in nominated:
-        for plugin in extensions:
-            if plugin.name in state.skip_filter:
-                continue
-            _count_in(plugin, state, pod, other, table)
-    return await filter_one(plugins, attempt.on(table, state))
+    simulated = attempt.on(table, state)
+    following = [plugin for plugin in extensions if plugin.name not in state.skip_filter]
+    follow_pods(following, simulated, [(0, other) for other in nominated], 1)
+    return await filter_one(plugins, simulated)
 
 
-def _count_in(
-    plugin: PreFilterExtensions, state: CycleState, pod: Pod, other: PodInfo, table: Snapshot
+def follow_pods(
+    plugins: Iterable[PreFilterExtensions], attempt: Attempt, pods: Sequence[tuple[int, PodInfo]], sign: int
 ) -> None:
-    text = f'running AddPod on PreFilter plugin "{plugin.name}"'
-    try:
-        status = plugin.add_pod(state, pod, other, table)
-    except Exception as error:
-        raise PluginError(f"{text}: {error}") from error
-    if not status.ok:
-        raise PluginError(f"{text}: {status.message}")
+    """Let plugins know of pods that are thought to come (1) to rows of the attempt's table, or to go (-1).
+
+    Where a plugin cannot follow several nodes side by side, the table has one row.
+    Raises: PluginError where a plugin fails.
+    """
+    for plugin in plugins:
+        text = f'running {"AddPod" if sign > 0 else "RemovePod"} on PreFilter plugin "{plugin.name}"'
+        try:
+            status = _follow(plugin, attempt, pods, sign)
+        except Exception as error:
+            raise PluginError(f"{text}: {error}") from error
+        if not status.ok:
+            raise PluginError(f"{text}: {status.message}")
+
+
+def _follow(
+    plugin: PreFilterExtensions, attempt: Attempt, pods: Sequence[tuple[int, PodInfo]], sign: int
+) -> Status:
+    state, pod, table = attempt.state, attempt.pod, attempt.nodes
+    if plugin.follows_side_by_side:
+        plugin.follow_pods(state, pod, pods, table, sign)
+        return SUCCESS
+    follow = plugin.add_pod if sign > 0 else plugin.remove_pod
+    statuses = (follow(state, pod, info, table) for _, info in pods)
+    return next((status for status in statuses if not status.ok), SUCCESS)
 
 
 async def filter_one(plugins: Sequence[FilterPlugin], attempt: Attempt) -> Status:

@@ -3,8 +3,8 @@
 Source: pkg/scheduler/framework/plugins/volumerestrictions (Kubernetes v1.36); spec/plugins.md 5.10.
 """
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,10 @@ from berth.framework.status import SKIP, SUCCESS, Status, unresolvable
 from berth.objects.pod import Pod
 from berth.objects.pod_volumes import Disk, disks, has_disks, named_claims, rivals, share_a_disk
 from berth.objects.storage import READ_WRITE_ONCE_POD
-from berth.plugins.in_tree import InTreePlugin
+from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_basis, volumes_signature
 from berth.plugins.queueing import expected, queue_if
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
@@ -46,15 +46,18 @@ class Restrictions:
     disks: tuple[Disk, ...]
     claims: frozenset[str]
     conflicts: int
+    shift: Ints | int = 0
+    """What pods that came and went change, row by row of a table of worlds. Shapes: int64 (k,)."""
 
     def clone(self) -> "Restrictions":
         """A copy for a simulation."""
-        return Restrictions(self.disks, self.claims, self.conflicts)
+        return replace(self, shift=self.shift + 0)
 
 
 class VolumeRestrictions(InTreePlugin, PreFilterExtensions, FilterPlugin, EnqueueExtensions):
     """Turn down nodes where a disk is taken, and all nodes while a claim of a single pod is."""
 
+    follows_side_by_side = True
     reasons = (
         Reason("node(s) had no available disk"),
         Reason(
@@ -88,12 +91,21 @@ class VolumeRestrictions(InTreePlugin, PreFilterExtensions, FilterPlugin, Enqueu
         del pod, node
         return _count(state.read(Restrictions), other.pod, -1)
 
+    def follow_pods(
+        self, state: CycleState, pod: Pod, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int
+    ) -> None:
+        """Count the other pods' uses in or out, each on its row."""
+        del pod
+        known = state.read(Restrictions)
+        uses = np.zeros(len(nodes), dtype=np.int64)
+        np.add.at(uses, [row for row, _ in others], [_uses(known, other.pod) for _, other in others])
+        known.shift = known.shift + sign * uses
+
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
         """Answer 1 where a disk is taken, else 2 while a claim is in use."""
         del pod
         known = state.read(Restrictions)
-        otherwise = CLAIM_IN_USE if known.conflicts > 0 else 0
-        codes = np.full(len(nodes), otherwise, dtype=np.uint8)
+        codes = np.where(known.conflicts + known.shift > 0, np.uint8(CLAIM_IN_USE), all_pass(len(nodes)))
         if known.disks:
             codes[taken(nodes, known.disks)] = NO_DISK
         return codes
@@ -137,9 +149,13 @@ def _mounted(pods: Any, wanted: tuple[Disk, ...]) -> bool:
 
 
 def _count(known: Restrictions, other: Pod, sign: int) -> Status:
-    # Upstream compares bare names here, so pods of other namespaces count, too.
-    known.conflicts += sign * sum(name in known.claims for name in named_claims(other))
+    known.conflicts += sign * _uses(known, other)
     return SUCCESS
+
+
+def _uses(known: Restrictions, other: Pod) -> int:
+    # Upstream compares bare names here, so pods of other namespaces count, too.
+    return sum(name in known.claims for name in named_claims(other))
 
 
 def after_pod_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:

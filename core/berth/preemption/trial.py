@@ -16,11 +16,10 @@ import numpy as np
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
-from berth.framework.filtering import run_filters
+from berth.framework.filtering import follow_pods, run_filters
 from berth.framework.interface import PreFilterExtensions
 from berth.framework.nominated import Promised
 from berth.framework.runtime import Framework
-from berth.framework.status import SUCCESS, PluginError, Status
 from berth.objects.host_ports import HostPort
 from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.on_demand import OnDemand
@@ -171,28 +170,4 @@ class Trial:
         """Let plugins know of pods that come (1) to rows of the table, or go (-1)."""
         if not self._following:
             return
-        told = list(pods)
-        for plugin in self._following:
-            self._tell_one(plugin, state, sign, told)
-
-    def _tell_one(
-        self, plugin: PreFilterExtensions, state: CycleState, sign: int, pods: Sequence[tuple[int, PodInfo]]
-    ) -> None:
-        text = f'running {"AddPod" if sign > 0 else "RemovePod"} on PreFilter plugin "{plugin.name}"'
-        try:
-            status = self._follow(plugin, state, sign, pods)
-        except Exception as error:
-            raise PluginError(f"{text}: {error}") from error
-        if not status.ok:
-            raise PluginError(f"{text}: {status.message}")
-
-    def _follow(
-        self, plugin: PreFilterExtensions, state: CycleState, sign: int, pods: Sequence[tuple[int, PodInfo]]
-    ) -> Status:
-        pod, table = self._attempt.pod, self.table
-        if plugin.follows_side_by_side:
-            plugin.follow_pods(state, pod, pods, table, sign)
-            return SUCCESS
-        follow = plugin.add_pod if sign > 0 else plugin.remove_pod
-        statuses = (follow(state, pod, info, table) for _, info in pods)
-        return next((status for status in statuses if not status.ok), SUCCESS)
+        follow_pods(self._following, self._attempt.on(self.table, state), list(pods), sign)

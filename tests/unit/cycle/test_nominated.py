@@ -21,7 +21,7 @@ from tests.unit.preemption.kit import node, placed, preemptor, stage
 
 
 @settings(max_examples=80, deadline=None)
-@given(contests(follows=False))
+@given(contests())
 def test_4_7_law_all_nodes_together_are_each_node_alone(contest):
     """A node's status is that of the pass with nominated pods, then of the one without."""
     asyncio.run(each_alone(contest))

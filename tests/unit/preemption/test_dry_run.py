@@ -47,6 +47,8 @@ class Breaks(IN_TREE["NodePorts"]):
 class LosesCount(IN_TREE["InterPodAffinity"]):
     """Cannot think a pod away."""
 
+    follows_side_by_side = False
+
     def pre_filter(self, state, pod, nodes):
         return PreFilterResult()
 
@@ -177,6 +179,16 @@ async def dry_run(contest):
 @given(contests())
 def test_6_4_law_side_by_side_is_as_the_specification_words_it(contest):
     """The answer for all nodes together is what the plain algorithm says of each node."""
+    asyncio.run(as_the_plain_algorithm(contest))
+
+
+@law
+@given(contests())
+def test_6_4_law_one_by_one_is_as_the_specification_words_it(contest):
+    """So it is where plugins follow one node at a time."""
+    s, _ = contest
+    for plugin in s.framework.extensions:
+        plugin.follows_side_by_side = False
     asyncio.run(as_the_plain_algorithm(contest))
 
 

@@ -1,6 +1,8 @@
 """Counting for required terms: the incoming pod's, and anti-affinity of placed pods."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,15 +12,22 @@ from berth.plugins.in_tree import all_pass
 from berth.plugins.inter_pod_affinity.terms import OwnTerms, Wanted
 from berth.plugins.topology import Domains, no_domains, places, sums
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.placed_pods import Question
-from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.pod_info import PodClass, PodInfo
 from berth.snapshot.snapshot import Snapshot
 
 NOT_NEAR, TOO_NEAR, NOT_WANTED = 1, 2, 3
 
 ByKey = dict[str, Domains]
 """Numbers of pods by topology key and domain."""
+
+
+class Counted(NamedTuple):
+    """What pods are counted for: `near`, `away` or `unwilling`, and the key of the domains."""
+
+    name: str
+    key: str
 
 
 class Neighbours:
@@ -28,7 +37,7 @@ class Neighbours:
     anti-affinity terms means; `unwilling` those that hold an anti-affinity term which means it.
     """
 
-    __slots__ = ("_namespace_labels", "_pod", "away", "near", "terms", "unwilling")
+    __slots__ = ("_effects", "_namespace_labels", "_pod", "_shifts", "away", "near", "terms", "unwilling")
 
     def __init__(self, pod: Pod, terms: OwnTerms, namespace_labels: Mapping[str, str]) -> None:
         self._pod = pod
@@ -37,12 +46,16 @@ class Neighbours:
         self.near: ByKey = {}
         self.away: ByKey = {}
         self.unwilling: ByKey = {}
+        self._shifts: dict[Counted, Ints] = {}
+        self._effects: dict[tuple[PodClass, tuple[HeldTerm, ...]], Counter[Counted]] = {}
 
     def clone(self) -> "Neighbours":
         """A copy whose counts can change."""
         twin = Neighbours(self._pod, self.terms, self._namespace_labels)
         for name in ("near", "away", "unwilling"):
             setattr(twin, name, {key: domains.copy() for key, domains in getattr(self, name).items()})
+        twin._shifts = {kind: shift.copy() for kind, shift in self._shifts.items()}
+        twin._effects = self._effects
         return twin
 
     def count(self, nodes: Snapshot, about: tuple[HeldTerm, ...]) -> None:
@@ -79,11 +92,84 @@ class Neighbours:
             if term.means(other.pod):
                 _bump(self.away, term.topology_key, node, sign)
 
+    def follow_rows(self, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int) -> None:
+        """Count pods in or out on rows of a table, each of which is a world of its own.
+
+        Cost: O(pods) look-ups, one for each distinct set of labels and terms more.
+        """
+        rows: dict[Counted, list[int]] = {}
+        for row, other in others:
+            for counted, times in self._effect(other).items():
+                rows.setdefault(counted, []).extend([row] * times)
+        for counted, here in rows.items():
+            shift = self._shifts.get(counted)
+            if shift is None:
+                shift = self._shifts[counted] = np.zeros(len(nodes), dtype=np.int64)
+            np.add.at(shift, here, sign)
+
+    def _effect(self, other: PodInfo) -> Counter[Counted]:
+        """What the pod counts for, and how often."""
+        known = self._effects.get((other.pod_class, other.terms))
+        if known is None:
+            unwilling = (
+                Counted("unwilling", held.term.topology_key)
+                for held in other.terms
+                if held.kind is TermKind.REQUIRED_ANTI_AFFINITY
+                and held.term.matches(self._pod, self._namespace_labels)
+            )
+            near = self.terms.affinity if self.terms.all_mean(other.pod) else ()
+            away = (term for term in self.terms.anti_affinity if term.means(other.pod))
+            known = Counter(unwilling)
+            known.update(Counted("near", term.topology_key) for term in near)
+            known.update(Counted("away", term.topology_key) for term in away)
+            self._effects[other.pod_class, other.terms] = known
+        return known
+
+    def _pods(self, nodes: Snapshot, name: str, key: str) -> Ints:
+        """How many pods count in each row's domain, in the row's world; none where it has no such label.
+
+        Shapes: result int64 (n,).
+        """
+        where, domains = places(nodes, key), getattr(self, name).get(key)
+        pods: Ints = np.zeros(len(nodes), dtype=np.int64) if domains is None else domains[where]
+        shift = self._shifts.get(Counted(name, key))
+        return pods if shift is None else pods + shift * (where > 0)
+
+    def _codes_by_world(self, nodes: Snapshot) -> ReasonCodes:
+        codes: ReasonCodes = all_pass(len(nodes))
+        for code, name in ((NOT_WANTED, "unwilling"), (TOO_NEAR, "away")):
+            for key in self._keys(name):
+                codes = np.where(self._pods(nodes, name, key) > 0, np.uint8(code), codes)
+        if not self.terms.affinity:
+            return codes
+        first = self._first_by_world(nodes)
+        for term in self.terms.affinity:
+            unlabelled = places(nodes, term.topology_key) == 0
+            lacking = self._pods(nodes, "near", term.topology_key) <= 0
+            codes = np.where(np.where(first, unlabelled, lacking), np.uint8(NOT_NEAR), codes)
+        return codes
+
+    def _keys(self, name: str) -> set[str]:
+        return {*getattr(self, name), *(key for kind, key in self._shifts if kind == name)}
+
+    def _first_by_world(self, nodes: Snapshot) -> Mask:
+        """Where the pod is the first of a series: nobody counts anywhere, itself would. Shapes: (n,)."""
+        everywhere = np.zeros(len(nodes), dtype=np.int64)
+        for key in self._keys("near"):
+            domains, shift = self.near.get(key), self._shifts.get(Counted("near", key))
+            everywhere += 0 if domains is None else int(domains.sum())
+            if shift is not None:
+                everywhere += shift * (places(nodes, key) > 0)
+        first: Mask = (everywhere == 0) & self.terms.all_mean(self._pod)
+        return first
+
     def codes(self, nodes: Snapshot) -> ReasonCodes:
         """Where the pod is not near what it wants (1), near what it avoids (2), or avoided itself (3).
 
         Shapes: result uint8 (n,).
         """
+        if self._shifts:
+            return self._codes_by_world(nodes)
         codes: ReasonCodes = all_pass(len(nodes))
         for code, mask in (
             (NOT_WANTED, _anywhere(self.unwilling, nodes)),

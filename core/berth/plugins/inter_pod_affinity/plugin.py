@@ -1,6 +1,6 @@
 """The plugin itself: its extension points, wired to terms, filtering, scoring and hints."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from berth.config.plugin_args import InterPodAffinityArgs
 from berth.framework.cluster_event import ClusterEventWithHint
@@ -46,6 +46,7 @@ class InterPodAffinity(
 ):
     """Turn down nodes by required terms of both sides; prefer nodes by preferred ones."""
 
+    follows_side_by_side = True
     reasons = (
         Reason("node(s) didn't match pod affinity rules", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
         Reason("node(s) didn't match pod anti-affinity rules"),
@@ -85,6 +86,13 @@ class InterPodAffinity(
         del pod
         state.read(Neighbours).follow(other, node, -1)
         return SUCCESS
+
+    def follow_pods(
+        self, state: CycleState, pod: Pod, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int
+    ) -> None:
+        """Count the other pods in or out, each on its row."""
+        del pod
+        state.read(Neighbours).follow_rows(others, nodes, sign)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
         """Answer 1 for affinity, 2 for the pod's anti-affinity, 3 for placed pods' anti-affinity."""

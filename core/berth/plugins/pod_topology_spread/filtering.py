@@ -1,6 +1,7 @@
 """Counting for the hard constraints."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,11 +15,13 @@ from berth.plugins.pod_topology_spread.constraints import (
     topology_keys,
 )
 from berth.plugins.topology import Domains, places, sums, with_all
-from berth.snapshot.columns import Mask
-from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.pod_info import PodClass, PodInfo
 from berth.snapshot.snapshot import Snapshot
 
 MISSING_LABEL, SKEWED = 1, 2
+MANY = 2**62
+"""More pods than any domain has."""
 
 
 class Tally:
@@ -38,11 +41,51 @@ class Tally:
         counts = self.pods[self.known]
         return 0 if counts.size < max(min_domains, 1) else int(counts.min())
 
+    def in_worlds(self, where: Ints, world: "World", min_domains: int) -> tuple[Ints, Ints]:
+        """How many pods each row's domain has in its world, and how many the emptiest domain has there.
+
+        Shapes: where, both results int64 (k,).
+        """
+        pods = self.pods[where] + world.shift
+        counts = self.pods[self.known]
+        order = np.argsort(counts)[:2]
+        least, second = (*counts[order].tolist(), MANY, MANY)[:2]
+        emptiest = np.flatnonzero(self.known)[order[0]] if order.size else -1
+        elsewhere = np.where(where == emptiest, second, least)
+        smallest = np.where(self.known[where] | world.touched, np.minimum(elsewhere, pods), elsewhere)
+        domains = counts.size + (world.touched & ~self.known[where])
+        return pods, np.where(domains < max(min_domains, 1), 0, smallest)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What pods that came and went change for one constraint, row by row.
+
+    Shapes: shift int64 (k,), pods more in the row's domain; touched bool (k,), where any came or went.
+    """
+
+    shift: Ints
+    touched: Mask
+
+    @classmethod
+    def of(cls, k: int) -> "World":
+        """Nothing has changed."""
+        return cls(np.zeros(k, dtype=np.int64), np.zeros(k, dtype=bool))
+
+    def copy(self) -> "World":
+        """A copy that can change."""
+        return World(self.shift.copy(), self.touched.copy())
+
+    def add(self, rows: Sequence[int], sign: int) -> None:
+        """Count a pod in or out on each of the rows, on some perhaps several."""
+        np.add.at(self.shift, rows, sign)
+        self.touched[rows] = True
+
 
 class Spread:
     """A pod's hard constraints with their tallies; clones follow simulated pods."""
 
-    __slots__ = ("_inclusion", "constraints", "keys", "pod", "tallies")
+    __slots__ = ("_inclusion", "_meaning", "_worlds", "constraints", "keys", "pod", "tallies")
 
     def __init__(self, pod: Pod, constraints: Sequence[Constraint], inclusion: Inclusion) -> None:
         self.pod = pod
@@ -50,11 +93,15 @@ class Spread:
         self.keys = topology_keys(constraints)
         self.tallies: list[Tally] = []
         self._inclusion = inclusion
+        self._worlds: list[World] = []
+        self._meaning: dict[PodClass, tuple[bool, ...]] = {}
 
     def clone(self) -> "Spread":
         """A copy whose tallies can change."""
         twin = Spread(self.pod, self.constraints, self._inclusion)
         twin.tallies = [Tally(tally.pods.copy(), tally.known.copy()) for tally in self.tallies]
+        twin._worlds = [world.copy() for world in self._worlds]
+        twin._meaning = self._meaning
         return twin
 
     def count(self, nodes: Snapshot) -> None:
@@ -83,11 +130,34 @@ class Spread:
                 tally.pods[place] += sign
                 tally.known[place] = True
 
+    def follow_rows(self, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int) -> None:
+        """Count pods in or out on rows of a table, each of which is a world of its own.
+
+        Cost: O(pods) look-ups, one for each distinct set of labels more.
+        """
+        self._worlds = self._worlds or [World.of(len(nodes)) for _ in self.constraints]
+        for i, constraint in enumerate(self.constraints):
+            eligible = self._eligible(nodes, constraint)
+            rows = [row for row, other in others if self._meant(other)[i] and eligible[row]]
+            self._worlds[i].add(rows, sign)
+
+    def _meant(self, other: PodInfo) -> tuple[bool, ...]:
+        """Which of the constraints' selectors match the pod."""
+        known = self._meaning.get(other.pod_class)
+        if known is None:
+            pod = other.pod
+            here = pod.namespace == self.pod.namespace
+            known = tuple(here and c.selector.matches(pod.labels) for c in self.constraints)
+            self._meaning[other.pod_class] = known
+        return known
+
     def codes(self, nodes: Snapshot) -> ReasonCodes:
         """Where the first constraint that fails lacks its label (1) or would be skewed (2).
 
         Shapes: result uint8 (n,).
         """
+        if self._worlds:
+            return self._codes_by_world(nodes)
         codes: ReasonCodes = all_pass(len(nodes))
         for constraint, tally in zip(self.constraints, self.tallies, strict=True):
             where = places(nodes, constraint.topology_key)
@@ -96,6 +166,17 @@ class Spread:
             failure = np.where(tally.pods > most, np.uint8(SKEWED), np.uint8(0))
             failure[0] = MISSING_LABEL
             codes = np.where(codes == 0, failure[where], codes)
+        return codes
+
+    def _codes_by_world(self, nodes: Snapshot) -> ReasonCodes:
+        codes: ReasonCodes = all_pass(len(nodes))
+        for constraint, tally, world in zip(self.constraints, self.tallies, self._worlds, strict=True):
+            where = places(nodes, constraint.topology_key)
+            own = int(constraint.selector.matches(self.pod.labels))
+            pods, smallest = tally.in_worlds(where, world, constraint.min_domains)
+            skewed = pods > constraint.max_skew + smallest - own
+            failure = np.where(where == 0, np.uint8(MISSING_LABEL), skewed * np.uint8(SKEWED))
+            codes = np.where(codes == 0, failure, codes)
         return codes
 
     def _eligible(self, nodes: Snapshot, constraint: Constraint) -> Mask:

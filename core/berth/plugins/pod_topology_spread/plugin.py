@@ -1,6 +1,6 @@
 """The plugin itself: its extension points, wired to constraints, filtering, scoring and hints."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from berth.config.plugin_args import PodTopologySpreadArgs
 from berth.framework.cluster_event import ClusterEventWithHint
@@ -48,6 +48,7 @@ class PodTopologySpread(
 ):
     """Turn down nodes in domains that have too many pods already; prefer domains with few."""
 
+    follows_side_by_side = True
     reasons = (
         Reason(
             "node(s) didn't match pod topology spread constraints (missing required label)",
@@ -86,6 +87,13 @@ class PodTopologySpread(
         del pod
         state.read(Spread).follow(other, node, -1)
         return SUCCESS
+
+    def follow_pods(
+        self, state: CycleState, pod: Pod, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int
+    ) -> None:
+        """Count the other pods in or out, each on its row."""
+        del pod
+        state.read(Spread).follow_rows(others, nodes, sign)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
         """Answer 1 where a label is missing, 2 where the pod would skew its domain too far."""
