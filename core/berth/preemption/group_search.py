@@ -3,7 +3,7 @@
 Source: spec/core.md 6.8.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
 
@@ -37,21 +37,33 @@ class GroupSearch:
             return status
         ordered = sorted(units, key=lambda unit: unit.importance(self.now))
         violates = self.budgets.violated_by(unit.pods for unit in ordered)
-        gone = await self._have_to_go(compress(ordered, violates))
+        gone = await self._have_to_go(list(compress(ordered, violates)))
         violations = len(gone)
-        gone += await self._have_to_go(compress(ordered, (not one for one in violates)))
+        gone += await self._have_to_go(list(compress(ordered, (not one for one in violates))))
         gone.sort(key=lambda unit: unit.importance(self.now))
         return Candidate(THE_DOMAIN, tuple(info.pod for unit in gone for info in unit.pods), violations)
 
-    async def _have_to_go(self, units: Iterable[Unit]) -> list[Unit]:
-        return [unit for unit in units if not await self._can_stay(unit)]
+    async def _have_to_go(self, units: Sequence[Unit]) -> list[Unit]:
+        """Those that cannot stay, looked at in order; the others are back.
 
-    async def _can_stay(self, unit: Unit) -> bool:
-        for info in unit.pods:
-            self.trial.put_back(info)
+        If the group fits beside all of them, it fits beside each: one try answers for many. Cost: a number of
+        tries that grows with those who go, and with the logarithm of those who stay.
+        """
+        if not units or await self._can_stay(units):
+            return []
+        if len(units) == 1:
+            return list(units)
+        half = len(units) // 2
+        return await self._have_to_go(units[:half]) + await self._have_to_go(units[half:])
+
+    async def _can_stay(self, units: Sequence[Unit]) -> bool:
+        for unit in units:
+            for info in unit.pods:
+                self.trial.put_back(info)
         stays = (await self.trial.fits()).ok
         if not stays:
-            self._take_out(unit)
+            for unit in reversed(units):
+                self._take_out(unit)
         return stays
 
     def _take_out(self, unit: Unit) -> None:
