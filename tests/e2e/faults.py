@@ -23,7 +23,7 @@ from berth.demo.surface import LOOPBACK, Surface
 from berth.sandbox.kubeconfig import kubeconfig_text
 from tests.e2e.fault_rules import DIRECT
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 240.0
 LOOK_SECONDS = 0.1
 REPOSITORY = Path(__file__).parents[2]
 ELECTION = {"duration": "4s", "deadline": "3s", "period": "500ms"}
