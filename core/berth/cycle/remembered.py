@@ -13,6 +13,7 @@ import numpy as np
 
 from berth.cycle.line_up import LineUp, Positions, Unsettled
 from berth.framework.attempt import Attempt
+from berth.framework.cycle_state import CycleState
 from berth.framework.filtering import codes_on
 from berth.framework.interface import Depends, FilterPlugin, NormalizeScorePlugin, Plugin, ScorePlugin, Scores
 from berth.framework.kept import Kept
@@ -72,7 +73,7 @@ class Remembered:
         self._to_score: set[int] = set()
         self._view: RowView | None = None
         self._keep_fits(kept, away, n)
-        self._keep_scores(kept, away, n)
+        self._keep_scores(kept, away, state, n)
 
     def _keep_fits(self, kept: Kept, away: frozenset[str], n: int) -> None:
         given = [p for p in self._line_up.plugins.filter if p.name in kept.codes and p.name not in away]
@@ -88,7 +89,7 @@ class Remembered:
         for plugin in self._filters:
             self.fits &= kept.codes[plugin.name] == 0
 
-    def _keep_scores(self, kept: Kept, away: frozenset[str], n: int) -> None:
+    def _keep_scores(self, kept: Kept, away: frozenset[str], state: CycleState, n: int) -> None:
         self.scored = kept.scored
         self._plain: list[tuple[ScorePlugin, int]] = []
         self._normalised: list[Normalised] = []
@@ -100,7 +101,7 @@ class Remembered:
             if raw is None or plugin.name in away:
                 continue
             of_objects = plugin.depends is Depends.OBJECT
-            if isinstance(plugin, NormalizeScorePlugin) or not plugin.in_process:
+            if isinstance(plugin, NormalizeScorePlugin) and not plugin.leaves_scores(state):
                 self._normalised.append(Normalised(plugin, weight, raw if of_objects else raw.copy()))
                 continue
             self._scores += weight * raw
@@ -202,14 +203,15 @@ class Remembered:
         for weight, raw in self._of_objects:
             scores += weight * raw[rows]
         for plugin, weight in self._plain:
-            scores += weight * await self._asked(plugin, part, point)
+            raw = await self._asked(plugin, part, point)
+            scores += weight * (raw if plugin.in_process else final_scores(plugin, part.state, part.pod, raw))
         if self._ranks is not None:
             self._ranks[rows] += scores - self._scores[rows]
         self._scores[rows] = scores
         for normalised in self._normalised:
             if normalised.plugin.depends is not Depends.OBJECT:
                 raw = await self._asked(normalised.plugin, part, point)
-                if not np.array_equal(raw, normalised.raw[rows]):
+                if (raw != normalised.raw[rows]).any():
                     normalised.raw[rows] = raw
                     self._ranks = None
 

@@ -6,6 +6,7 @@ Source: spec/core.md 1.1-1.3, 1.6; spec/plugins.md 2.
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntFlag, StrEnum
+from functools import lru_cache
 from typing import Any
 
 from berth.objects.pod import Pod
@@ -77,6 +78,12 @@ _ACTION_TEXTS = {
     8191: "All",
 }
 
+
+@lru_cache(maxsize=1024)
+def _label(resource: str, action: ActionType) -> str:
+    return f"{resource}{action.text}"
+
+
 _POD_KINDS = frozenset({EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD})
 
 
@@ -91,7 +98,7 @@ class ClusterEvent:
     @property
     def label(self) -> str:
         """The event's name in metrics and logs, such as `NodeAdd`."""
-        return self.custom_label or f"{self.resource}{self.action.text}"
+        return self.custom_label or _label(self.resource, self.action)
 
     @property
     def wildcard(self) -> bool:

@@ -287,6 +287,11 @@ class NormalizeScorePlugin(ScorePlugin):
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         """The final scores. Shapes: scores and result int64 (k,), the feasible nodes in table order."""
 
+    def leaves_scores(self, state: CycleState) -> bool:
+        """Whether in this cycle every raw score is the final one, whatever the others are."""
+        del state
+        return False
+
 
 class ReservePlugin(Plugin):
     """Holds things outside the node's sums for a pod that is about to be bound."""

@@ -46,25 +46,27 @@ def _claims(pod: Pod) -> tuple[object, object]:
 
 
 def _scaled_down(old: Pod, new: Pod) -> bool:
-    if _sizing(old) == _sizing(new):
+    if _written_sizes(old) == _written_sizes(new) and _granted_sizes(old) == _granted_sizes(new):
         return False
     before, after = pod_requests(old, use_status=True), pod_requests(new, use_status=True)
     return any(name not in after or milli(after[name]) < milli(before[name]) for name in before)
 
 
-def _sizing(pod: Pod) -> tuple[object, ...]:
-    """All that effective requests are made of; comparing it is much cheaper than adding them up."""
-    spec, status = pod.spec, pod.status
+def _written_sizes(pod: Pod) -> tuple[object, ...]:
+    """All that the spec says of requests; comparing it is much cheaper than adding them up."""
+    spec = pod.spec
+    return spec.containers, spec.init_containers, spec.overhead, spec.resources
+
+
+def _granted_sizes(pod: Pod) -> tuple[object, ...]:
+    """All that the status says of them, which is nothing before the first resize."""
+    status = pod.status
+    containers = (*status.container_statuses, *status.init_container_statuses)
     return (
-        spec.containers,
-        spec.init_containers,
-        spec.overhead,
-        spec.resources,
-        status.container_statuses,
-        status.init_container_statuses,
+        [c for c in containers if c.resources is not None or c.allocated_resources is not None],
         status.resources,
         status.allocated_resources,
-        tuple(c.reason for c in status.conditions if c.type == "PodResizePending"),
+        [c.reason for c in status.conditions if c.type == "PodResizePending"],
     )
 
 

@@ -66,6 +66,10 @@ class Answers:
             return None
         return scheduling_pb2.Candidates(bitmap=bitmap(self.asked, n))
 
+    def covers(self, rows: Rows) -> bool:
+        """Whether these few rows were asked about."""
+        return self.asked is not None and set(rows.tolist()) <= set(self.asked.tolist())
+
     def ask_about(self, rows: Rows) -> None:
         """Ask anew, of those rows only."""
         self.codes = self.scores = self.failure = self.raw = None

@@ -180,7 +180,7 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         answers = self._answers(state)
         if answers.in_part:
             rows = self._on_rows(every_row(len(self._handle.snapshot)), nodes)
-            if answers.asked is None or not np.isin(rows, answers.asked).all():
+            if not answers.covers(rows):
                 answers.ask_about(rows)
         if answers.raw is not None:
             return self._on_rows(answers.raw, nodes)
@@ -222,6 +222,10 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         succeeded(self.name, "Score", status)
         answers.normalization = response.scores.normalization
         return scores_of(self.name, response.scores, n)
+
+    def leaves_scores(self, state: CycleState) -> bool:
+        """Whether the plugin scores from 0 to 100 itself."""
+        return self._answers(state).normalization == scheduling_pb2.NORMALIZATION_NONE
 
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         """The scores of the nodes that are left, mapped as the plugin asked."""

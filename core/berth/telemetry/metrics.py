@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from prometheus_client import (
     CollectorRegistry,
     GCCollector,
+    Histogram,
     PlatformCollector,
     ProcessCollector,
     disable_created_metrics,
@@ -49,6 +50,7 @@ class SchedulerMetrics:
         self.calls = PrometheusCallMetrics(self.families)
         self.plugins = PrometheusPluginMetrics(self.families)
         self._records = RecordMetrics(self.families)
+        self._events: dict[str, Histogram] = {}
         self._state.mirrored += _summed_up(self.queue, self._records)
 
     def on_record(self, record: CycleRecord) -> None:
@@ -57,7 +59,11 @@ class SchedulerMetrics:
 
     def event_handled(self, event: str, seconds: float) -> None:
         """Observe the handling of a cluster event, by its label."""
-        self.families.histograms["scheduler_event_handling_duration_seconds"].labels(event).observe(seconds)
+        child = self._events.get(event)
+        if child is None:
+            family = self.families.histograms["scheduler_event_handling_duration_seconds"]
+            child = self._events[event] = family.labels(event)
+        child.observe(seconds)
 
     def watch_queue(self, sizes: Callable[[], QueueSizes]) -> None:
         """Show how many pods wait where."""
@@ -116,6 +122,7 @@ class SchedulerMetrics:
         self.calls.use(self.families)
         self.plugins.use(self.families)
         self._records.use(self.families)
+        self._events.clear()
 
     def _afresh(self) -> tuple[CollectorRegistry, Families]:
         registry = CollectorRegistry()
