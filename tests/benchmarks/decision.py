@@ -1,5 +1,7 @@
 """What a decision over all nodes costs, for a plain pod and for each plugin's worst.
 
+A pod like the last one is decided on twice: by what is remembered, and worked out from nothing beside it.
+
 A decision waits for nobody, so its time is the thread's CPU time: other work on the machine stays out of it.
 """
 
@@ -29,7 +31,10 @@ def decisions(nodes, rounds, match=""):
     unlike, like = GOALS[nodes]
     table = Table(
         f"decision, {nodes:,} nodes, CPU µs (goals: {unlike:,} unlike, {like:,} like; ratio to plain)",
-        ["pod", "placed", "first p50", "unlike p50", "p90", "p99", "ratio", "like p50", "p90", "p99"],
+        [
+            *("pod", "placed", "first p50", "unlike p50", "p90", "p99", "ratio"),
+            *("like p50", "p90", "p99", "from nothing p50", "p90", "times", "reused"),
+        ],
     )
     workloads = [work for work in described()["decisions"] if match in work["name"]]
     plain = None
@@ -42,10 +47,31 @@ def decisions(nodes, rounds, match=""):
             others = [read_pod(template.bytes(i + 1)) for i in range(STEADY + rounds)]
             equals = [read_pod(template.bytes(7, n + 100_000)) for n in range(WARM_UP + rounds)]
             new, first = asyncio.run(timed(core, others, STEADY))
-            _, second = asyncio.run(timed(core, equals, WARM_UP))
             plain = plain or first[0]
-            table.add(work["name"], f"{placed:,}", new, *first, f"{first[0] / plain:.1f}", *second)
+            figures = asyncio.run(compared(core, equals))
+            table.add(work["name"], f"{placed:,}", new, *first, f"{first[0] / plain:.1f}", *figures)
     return table
+
+
+async def compared(core, pods):
+    """Figures of equal pods: by memory p50, p90, p99, from nothing p50, p90, how many times that is, reused."""
+    remembering, fresh = [], []
+    memory = core.algorithm.equal_pods
+    before = memory.outcomes["reused"]
+    collect_less_often()
+    for pod in pods:
+        core.cache.update_snapshot(core.snapshot)
+        for taken, algorithm in ((fresh, core.from_nothing), (remembering, core.algorithm)):
+            started = time.thread_time()
+            decision = await core.decide(pod, algorithm)
+            taken.append((time.thread_time() - started) * 1e6)
+        if decision.node_name:
+            core.cache.assume_pod(pod.placed_on(decision.node_name))
+    forget(core, pods)
+    by_memory = quantiles(remembering[WARM_UP:], 0.5, 0.9, 0.99)
+    worked_out = quantiles(fresh[WARM_UP:], 0.5, 0.9)
+    reused = (memory.outcomes["reused"] - before) / len(pods)
+    return *by_memory, *worked_out, f"{worked_out[0] / by_memory[0]:.1f}", f"{reused:.0%}"
 
 
 async def timed(core, pods, before):
@@ -62,8 +88,13 @@ async def timed(core, pods, before):
         taken.append((time.thread_time() - started) * 1e6)
         if decision.node_name:
             core.cache.assume_pod(pod.placed_on(decision.node_name))
+    forget(core, pods)
+    return quantiles(taken[:before], 0.5)[0], quantiles(taken[before:], 0.5, 0.9, 0.99)
+
+
+def forget(core, pods):
+    """Take the pods off their nodes again."""
     for pod in pods:
         if core.cache.is_assumed(pod.uid):
             core.cache.forget_pod(core.cache.get_pod(pod.uid))
     gc.unfreeze()
-    return quantiles(taken[:before], 0.5)[0], quantiles(taken[before:], 0.5, 0.9, 0.99)

@@ -127,9 +127,9 @@ class Core:
         self.framework = build_frameworks(load(None).profiles, IN_TREE, lambda _: handle)["default-scheduler"]
         # What it costs to make room is not part of the figures of a decision.
         self.framework.plugins.post_filter = []
-        self.algorithm = SchedulePod(
-            NodeSearch(nominator, Rotation()), random.Random(1), EqualPods(self.snapshot)
-        )
+        search = NodeSearch(nominator, Rotation())
+        self.from_nothing = SchedulePod(search, random.Random(1))
+        self.algorithm = SchedulePod(search, random.Random(1), EqualPods(self.snapshot))
 
     @classmethod
     def of(cls, nodes, placed=0, claims=0):
@@ -145,9 +145,10 @@ class Core:
         core.cache.update_snapshot(core.snapshot)
         return core
 
-    async def decide(self, pod):
-        """The decision on a pod, as in a cycle."""
+    async def decide(self, pod, algorithm=None):
+        """The decision on a pod, as in a cycle; by memory, unless another algorithm is named."""
         record = CycleRecord(pod, "", 1, b"", b"", 0, 0, 0)
         state = CycleState()
         state.write(CycleRecord, record)
-        return await self.algorithm.decide(self.framework, Attempt(pod, self.snapshot, state, record))
+        decide = (algorithm or self.algorithm).decide
+        return await decide(self.framework, Attempt(pod, self.snapshot, state, record))

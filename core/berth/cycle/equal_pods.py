@@ -3,7 +3,7 @@
 A pod is worked out from nothing where its answers cannot be proven to be those of an equal pod; `outcomes`
 counts why.
 
-Source: docs/decisions/0005-equal-pods.md; compare spec/core.md 4.16.
+Source: docs/decisions/0008-equal-pods.md; compare spec/core.md 4.16.
 """
 
 from collections import Counter, OrderedDict

@@ -1,6 +1,6 @@
 """Equal pods are one question: what is remembered gives what working out from nothing gives.
 
-Source: docs/decisions/0005-equal-pods.md; spec/core.md 4.16 for what upstream does in its place.
+Source: docs/decisions/0008-equal-pods.md; spec/core.md 4.16 for what upstream does in its place.
 """
 
 import random

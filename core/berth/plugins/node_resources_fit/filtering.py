@@ -4,7 +4,7 @@ A code is a sum of bits: 1 for too many pods, then one for each resource that th
 highest for a request that exceeds what the node offers when it is empty.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,6 @@ import numpy as np
 
 from berth.framework.interface import ReasonCodes
 from berth.objects.pod_requests import Units
-from berth.objects.quantity import MAX_INT64
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended
 from berth.plugins.in_tree import all_pass
 from berth.snapshot.columns import Ints, Mask
@@ -53,10 +52,7 @@ class Fit:
     ) -> None:
         self._delegated = delegated
         self.wanted = checked(requests, ignored)
-        countable = all(amount <= MAX_INT64 for amount in self.wanted.values())
-        self._amounts = (
-            np.array([*self.wanted.values()], dtype=np.int64)[:, np.newaxis] if countable else None
-        )
+        self._amounts = _column(self.wanted.values())
         self._bits = {name: 2 << i for i, name in enumerate(self.wanted)}
         self._hopeless = 2 << len(self.wanted)
         self._dtype = narrowest(2 * self._hopeless - 1)
@@ -82,8 +78,8 @@ class Fit:
 
     def _fits_on_all(self, nodes: Snapshot) -> bool:
         """The same question in fewer steps, for tables in which a step costs more than its arithmetic."""
-        indices = [nodes.resource_index(name) for name in self.wanted]
-        if self._amounts is None or self._delegated or None in indices:
+        indices = [i for i in map(nodes.resource_index, self.wanted) if i is not None]
+        if self._amounts is None or self._delegated or len(indices) < len(self.wanted):
             return False
         left = nodes.allocatable[indices] - nodes.requested[indices]
         return bool((left >= self._amounts).all() and (nodes.pod_count < nodes.allowed_pods).all())
@@ -99,6 +95,14 @@ class Fit:
         texts = [TOO_MANY_PODS] if code & 1 else []
         texts += [insufficient(name) for name, bit in self._bits.items() if code & bit]
         return tuple(texts), bool(code & self._hopeless)
+
+
+def _column(amounts: Iterable[int]) -> Ints | None:
+    """The amounts below each other; None where 64 bits do not hold one of them."""
+    try:
+        return np.fromiter(amounts, dtype=np.int64)[:, np.newaxis]
+    except OverflowError:
+        return None
 
 
 def narrowest(highest: int) -> type[np.unsignedinteger[Any]]:
