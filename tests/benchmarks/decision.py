@@ -54,7 +54,7 @@ def decisions(nodes, rounds, match=""):
 
 
 async def compared(core, pods):
-    """Figures of equal pods: by memory p50, p90, p99, from nothing p50, p90, how many times that is, reused."""
+    """Of equal pods: by memory p50, p90, p99, from nothing p50, p90, how many times that is, reused."""
     remembering, fresh = [], []
     memory = core.algorithm.equal_pods
     before = memory.outcomes["reused"]
