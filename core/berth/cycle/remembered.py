@@ -236,6 +236,8 @@ class Remembered:
         Raises: PluginError where a plugin fails.
         """
         rows = rows_where(feasible)
+        if rows.size == np.count_nonzero(self.fits):
+            return NodeScores(rows, self.ranks(attempt).totals[rows])
         return NodeScores(rows, self._scores[rows] + self._final_on(rows, attempt))
 
     def ranks(self, attempt: Attempt) -> NodeScores:

@@ -39,6 +39,11 @@ def sums(nodes: Snapshot, key: str, amounts: Ints | Mask) -> Domains:
     return total
 
 
+def labelled(nodes: Snapshot, key: str) -> bool:
+    """Whether every node has the label."""
+    return bool(with_all(nodes, frozenset((key,))).all())
+
+
 def with_all(nodes: Snapshot, keys: frozenset[str]) -> Mask:
     """Which nodes have all of the labels.
 

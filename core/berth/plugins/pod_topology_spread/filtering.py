@@ -14,7 +14,7 @@ from berth.plugins.pod_topology_spread.constraints import (
     pods_counted,
     topology_keys,
 )
-from berth.plugins.topology import Domains, places, sums, with_all
+from berth.plugins.topology import Domains, labelled, places, sums, with_all
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.pod_info import PodClass, PodInfo
 from berth.snapshot.snapshot import Snapshot
@@ -160,12 +160,12 @@ class Spread:
             return self._codes_by_world(nodes)
         codes: ReasonCodes = all_pass(len(nodes))
         for constraint, tally in zip(self.constraints, self.tallies, strict=True):
-            where = places(nodes, constraint.topology_key)
             own = int(constraint.selector.matches(self.pod.labels))
             most = constraint.max_skew + tally.smallest(constraint.min_domains) - own
             failure = np.where(tally.pods > most, np.uint8(SKEWED), np.uint8(0))
             failure[0] = MISSING_LABEL
-            codes = np.where(codes == 0, failure[where], codes)
+            if failure[1:].any() or not labelled(nodes, constraint.topology_key):
+                codes = np.where(codes == 0, failure[places(nodes, constraint.topology_key)], codes)
         return codes
 
     def _codes_by_world(self, nodes: Snapshot) -> ReasonCodes:
@@ -180,5 +180,5 @@ class Spread:
         return codes
 
     def _eligible(self, nodes: Snapshot, constraint: Constraint) -> Mask:
-        labelled, included = with_all(nodes, self.keys), self._inclusion.mask(nodes, constraint)
-        return labelled if included is None else labelled & included
+        with_keys, included = with_all(nodes, self.keys), self._inclusion.mask(nodes, constraint)
+        return with_keys if included is None else with_keys & included
