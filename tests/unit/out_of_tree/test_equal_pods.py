@@ -37,8 +37,9 @@ profiles:
 - {schedulerName: remembering, plugins: *ours}
 """
 TEMPLATES = (
-    {"milli": 300},
-    {"milli": 1000, "count": 2},
+    {"milli": 300, "cpu": "20"},
+    {"milli": 1000, "count": 2, "cpu": "9"},
+    {"milli": 100, "cpu": "500m"},
     {"milli": 500, "models": "T4"},
     {"milli": 0},
 )
@@ -46,8 +47,8 @@ NODES = [
     gpu_node("n0", 2),
     gpu_node("n1", 4, "T4", cpu="8"),
     gpu_node("n2", 8),
-    gpu_node("n3", 0),
-    gpu_node("n4", 1, "T4"),
+    gpu_node("n3", 0, cpu="4"),
+    gpu_node("n4", 1, "T4", cpu="16"),
 ]
 
 

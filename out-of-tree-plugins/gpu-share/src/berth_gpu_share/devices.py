@@ -28,8 +28,8 @@ class DeviceTable:
     """What is left on every node, by its index.
 
     Shapes: left int64 (n, d), -1 where a node has no such device; count, model, free, largest, untouched,
-        cpu_left, version int64 (n,).
-    Units: left, free and largest in thousandths of a device, cpu_left in thousandths of a core.
+        cpu, cpu_left, version int64 (n,).
+    Units: left, free and largest in thousandths of a device, cpu and cpu_left in thousandths of a core.
     """
 
     def __init__(self) -> None:
@@ -75,6 +75,11 @@ class DeviceTable:
     def untouched(self) -> Int:
         """Return how many devices nobody uses."""
         return self._columns["untouched"][: self.size]
+
+    @property
+    def cpu(self) -> Int:
+        """Return the CPU that a node can give, used or not."""
+        return self._columns["cpu"][: self.size]
 
     @property
     def cpu_left(self) -> Int:

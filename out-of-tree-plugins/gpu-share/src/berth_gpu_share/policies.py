@@ -32,11 +32,14 @@ class BestFit:
     """
 
     def score(self, demand: Demand, table: DeviceTable) -> Scores:
-        """Score by what would be left, finer than 0 to 100 so that the scheduler's normalization can tell."""
+        """Score by what would be left, finer than 0 to 100 so that the scheduler's normalization can tell.
+
+        The largest nodes are so by what they have, not by what is left: a pod on one changes no other's score.
+        """
         gpu_left = table.free - demand.total
         cpu_left = table.cpu_left - demand.cpu
         largest_gpu = max(1, int(table.count.max(initial=1)) * WHOLE)
-        largest_cpu = max(1, int(cpu_left.max(initial=1)))
+        largest_cpu = max(1, int(table.cpu.max(initial=1)))
         kept = cpu_left / (2 * largest_cpu) + gpu_left / (2 * largest_gpu)
         return Scores((1e6 * (1 - kept)).astype(np.int64), Normalization.MIN_MAX)
 

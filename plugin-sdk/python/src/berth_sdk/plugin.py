@@ -109,7 +109,7 @@ class Plugin:
     wants_nominations: bool = False
     watches: tuple[WatchedResource, ...] = ()
     node_local: bool = False
-    """A node's verdict and score depend on the pod, the node and the pods on it alone."""
+    """A node's verdict and score depend on the pod, the node and the pods on it, never on pods elsewhere."""
     score_needs_feasible: bool = False
     arguments_schema: dict[str, Any] | None = None
     wanted_deadline_seconds: float | None = None
