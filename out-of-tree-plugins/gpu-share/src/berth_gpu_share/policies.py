@@ -34,7 +34,7 @@ class BestFit:
     def score(self, demand: Demand, table: DeviceTable) -> Scores:
         """Score by what would be left, finer than 0 to 100 so that the scheduler's normalization can tell.
 
-        The largest nodes are so by what they have, not by what is left: a pod on one changes no other's score.
+        The largest nodes are so by what they have, not by what is left: pods on one change no other's score.
         """
         gpu_left = table.free - demand.total
         cpu_left = table.cpu_left - demand.cpu
