@@ -50,6 +50,7 @@ class AssumeCache(Generic[T]):
     def __init__(self, store: Store[T]) -> None:
         self._store = store
         self._assumed: dict[str, T] = {}
+        store.followers.append(self._stored)
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """The object of that name as it is assumed to be, None where there is none."""
@@ -65,6 +66,14 @@ class AssumeCache(Generic[T]):
             del self._assumed[stored.key]
             return stored
         return assumed
+
+    def _stored(self, key: str) -> None:
+        """Let go of an assumption about a version that is gone, though nobody asks for it again."""
+        assumed, stored = self._assumed.get(key), self._store.by_key(key)
+        if assumed is not None and (
+            stored is None or stored.metadata.resource_version != assumed.metadata.resource_version
+        ):
+            del self._assumed[key]
 
     def assumed(self) -> Iterator[T]:
         """The objects that are assumed to be otherwise than they are stored."""

@@ -36,9 +36,9 @@ class Submission:
             if one is not None:
                 member.record.paused_ns = nanoseconds() - member.record.dequeued_ns - one.algorithm_ns
             failure = failure_of(result, one)
-            if one is None or failure is not None:
-                self.fail(member, *(failure or (result.status, None)))
-            else:
+            if failure is not None:
+                self.fail(member, *failure)
+            elif one is not None:
                 await self._bind(framework, member, one)
 
     def fail(self, member: Member, status: Status, nominating: NominatingInfo | None) -> None:

@@ -53,3 +53,16 @@ def test_giving_up_an_older_assumption(store):
     cache.restore([first])
 
     assert second is cache.get("v0")
+
+
+@pytest.mark.parametrize("change", ["newer", "gone"])
+def test_nothing_is_kept_of_what_nobody_asks_about_again(store, change):
+    """An assumption goes with its version, whether somebody looks or not."""
+    cache = AssumeCache(store)
+    cache.assume(make_volume("v0", size="2Gi"))
+    if change == "gone":
+        store.remove(make_volume("v0"))
+    else:
+        store.put(make_volume("v0", version="2"))
+
+    assert {} == cache._assumed
