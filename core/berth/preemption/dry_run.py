@@ -16,7 +16,7 @@ import numpy as np
 
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis
-from berth.framework.interface import PreFilterExtensions
+from berth.framework.interface import FilterPlugin, PreFilterExtensions
 from berth.framework.nominated import Promised
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError, Status, failed, unresolvable
@@ -86,12 +86,20 @@ class DryRun:
         """Whether all nodes can be asked about before anybody looks at their pods."""
         return not self._following
 
+    @property
+    def here(self) -> list[FilterPlugin]:
+        """The Filter plugins that answer from this process: others would have to be told of every node."""
+        return [plugin for plugin in self.framework.plugins.filter if plugin.in_process]
+
     async def without_victims(self, among: Mask) -> tuple[Mask, Diagnosis]:
         """Where among the nodes the pod fits once all potential victims are gone, and why not elsewhere.
 
+        Only plugins of this process are asked.
         Shapes: among and result bool (n,). Raises: PluginError where a plugin fails on any of the nodes.
         """
-        trial = self._trial(self.beneath.everywhere(), np.arange(among.size))
+        rows = np.arange(among.size)
+        table = self.beneath.everywhere()
+        trial = Trial(self.framework, self.attempt, table, rows, self.nominated, plugins=self.here)
         diagnosis = Diagnosis(trial.table.names)
         return await trial.fits(among, diagnosis), diagnosis
 

@@ -72,8 +72,12 @@ async def _screened(dry_run: DryRun, order: Rows, diagnosis: Diagnosis) -> tuple
         except PluginError:
             pass
         else:
+            promising = fits[order]
+            if len(dry_run.here) < len(dry_run.framework.plugins.filter):
+                # Another plugin may come before the one that turned a node down, and own the rejection.
+                return order[promising], order[~promising]
             diagnosis.rejections.extend(why_not.rejections)
-            return order[fits[order]], order[:0]
+            return order[promising], order[:0]
     attempt = dry_run.attempt
     promising = may_fit(dry_run.framework, attempt.state, attempt.nodes, dry_run.beneath)[order]
     return order[promising], order[~promising]

@@ -17,7 +17,7 @@ from berth.framework.attempt import Attempt
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.filtering import follow_pods, run_filters
-from berth.framework.interface import PreFilterExtensions
+from berth.framework.interface import FilterPlugin, PreFilterExtensions
 from berth.framework.nominated import Promised
 from berth.framework.runtime import Framework
 from berth.objects.host_ports import HostPort
@@ -62,16 +62,24 @@ NO_TURNS = Turns((), np.zeros((0, 0), dtype=bool), np.zeros((0, 0, 0), dtype=np.
 class Trial:
     """A table of nodes without their potential victims, to which these come back turn by turn.
 
-    `rows` are the table's rows in the snapshot; `promised` are the pods promised to any of the snapshot's.
+    `rows` are the table's rows in the snapshot; `promised` are the pods promised to any of the snapshot's;
+    `plugins` are asked, all Filter plugins unless given.
 
     Raises (all methods): PluginError where a plugin fails.
     """
 
     def __init__(
-        self, framework: Framework, attempt: Attempt, table: Snapshot, rows: Rows, promised: Promised
+        self,
+        framework: Framework,
+        attempt: Attempt,
+        table: Snapshot,
+        rows: Rows,
+        promised: Promised,
+        *,
+        plugins: Sequence[FilterPlugin] | None = None,
     ) -> None:
         self.table = table
-        self._framework = framework
+        self._plugins = framework.plugins.filter if plugins is None else plugins
         self._attempt = attempt
         self._state = attempt.state.clone()
         self._following = following(framework, attempt.state)
@@ -139,7 +147,7 @@ class Trial:
     async def _pass(self, state: CycleState, among: Mask, diagnosis: Diagnosis) -> Mask:
         attempt = self._attempt.on(self.table, state)
         try:
-            return await run_filters(self._framework.plugins.filter, attempt, among, diagnosis)
+            return await run_filters(self._plugins, attempt, among, diagnosis)
         finally:
             attempt.record.intervals.clear()
 

@@ -15,7 +15,7 @@ Source: spec/core.md 3.5; docs/architecture.md.
 """
 
 import copy
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,14 +39,6 @@ from berth.snapshot.resource_columns import ResourceColumns, RowSums, write
 
 FIRST_CAPACITY = 64
 MAX_ANSWERS = 1024
-
-
-class Overlay(NamedTuple):
-    """A node that is thought to have other pods than the whole snapshot says; `row` is its row there."""
-
-    row: int
-    removed: tuple[PodInfo, ...]
-    added: tuple[PodInfo, ...]
 
 
 class RowState(NamedTuple):
@@ -176,14 +168,6 @@ class Snapshot:
     def own_pods(self) -> bool:
         """Whether `pods` are this table's own, so that only they tell what is on a node."""
         return self.ports is not None
-
-    def overlays(self) -> list[Overlay]:
-        """How each row's pods differ from those that the whole snapshot has there.
-
-        For plugins that keep the snapshot in another process, and have to be told. Cost: O(pods on the rows).
-        """
-        rows: list[int] = np.arange(len(self._whole))[self.rows].tolist()
-        return [_overlay(row, self._whole.pods[row], pods) for row, pods in zip(rows, self.pods, strict=True)]
 
     def image_on(self, name: str) -> Mask | None:
         """Which nodes have the image; None where none has.
@@ -414,8 +398,3 @@ class Snapshot:
         self.allowed_pods = self._resources.allowed_pods[:n]
         self.unschedulable: Mask = self._unschedulable[:n]
         self.has_taint: Mask = self._taints.has[:, :n]
-
-
-def _overlay(row: int, known: Mapping[str, PodInfo], pods: Mapping[str, PodInfo]) -> Overlay:
-    removed = tuple(info for uid, info in known.items() if pods.get(uid) is not info)
-    return Overlay(row, removed, tuple(info for uid, info in pods.items() if known.get(uid) is not info))

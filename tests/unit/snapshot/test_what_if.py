@@ -56,27 +56,6 @@ def test_an_unknown_node_is_an_error():
         table(NODES).what_if("nowhere")
 
 
-@given(stay=PODS, leave=PODS, come=PODS)
-def test_an_overlay_names_the_pods_that_are_thought_away_and_added(stay, leave, come):
-    """And none else: whoever keeps the snapshot elsewhere comes to the same pods."""
-    staying, leaving, coming = on_b("s", stay), on_b("l", leave), on_b("c", come)
-    before = table(NODES, [*staying, *leaving])
-
-    thought = before.what_if("b", add=map(PodInfo, coming), remove=map(PodInfo, leaving))
-
-    (overlay,) = thought.overlays()
-    assert before.row_of["b"] == overlay.row
-    assert {pod.name for pod in leaving} == {info.pod.name for info in overlay.removed}
-    assert {pod.name for pod in coming} == {info.pod.name for info in overlay.added}
-
-
-def test_rows_without_changes_have_empty_overlays():
-    """One for each row, in the table's order, by the whole snapshot's row."""
-    nodes = table(NODES, [make_pod("p", node_name="b")])
-
-    assert [(1, (), ()), (0, (), ())] == nodes.view([1, 0]).overlays()
-
-
 def test_rows_that_change_are_noted():
     """New rows, rows whose pods or nodes change, and the row that a removal fills."""
     cache, nodes = Cache(), Snapshot()
