@@ -15,7 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CITATION = re.compile(r"test_(\d+(?:_\d+)*(?:_and_\d+(?:_\d+)*)*)_[a-zA-Z]")
 
-SECTIONS = {"1": 13, "2": 16, "3": 9, "4": 16, "5": 11, "6": 8, "7": 8}
+SECTIONS = {"1": 13, "2": 16, "3": 9, "4": 16, "5": 11, "6": 8, "7": 8, "11": 9}
 """How many numbered sections a chapter has."""
 
 

@@ -135,6 +135,17 @@ async def test_5_4_8_many_attempts_share_a_label():
     assert 16 == cluster.metric("pod_scheduling_attempts_sum")
 
 
+async def test_5_4_12_and_10_1_pods_that_only_a_flush_brought_back_are_counted():
+    """What they waited for should have been an event: upstream means to count them, too."""
+    door = Doorkeeper(hints={})
+    cluster = await tried(door)
+    door.open()
+    await cluster.tick(331)
+
+    assert {"p0": "n0"} == cluster.bound
+    assert 1 == cluster.metric("pod_scheduled_after_flush_total")
+
+
 async def test_5_4_9_bindings_at_work_are_counted():
     """For as long as they run."""
     slow = SlowPreBind()

@@ -128,6 +128,7 @@ RULES = {
     "2.16.2": "queue_incoming_pods_total",
     "2.16.3": "unschedulable_pods",
     "2.16.4": "inflight_events",
+    "10.2": "Q2: the PreEnqueue point always says Success",
     "10.3": "Q3: unschedulable_pods goes down for any deletion",
     "10.11": "Q11: an empty Override is listed under no node",
     "10.12": "Q12: nominated pods in flight are bare references",

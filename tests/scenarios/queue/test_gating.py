@@ -171,7 +171,7 @@ async def test_2_6_12_gates_are_asked_on_the_way_into_backoff_and_not_out_of_it(
         assert asked == len(gate.calls)
 
 
-async def test_2_6_13_the_point_is_timed_as_a_success():
+async def test_2_6_13_and_10_2_the_point_is_timed_as_a_success():
     """The histogram says Success whatever the gates said."""
     cluster = Cluster(Gate("Gate", "p0"), Doorkeeper())
     cluster.add_pod()

@@ -64,6 +64,7 @@ class QueueModel:
         self.waiting = {}
         self.flying = {}
         self.log = []
+        self.promised = {}
 
     # The rules.
 
@@ -105,10 +106,19 @@ class QueueModel:
             while self.log and not isinstance(self.log[0], str):
                 del self.log[0]
 
+    def nominate(self, pod, node=None):
+        """To that node, or to the one in the pod's status; an empty name takes it back."""
+        self.promised.pop(pod.uid, None)
+        if chosen := pod.nominated_node_name if node is None else node:
+            self.promised[pod.uid] = chosen
+
     # What is done to the queue.
 
     def add(self, pod):
-        self.requeue(Entry(pod, self.now), "now")
+        entry = Entry(pod, self.now)
+        self.requeue(entry, "now")
+        if entry.place == "active":
+            self.nominate(pod)
 
     def update(self, old, new):
         if new.uid in self.flying:
@@ -120,6 +130,8 @@ class QueueModel:
             self.add(new)
             return
         entry.pod = new
+        untold = not (old.nominated_node_name or new.nominated_node_name)
+        self.nominate(new, self.promised.get(new.uid) if untold else None)
         if entry.place == "pool":
             for event in pod_events(old, new):
                 self.requeue(entry, self.worth(entry, event, new))
@@ -127,6 +139,7 @@ class QueueModel:
                     break
 
     def delete(self, pod):
+        self.promised.pop(pod.uid, None)
         self.waiting.pop(pod.name, None)
 
     def next_pods(self):
@@ -158,10 +171,11 @@ class QueueModel:
         self.requeue(entry, best if entry.rejectors else "backoff")
         self.done(uid)
 
-    def move(self, event, about=None):
+    def move(self, event, about=None, most_important=inf):
         if event.label not in OF_INTEREST:
             return
-        for entry in [entry for entry in self.waiting.values() if entry.place == "pool" and not entry.gated]:
+        pooled = [entry for entry in self.waiting.values() if entry.place == "pool" and not entry.gated]
+        for entry in [entry for entry in pooled if entry.pod.priority <= most_important]:
             self.requeue(entry, self.worth(entry, event, about))
         self.happened(event, about)
 

@@ -6,6 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from berth.framework.interface import CLEAR_NOMINATION, KEEP_NOMINATION, NominatingInfo, NominatingMode
 from tests.unit.queue.kit import (
     CLAIM_ADD,
     GATES_GONE,
@@ -25,6 +26,10 @@ PRIORITIES = st.integers(0, 2)
 EVENTS = st.sampled_from([NODE_ADD, NODE_LABEL, NODE_TAINT, NODE_DELETE, CLAIM_ADD])
 PLUGINS = st.frozensets(st.sampled_from(["A", "B", "C"]))
 GATES = st.sampled_from([(), ("Gates",)])
+NODES = st.sampled_from(["", "n0", "n1"])
+NOMINATIONS = st.sampled_from(
+    [None, KEEP_NOMINATION, CLEAR_NOMINATION, NominatingInfo(NominatingMode.OVERRIDE, "n1")]
+)
 SECONDS = st.sampled_from([0.25, 1.0, 12.0, 299.0])
 
 
@@ -46,20 +51,22 @@ class QueueMachine(RuleBasedStateMachine):
     def known(self):
         return {pod.name: pod for pod in self.bench.known.values()}
 
-    @rule(name=NAMES, priority=PRIORITIES, gates=GATES)
-    def add(self, name, priority, gates):
+    @rule(name=NAMES, priority=PRIORITIES, gates=GATES, node=NODES)
+    def add(self, name, priority, gates, node):
         if name in self.known:
             return
         self.count += 1
-        pod = self.bench.add(name, uid=f"uid-{self.count}", priority=priority, gates=gates)
+        fields = {"priority": priority, "gates": gates, "nominated_node_name": node}
+        pod = self.bench.add(name, uid=f"uid-{self.count}", **fields)
         self.model.add(pod)
 
-    @rule(name=NAMES, priority=PRIORITIES, gates=GATES, label=st.sampled_from("ab"))
-    def update(self, name, priority, gates, label):
+    @rule(name=NAMES, priority=PRIORITIES, gates=GATES, label=st.sampled_from("ab"), node=NODES)
+    def update(self, name, priority, gates, label, node):
         old = self.known.get(name)
         if old is None:
             return
-        new = a_pod(name, uid=old.uid, priority=priority, gates=gates, labels={"label": label})
+        changed = {"gates": gates, "labels": {"label": label}, "nominated_node_name": node}
+        new = a_pod(name, uid=old.uid, priority=priority, **changed)
         self.bench.update(old, new)
         self.model.update(old, new)
 
@@ -92,9 +99,9 @@ class QueueMachine(RuleBasedStateMachine):
         return self.records.pop(uid)
 
     @precondition(lambda self: self.records)
-    @rule(data=st.data(), rejectors=PLUGINS, pending=PLUGINS)
-    def fail(self, data, rejectors, pending):
-        self._fail(self._flying(data), rejectors, pending)
+    @rule(data=st.data(), rejectors=PLUGINS, pending=PLUGINS, nominating=NOMINATIONS)
+    def fail(self, data, rejectors, pending, nominating):
+        self._fail(self._flying(data), rejectors, pending, nominating)
 
     @rule(meanwhile=st.lists(EVENTS, max_size=2), rejectors=PLUGINS, pending=st.sampled_from(["", "A"]))
     def attempt(self, meanwhile, rejectors, pending):
@@ -104,7 +111,7 @@ class QueueMachine(RuleBasedStateMachine):
         if record is not None:
             self._fail(self.records.pop(record.pod.uid), rejectors, frozenset(pending))
 
-    def _fail(self, record, rejectors, pending):
+    def _fail(self, record, rejectors, pending, nominating=None):
         uid, current = record.pod.uid, self.known.get(record.pod.name)
         if current is None or current.uid != uid:
             self.queue.done(uid)
@@ -113,12 +120,17 @@ class QueueMachine(RuleBasedStateMachine):
         record.pod = current
         self.bench.fail(record, *rejectors, pending=pending)
         self.model.fail(uid, current, set(rejectors), set(pending))
+        self.queue.nominator.add(current, nominating)
+        keeps = nominating is None or nominating.mode is NominatingMode.NOOP
+        self.model.nominate(current, None if keeps else nominating.node_name)
 
     @precondition(lambda self: self.records)
     @rule(data=st.data())
     def bind(self, data):
         record = self._flying(data)
         self.bench.known.pop(record.pod.key, None)
+        self.queue.nominator.delete(record.pod)
+        self.model.promised.pop(record.pod.uid, None)
         self.queue.done(record.pod.uid)
         self.model.done(record.pod.uid)
 
@@ -126,6 +138,24 @@ class QueueMachine(RuleBasedStateMachine):
     def move(self, event):
         self.queue.move_all(event, None, None)
         self.model.move(event)
+
+    @rule(event=EVENTS, priority=PRIORITIES)
+    def move_some(self, event, priority):
+        self.queue.move_all(event, None, None, lambda pod: pod.priority <= priority)
+        self.model.move(event, most_important=priority)
+
+    @rule(name=NAMES)
+    def pop_specific(self, name):
+        pod = self.known.get(name)
+        if pod is None or pod.uid in self.records:
+            return
+        self.model.activate(pod)
+        record = self.queue.pop_specific(pod)
+        entry = self.model.waiting.get(name)
+        assert (record is not None) == (entry is not None and entry.place == "active")
+        if record is not None:
+            self.model.pop(name)
+            self.records[pod.uid] = record
 
     @rule(name=NAMES)
     def activate(self, name):
@@ -174,6 +204,16 @@ class QueueMachine(RuleBasedStateMachine):
         expected = [what for what in self.model.log if not isinstance(what, str)]
         assert [event.label for event, _ in expected] == [e.label for e in self.queue._in_flight.events()]
         assert list(self.model.flying) == list(self.queue.in_flight())
+
+    @invariant()
+    def the_same_nodes_are_promised(self):
+        nominator = self.queue.nominator
+        promised = {
+            pod.uid: node
+            for node in nominator.nodes_with_nominations()
+            for pod in nominator.nominated_pods_for_node(node)
+        }
+        assert self.model.promised == promised
 
     @invariant()
     def gauges_tell_what_is_there(self):
