@@ -26,7 +26,7 @@ PRIORITIES = st.integers(0, 2)
 EVENTS = st.sampled_from([NODE_ADD, NODE_LABEL, NODE_TAINT, NODE_DELETE, CLAIM_ADD])
 PLUGINS = st.frozensets(st.sampled_from(["A", "B", "C"]))
 GATES = st.sampled_from([(), ("Gates",)])
-NODES = st.sampled_from(["", "n0", "n1"])
+NODES = st.sampled_from(["", "", "", "n0"])
 NOMINATIONS = st.sampled_from(
     [None, KEEP_NOMINATION, CLEAR_NOMINATION, NominatingInfo(NominatingMode.OVERRIDE, "n1")]
 )
@@ -60,21 +60,31 @@ class QueueMachine(RuleBasedStateMachine):
         pod = self.bench.add(name, uid=f"uid-{self.count}", **fields)
         self.model.add(pod)
 
-    @rule(name=NAMES, priority=PRIORITIES, gates=GATES, label=st.sampled_from("ab"), node=NODES)
-    def update(self, name, priority, gates, label, node):
-        old = self.known.get(name)
-        if old is None:
-            return
-        changed = {"gates": gates, "labels": {"label": label}, "nominated_node_name": node}
-        new = a_pod(name, uid=old.uid, priority=priority, **changed)
+    @precondition(lambda self: self.known)
+    @rule(data=st.data(), priority=PRIORITIES, gates=GATES, label=st.sampled_from("ab"), node=NODES)
+    def update(self, data, priority, gates, label, node):
+        old = self.known[self._one_of(data)]
+        self._update(old, priority=priority, gates=gates, labels={"label": label}, nominated_node_name=node)
+
+    @precondition(lambda self: self.known)
+    @rule(data=st.data(), nominating=NOMINATIONS, told=st.booleans())
+    def nominate_and_update(self, data, nominating, told):
+        pod = self.known[self._one_of(data)]
+        self._nominate(pod, nominating)
+        self._update(pod, priority=pod.priority, nominated_node_name="n0" if told else "")
+
+    def _update(self, old, **fields):
+        new = a_pod(old.name, uid=old.uid, **fields)
         self.bench.update(old, new)
         self.model.update(old, new)
 
-    @rule(name=NAMES)
-    def delete(self, name):
-        pod = self.known.get(name)
-        if pod is None:
-            return
+    def _one_of(self, data):
+        return data.draw(st.sampled_from(sorted(self.known)))
+
+    @precondition(lambda self: self.known)
+    @rule(data=st.data())
+    def delete(self, data):
+        pod = self.known[self._one_of(data)]
         del self.bench.known[pod.key]
         self.queue.delete(pod)
         self.model.delete(pod)
@@ -103,13 +113,18 @@ class QueueMachine(RuleBasedStateMachine):
     def fail(self, data, rejectors, pending, nominating):
         self._fail(self._flying(data), rejectors, pending, nominating)
 
-    @rule(meanwhile=st.lists(EVENTS, max_size=2), rejectors=PLUGINS, pending=st.sampled_from(["", "A"]))
-    def attempt(self, meanwhile, rejectors, pending):
+    @rule(
+        meanwhile=st.lists(EVENTS, max_size=2),
+        rejectors=PLUGINS,
+        pending=st.sampled_from(["", "A"]),
+        nominating=NOMINATIONS,
+    )
+    def attempt(self, meanwhile, rejectors, pending, nominating):
         record = self._pop()
         for event in meanwhile:
             self.move(event)
         if record is not None:
-            self._fail(self.records.pop(record.pod.uid), rejectors, frozenset(pending))
+            self._fail(self.records.pop(record.pod.uid), rejectors, frozenset(pending), nominating)
 
     def _fail(self, record, rejectors, pending, nominating=None):
         uid, current = record.pod.uid, self.known.get(record.pod.name)
@@ -120,9 +135,12 @@ class QueueMachine(RuleBasedStateMachine):
         record.pod = current
         self.bench.fail(record, *rejectors, pending=pending)
         self.model.fail(uid, current, set(rejectors), set(pending))
-        self.queue.nominator.add(current, nominating)
+        self._nominate(current, nominating)
+
+    def _nominate(self, pod, nominating):
+        self.queue.nominator.add(pod, nominating)
         keeps = nominating is None or nominating.mode is NominatingMode.NOOP
-        self.model.nominate(current, None if keeps else nominating.node_name)
+        self.model.nominate(pod, None if keeps else nominating.node_name)
 
     @precondition(lambda self: self.records)
     @rule(data=st.data())
@@ -144,10 +162,12 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue.move_all(event, None, None, lambda pod: pod.priority <= priority)
         self.model.move(event, most_important=priority)
 
-    @rule(name=NAMES)
-    def pop_specific(self, name):
-        pod = self.known.get(name)
-        if pod is None or pod.uid in self.records:
+    @precondition(lambda self: self.known)
+    @rule(data=st.data())
+    def pop_specific(self, data):
+        name = self._one_of(data)
+        pod = self.known[name]
+        if pod.uid in self.records:
             return
         self.model.activate(pod)
         record = self.queue.pop_specific(pod)
@@ -240,5 +260,5 @@ class QueueMachine(RuleBasedStateMachine):
         assert bool(self.model.next_pods()) == self.queue.ready
 
 
-QueueMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+QueueMachine.TestCase.settings = settings(max_examples=120, stateful_step_count=50, deadline=None)
 TestQueue = QueueMachine.TestCase
