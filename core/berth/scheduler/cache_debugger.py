@@ -20,6 +20,7 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.scheduler.core_assembly import SchedulerCore
 from berth.snapshot.node_info import NodeInfo
+from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
@@ -83,6 +84,7 @@ class CacheDebugger:
         placed = {uid: pod for uid, pod in told.items() if pod.node_name}
         yield from self._of_placed_pods(told, placed)
         yield from self._of_waiting_pods(told)
+        yield from self._of_groups(told)
         yield from self._of_nodes(self._rebuilt(placed.values()))
 
     def _of_placed_pods(self, told: Mapping[str, Pod], placed: Mapping[str, Pod]) -> Iterator[str]:
@@ -115,6 +117,22 @@ class CacheDebugger:
             if uid not in told or told[uid].node_name:
                 yield f"pod {pod.key} is in the queue and not to be scheduled"
         yield from (f"pod {uid} is in flight and does not exist" for uid in in_flight if uid not in told)
+
+    def _of_groups(self, told: Mapping[str, Pod]) -> Iterator[str]:
+        """Which pods each group has, and how far they are; nothing where groups are not kept."""
+        cache = self.core.shared.cache
+        if cache.pod_groups is None:
+            return
+        rebuilt = PodGroupStates()
+        for uid, pod in told.items():
+            if pod.node_name or pod.spec.scheduler_name in self.core.frameworks:
+                rebuilt.add(pod)
+                if cache.is_assumed(uid) and (assumed := cache.get_pod(uid)) is not None:
+                    rebuilt.assume(assumed)
+        for key in sorted({*rebuilt, *cache.pod_groups}):
+            wanted, held = rebuilt.known(key).standing, cache.pod_groups.known(key).standing
+            if wanted != held:
+                yield f"pod group {key} has pods {held}, rebuilt {wanted}"
 
     def _rebuilt(self, placed: Iterable[Pod]) -> Cache:
         """A cache made from nothing of what the watches told and what is assumed."""

@@ -57,6 +57,14 @@ class PodGroupState:
         """The pods with a node; each says which."""
         return [self.assumed.get(uid, pod) for uid, pod in self.pods.items() if self._on_node(pod)]
 
+    @property
+    def standing(self) -> dict[str, str]:
+        """How far each pod is, by name."""
+        return {
+            pod.name: "assumed" if uid in self.assumed else "assigned" if uid in self.assigned else "waits"
+            for uid, pod in self.pods.items()
+        }
+
     def copy(self) -> "PodGroupState":
         """The same state, to be changed apart."""
         return PodGroupState(dict(self.pods), dict(self.assumed), set(self.assigned))

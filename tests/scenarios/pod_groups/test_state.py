@@ -1,12 +1,22 @@
 """Who belongs to a group, and how far each has come (core 7.1-7.3)."""
 
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
 from berth.framework.status import SUCCESS
-from berth.objects.pod import SchedulingGroup
+from berth.objects.node import Node
+from berth.objects.pod import Pod, SchedulingGroup
+from berth.scheduler.cache_debugger import CacheDebugger
 from berth.snapshot.pod_group_states import GroupKey
 from berth.testing.builders import make_pod
 from tests.scenarios.kit.configuration import PROFILE
 from tests.scenarios.kit.plugins import Doorkeeper
 from tests.scenarios.pod_groups.kit import Groups
+
+KEY = GroupKey("default", "g")
 
 
 async def test_7_1_1_groups_of_one_name_in_two_namespaces_are_two():
@@ -71,7 +81,7 @@ async def test_7_3_3_an_update_is_stored():
     cluster.add_gang(9, "a")
     changed = cluster.change_pod("a", labels={"x": "y"})
 
-    assert [changed] == list(cluster.cache.pod_groups.get(GroupKey("default", "g")).pods.values())
+    assert [changed] == list(cluster.cache.pod_groups.get(KEY).pods.values())
 
 
 async def test_7_3_4_and_7_3_6_from_assumed_to_assigned():
@@ -123,3 +133,39 @@ async def test_7_3_8_and_7_4_7_members_see_one_another_in_the_snapshot_alone():
     await cluster.run()
 
     assert [(0, 0, []), (1, 0, []), (2, 0, [])] == seen
+
+
+@dataclass
+class Mirror:
+    """A reflector that is up to date: the API server's objects of one kind."""
+
+    api: Any
+    kind: type
+
+    def objects(self):
+        return self.api.all(self.kind)
+
+
+@pytest.mark.parametrize(
+    ("astray", "differences"),
+    [
+        pytest.param(lambda _: None, [], id="nothing"),
+        pytest.param(
+            lambda states: states.delete(states.get(KEY).pods["default-a"]),
+            ["pod group default/g has pods {'b': 'assigned'}, rebuilt {'a': 'assigned', 'b': 'assigned'}"],
+            id="a pod lost",
+        ),
+    ],
+)
+async def test_the_state_equals_one_that_is_rebuilt(astray, differences):
+    """The cache debugger says which group has other pods than the watches told of."""
+    cluster = Groups()
+    cluster.add_node(cpu="2")
+    cluster.add_group()
+    cluster.add_members("a", "b", cpu="1")
+    await cluster.run()
+    mirrors = Mirror(cluster.api, Node), Mirror(cluster.api, Pod)
+    astray(cluster.cache.pod_groups)
+    report = await CacheDebugger(cluster.core, *mirrors, asyncio.Lock()).report()
+
+    assert differences == [told for told in report["differences"] if "group" in told]
