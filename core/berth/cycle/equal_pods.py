@@ -14,7 +14,7 @@ from berth.cycle.remembered import Remembered
 from berth.cycle.signatures import Signature, Signatures
 from berth.framework.attempt import Attempt
 from berth.framework.kept import Kept
-from berth.framework.runtime import Framework
+from berth.framework.runtime import Framework, PluginSet
 from berth.snapshot.snapshot import Snapshot
 
 MOST_BYTES = 64 << 20
@@ -44,7 +44,7 @@ class EqualPods:
         self._most_bytes = most_bytes
         self._bytes = 0
         self._remembered: OrderedDict[Key, Remembered] = OrderedDict()
-        self._profiles: dict[str, tuple[Framework, LineUp, Signatures]] = {}
+        self._profiles: dict[str, tuple[PluginSet, LineUp, Signatures]] = {}
 
     @property
     def size_bytes(self) -> int:
@@ -75,10 +75,11 @@ class EqualPods:
 
     def _profile(self, framework: Framework) -> tuple[LineUp, Signatures]:
         known = self._profiles.get(framework.profile_name)
-        if known is None or known[0] is not framework:
+        if known is None or known[0] is not framework.plugins:
             self._forget_profile(framework.profile_name)
             line_up = LineUp(framework.plugins)
-            known = self._profiles[framework.profile_name] = framework, line_up, Signatures(line_up.members)
+            signatures = Signatures(line_up.members)
+            known = self._profiles[framework.profile_name] = framework.plugins, line_up, signatures
         return known[1], known[2]
 
     def reused(self) -> None:

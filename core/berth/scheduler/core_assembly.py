@@ -102,6 +102,7 @@ class Shared:
     waiting_pods: WaitingPods
     pods_in_pre_bind: PodsInPreBind
     screening: Screening
+    equal_pods: EqualPods
     at_work: Counter[str]
     """How many tasks of each kind run: the values of goroutines."""
 
@@ -223,15 +224,17 @@ def _shared(
         generic_workload=enabled(GENERIC_WORKLOAD),
         background=around.background,
     )
+    snapshot = Snapshot()
     return Shared(
         Cache(PodGroupStates() if enabled(GENERIC_WORKLOAD) else None),
-        Snapshot(),
+        snapshot,
         Listers(),
         unassigned,
         queue,
         WaitingPods(around.background),
         PodsInPreBind(around.background),
         Screening(),
+        EqualPods(snapshot),
         Counter(),
     )
 
@@ -297,7 +300,7 @@ def _schedule_one(
     )
     search = NodeSearch(queue.nominator, Rotation(), loaded.configuration.percentage_of_nodes_to_score)
     attempts = Attempts(around.clock, around.chance, around.on_record)
-    algorithm = SchedulePod(search, around.chance, EqualPods(shared.snapshot))
+    algorithm = SchedulePod(search, around.chance, shared.equal_pods)
     binding = BindingCycle(
         shared.cache,
         queue,

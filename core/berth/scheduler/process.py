@@ -260,6 +260,7 @@ class Process:
         self._metrics.watch_plugins(self._attaching.conditions)
         self._metrics.watch_queue(self._core.shared.queue.sizes)
         self._metrics.watch_cache(self._core.shared.cache)
+        self._metrics.watch_equal_pods(self._core.shared.equal_pods.outcomes)
         self._metrics.watch_tasks(self._core.shared.at_work)
         if self._core.dispatcher is not None:
             self._metrics.watch_calls(self._core.dispatcher.pending)

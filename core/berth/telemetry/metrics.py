@@ -103,6 +103,11 @@ class SchedulerMetrics:
         text = "Traces exported, dropped for want of room, or lost by the exporter."
         self._watch("berth_traces", text, "outcome", read, counts=True)
 
+    def watch_equal_pods(self, outcomes: Mapping[str, float]) -> None:
+        """Show how many cycles used what was remembered of an equal pod, and why the others did not."""
+        text = "Scheduling cycles answered from what was remembered of an equal pod, or why they were not."
+        self._watch("berth_equal_pods", text, "outcome", lambda: outcomes, counts=True)
+
     def watch_plugins(self, conditions: Callable[[], Mapping[tuple[str, str], float]]) -> None:
         """Show which conditions hold of which out-of-tree plugin: 1 or 0 by (plugin, type)."""
         text = "Conditions of out-of-tree plugins, as berth plugin describe shows them."

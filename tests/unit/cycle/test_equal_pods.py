@@ -4,6 +4,7 @@ Source: docs/decisions/0008-equal-pods.md; spec/core.md 4.16 for what upstream d
 """
 
 import random
+from dataclasses import replace
 from unittest.mock import patch
 
 import msgspec
@@ -30,6 +31,7 @@ from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import FixedNominator, make_handle
 from berth.testing.strategies import LABELS, NAMESPACES, NODE_NAMES, clusters, nodes, pods
+from tests.fakes import Rejects
 
 PROFILES = load(None).profiles
 
@@ -240,3 +242,16 @@ async def test_memory_is_bounded():
 
     assert memory.size_bytes == 3 * of_one
     assert {"first": 5, "reused": 1} == memory.outcomes
+
+
+async def test_a_profile_that_runs_other_plugins_begins_anew():
+    """What is remembered is of the plugins that answered; a plugin that is attached has its say at once."""
+    world = World(roomy("n0", "n1", "n2"))
+    await world.schedule(make_pod("p"))
+    for side in (world.fresh, world.remembering):
+        plugins = side.framework.plugins
+        side.framework.take(replace(plugins, filter=[*plugins.filter, Rejects("F", ["n0", "n2"])]))
+    await world.schedule(make_pod("p"))
+
+    assert {"first": 1, "unsigned": 1} == world.remembering.memory.outcomes
+    assert "n1" == world.placed[-1].node_name

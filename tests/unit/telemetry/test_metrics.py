@@ -200,6 +200,7 @@ def test_state_is_read_when_collected():
     metrics.watch_cache(Cache())
     metrics.watch_leadership("kube-scheduler", lambda: True)
     metrics.watch_tracing(SimpleNamespace(exported=5, dropped=6, failed=7))
+    metrics.watch_equal_pods({"reused": 8})
     sizes[0] = QueueSizes(9, 2, 3, 4)
 
     assert 9 == sample(metrics, "scheduler_pending_pods", queue="active")
@@ -207,6 +208,7 @@ def test_state_is_read_when_collected():
     assert 0 == sample(metrics, "scheduler_cache_size", type="assumed_pods")
     assert 1 == sample(metrics, "leader_election_master_status", name="kube-scheduler")
     assert 6 == sample(metrics, "berth_traces_total", outcome="dropped")
+    assert 8 == sample(metrics, "berth_equal_pods_total", outcome="reused")
 
 
 def test_calls_of_sidecars():
