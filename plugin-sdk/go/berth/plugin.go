@@ -120,6 +120,22 @@ type Plugin struct {
 	ScoreNeedsFeasible bool
 	// WantedDeadline is the time wanted for a call; zero: the scheduler's default.
 	WantedDeadline time.Duration
+
+	served *session
+}
+
+// Do runs a function as one that a call would run: by itself, in its turn. It is
+// for the plugin's own goroutines and timers, and may not be called from a
+// function that answers a call.
+func (p *Plugin) Do(function func()) {
+	if p.served == nil {
+		function()
+		return
+	}
+	here := p.served.line.place()
+	_ = here.enter(context.Background()) // nothing ends this context
+	defer here.leave()
+	_ = guarded("Do", function)
 }
 
 // WatchedResource is a kind beside nodes and pods. Group is empty for core,

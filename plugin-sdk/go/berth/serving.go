@@ -87,6 +87,7 @@ func NewServer(plugin *Plugin, address string, options ...Option) (*Server, erro
 		made.tracing = tracing
 	}
 	made.session.onReady = made.reportReadiness
+	plugin.served = made.session
 	return made, nil
 }
 

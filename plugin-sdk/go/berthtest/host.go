@@ -31,6 +31,8 @@ var epochs atomic.Int64
 // test where the plugin breaks the protocol.
 type Host struct {
 	Cluster *Cluster
+	// Address is where the plugin is served.
+	Address string
 	// Epoch names the host's run; change it before Sync to be another one.
 	Epoch string
 	// Traceparent is the W3C context that calls carry.
@@ -86,6 +88,7 @@ func Connect(t testing.TB, address string) *Host {
 	must(t, err)
 	host := &Host{
 		Cluster:    newCluster(),
+		Address:    address,
 		Epoch:      fmt.Sprintf("test-%d-%d", os.Getpid(), epochs.Add(1)),
 		t:          t,
 		connection: connection,

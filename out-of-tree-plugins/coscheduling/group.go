@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// group is one PodGroup with its pods.
+//
+//	gated --quorum exists--> trying --Reserve, Permit--> some hold places and wait
+//	  ^                                                    |           |
+//	  +--- one is refused, or time is up: all give up -----+           +--quorum holds--> all go on
+type group struct {
+	key groupKey
+	// resource is nil until the PodGroup is seen, and when it was deleted.
+	resource *PodGroup
+	// members are the pods of the group that are alive, by UID.
+	members map[string]*member
+	// holding are the attempts of pods that have a reservation, by UID.
+	holding map[string]uint32
+	// yieldsTo is the group that this one made room for.
+	yieldsTo *group
+	// notBefore ends the back-off.
+	notBefore time.Time
+	// releasing and givingUp: the scheduler was told, and may have to be told again.
+	releasing, givingUp bool
+}
+
+// member is a pod of a group.
+type member struct {
+	uid      string
+	name     string
+	priority int32
+	placed   bool
+}
+
+func newGroup(key groupKey) *group {
+	return &group{key: key, members: map[string]*member{}, holding: map[string]uint32{}}
+}
+
+func memberOf(pod *corev1.Pod) *member {
+	made := &member{uid: string(pod.UID), name: pod.Name, placed: pod.Spec.NodeName != ""}
+	if pod.Spec.Priority != nil {
+		made.priority = *pod.Spec.Priority
+	}
+	return made
+}
+
+// minimum is how many pods have to find a place together.
+func (g *group) minimum() int { return int(g.resource.Spec.MinMember) }
+
+// counted is how many pods have a place, or hold one.
+func (g *group) counted() int {
+	count := len(g.holding)
+	for uid, each := range g.members {
+		if _, holds := g.holding[uid]; each.placed && !holds {
+			count++
+		}
+	}
+	return count
+}
+
+// complete says that enough pods have or hold a place for all of them to go on.
+func (g *group) complete() bool { return g.resource != nil && g.counted() >= g.minimum() }
+
+// waiting says that pods of the group hold places that it can't use yet.
+func (g *group) waiting() bool { return len(g.holding) > 0 && !g.complete() }
+
+// unplaced gives the pods that are not on a node, by UID.
+func (g *group) unplaced() []string {
+	uids := []string{}
+	for uid, each := range g.members {
+		if !each.placed {
+			uids = append(uids, uid)
+		}
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+// idle gives the pods that neither are on a node nor hold a place, by UID.
+func (g *group) idle() []string {
+	return slices.DeleteFunc(g.unplaced(), func(uid string) bool {
+		_, holds := g.holding[uid]
+		return holds
+	})
+}
+
+// drop takes a pod's place from the group; with the last one giving up is over.
+func (g *group) drop(uid string) {
+	delete(g.holding, uid)
+	g.givingUp = g.givingUp && len(g.holding) > 0
+}
+
+// priority is the highest of the group's pods.
+func (g *group) priority() int32 {
+	var highest int32
+	for each := range maps.Values(g.members) {
+		highest = max(highest, each.priority)
+	}
+	return highest
+}
+
+// before orders groups as the queue orders pods: higher priority first, then the
+// older, then by name, so that two groups never take each other for the junior.
+func (g *group) before(other *group) bool {
+	if mine, theirs := g.priority(), other.priority(); mine != theirs {
+		return mine > theirs
+	}
+	if mine, theirs := g.created(), other.created(); !mine.Equal(theirs) {
+		return mine.Before(theirs)
+	}
+	return g.key.String() < other.key.String()
+}
+
+func (g *group) created() time.Time {
+	if g.resource == nil {
+		return time.Time{}
+	}
+	return g.resource.Metadata.CreationTimestamp.Time
+}
+
+// closed says why none of the group's pods may be tried now; empty if they may.
+func (g *group) closed(now time.Time) string {
+	switch {
+	case g.resource == nil:
+		return fmt.Sprintf("pod group %s was not found", g.key)
+	case len(g.members) < g.minimum():
+		return fmt.Sprintf("pod group %s has %d of the %d pods it needs", g.key, len(g.members), g.minimum())
+	case g.complete():
+		return ""
+	case g.givingUp:
+		return fmt.Sprintf("pod group %s gives its places up", g.key)
+	case now.Before(g.notBefore):
+		return fmt.Sprintf("pod group %s backs off after a failure", g.key)
+	case g.yieldsTo != nil:
+		return fmt.Sprintf("pod group %s makes room for pod group %s", g.key, g.yieldsTo.key)
+	}
+	return ""
+}
