@@ -33,6 +33,7 @@ from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.state_feed import StateFeed
 from berth.out_of_tree.versions import Version
 from berth.out_of_tree.waiting_hints import HINTS, WaitingHints, news_from
+from berth.out_of_tree.watched_objects import WatchedObjects
 from berth.profiles.profile_builder import PluginFactory
 from berth.queue.hint_questions import HintQuestion
 from berth.queue.scheduling_queue import SchedulingQueue
@@ -63,6 +64,7 @@ class PluginHost:
     ) -> None:
         self.nodes: RawObjects[Node] = RawObjects()
         self.pods: RawObjects[Pod] = RawObjects()
+        self.objects = WatchedObjects()
         self.metrics = metrics or NoPluginMetrics()
         self._around = Surroundings(self.pods, sampled, self.metrics, self._patched, landed)
         self._on_condition = on_condition
@@ -103,9 +105,11 @@ class PluginHost:
         """A connection to that plugin and what keeps it in step, yet to be started."""
         assert self._cache is not None, "opened first"
         self._cache.on_step = self._follow
-        feed = StateFeed(self._snapshot, self.nodes, self.pods, self._cache.is_assumed)
+        feed = StateFeed(self._snapshot, self.nodes, self.pods, self._cache.is_assumed, self.objects)
         feed.begin()
-        return Version(Connection(spec, feed, arguments, self._listeners()), feed)
+        connection = Connection(spec, feed, arguments, self._listeners())
+        feed.on_news = connection.notify
+        return Version(connection, feed)
 
     def attend(self, queue: SchedulingQueue, waiting_pods: Any) -> None:
         """Carry what plugins say of waiting pods to that queue, and its questions to them."""

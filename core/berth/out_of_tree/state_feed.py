@@ -14,6 +14,7 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, state_pb2
 from berth.out_of_tree.raw_objects import RawObjects
+from berth.out_of_tree.watched_objects import WatchedObjects
 from berth.snapshot.journal import Journal
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
@@ -35,6 +36,7 @@ class StateFeed:
         nodes: RawObjects[Node],
         pods: RawObjects[Pod],
         is_assumed: Callable[[str], bool],
+        objects: WatchedObjects | None = None,
     ) -> None:
         self.wanted = identity_pb2.StateInterest(nodes=True, pods=True)
         self.attempts: dict[str, int] = {}
@@ -47,6 +49,10 @@ class StateFeed:
         self._nodes = nodes
         self._pods = pods
         self._is_assumed = is_assumed
+        self._objects = objects or WatchedObjects()
+        self._own_steps = 0
+        self.on_news: Callable[[], None] = lambda: None
+        """Is called when there is a step that the snapshot did not make."""
         self._names: list[str] = []
         self._rows: dict[str, int] = {}
         self._deltas: deque[state_pb2.Delta] = deque(maxlen=KEPT_DELTAS)
@@ -59,14 +65,27 @@ class StateFeed:
 
     @property
     def generation(self) -> int:
-        """The newest generation."""
-        return self._snapshot.generation
+        """The newest generation: the snapshot's steps, and those of watched objects between them."""
+        return self._snapshot.generation + self._own_steps
 
     def narrow(self, wanted: identity_pb2.StateInterest) -> None:
         """Send what the plugin wants from now on; steps made for other wishes are of no use any more."""
         if wanted != self.wanted:
             self._deltas.clear()
         self.wanted = wanted
+        self._objects.follow(self, wanted.resources)
+
+    def end(self) -> None:
+        """Hear of watched objects no more."""
+        self._objects.forget(self)
+
+    def take(self, change: state_pb2.Change) -> None:
+        """Make a step of a change of a watched object; before the first snapshot, a transfer brings it."""
+        if not self._snapshot.generation:
+            return
+        self._own_steps += 1
+        self._keep(self.generation, [change])
+        self.on_news()
 
     def patched(self, pod: Pod) -> None:
         """An assumed pod's metadata was changed: the next step brings it again."""
@@ -77,10 +96,14 @@ class StateFeed:
         of_nodes = [self._removed(name) for name in step.dropped]
         of_nodes += [self._upserted(node) for node in step.nodes]
         of_pods = [*self._pod_changes(step), *self._patched_changes(step)]
+        changes = of_nodes + of_pods if self.wanted.nodes else of_pods
+        self._keep(step.generation + self._own_steps, changes)
+
+    def _keep(self, generation: int, changes: list[state_pb2.Change]) -> None:
         delta = state_pb2.Delta(
-            base_generation=step.generation - 1,
-            generation=step.generation,
-            changes=of_nodes + of_pods if self.wanted.nodes else of_pods,
+            base_generation=generation - 1,
+            generation=generation,
+            changes=changes,
             node_count=self._node_count,
         )
         if delta.ByteSize() > MAX_DELTA_BYTES:
@@ -136,7 +159,7 @@ class StateFeed:
                 for info in on_node.values()
                 if self._concerns(info)
             ]
-        return changes
+        return [*changes, *self._objects.upserts(self.wanted.resources)]
 
     def _removed(self, name: str) -> state_pb2.Change:
         index = self._rows.pop(name)

@@ -33,6 +33,7 @@ class Version:
 
     async def close(self) -> None:
         """Hang up for good."""
+        self.feed.end()
         if self.task is not None:
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)

@@ -15,6 +15,7 @@ import random
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from berth.client.api import Api
@@ -23,9 +24,12 @@ from berth.client.endpoint import Endpoint
 from berth.client.events import EventRecorder, Reference
 from berth.client.leases import LeaderElector, LeaseSettings, new_identity
 from berth.client.pods import Pods, always
+from berth.client.reflector import Reflector
+from berth.client.resources import Resource
 from berth.client.timing import SystemClock as ClientClock
 from berth.client.timing import TokenBucket
 from berth.client.transport import REQUEST_SECONDS, Transport
+from berth.client.watch import Source
 from berth.config.dump import to_v1
 from berth.config.loading import Loaded
 from berth.config.sidecars import SidecarSpec
@@ -35,6 +39,7 @@ from berth.out_of_tree.attaching import Attaching
 from berth.out_of_tree.conditions import Condition, Kind
 from berth.out_of_tree.extender import ExtenderSurroundings, HttpExtenders
 from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.watched_objects import ObjectsOfKind, WatchedKind, decode_object
 from berth.plugins.registry import IN_TREE
 from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.background import AsyncioBackground
@@ -210,6 +215,7 @@ class Process:
             landed=writer.landed,
             on_condition=self._tell_condition,
         )
+        self._host.objects.start = partial(self._watch_for_plugins, transports.main)
         self._extenders = HttpExtenders(
             settings.loaded.extenders,
             ExtenderSurroundings(
@@ -363,6 +369,12 @@ class Process:
         self._tell(record)
         for name, work in self._host.cycles_done(record):
             self._background.spawn(work, name)
+
+    def _watch_for_plugins(self, transport: Transport, kind: WatchedKind, handler: ObjectsOfKind) -> None:
+        resource = Resource(kind.group, kind.version, kind.resource, namespaced=True)
+        source = Source(resource, label_selector=kind.label_selector)
+        reflector = Reflector(transport, source, decode_object, handler)
+        self._spawn(reflector.run(), f"watch of {kind.resource} for plugins")
 
     def _spawn(self, work: Any, name: str) -> asyncio.Task[Any]:
         task = self._tasks.create_task(work, name=name)

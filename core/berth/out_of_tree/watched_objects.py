@@ -1,0 +1,150 @@
+"""Objects of further kinds that plugins want to see: one watch a kind, told to every plugin that wants it.
+
+    handshake --StateInterest.resources--> WatchedObjects --start--> a reflector of the scheduler process
+    its objects, as the API server's bytes --changes--> StateFeed of each plugin that wants the kind
+
+Source: proto/berth/plugin/v1/identity.proto WatchedResource, state.proto ObjectUpsert.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from berth.out_of_tree._generated import identity_pb2, state_pb2
+
+
+class WatchedKind(NamedTuple):
+    """A kind, perhaps narrowed by a label selector."""
+
+    group: str
+    version: str
+    resource: str
+    label_selector: str = ""
+
+
+class WatchedObject(NamedTuple):
+    """An object as the API server's JSON."""
+
+    namespace: str
+    name: str
+    data: bytes
+
+
+class Follower(Protocol):
+    """Who is told of changes."""
+
+    def take(self, change: state_pb2.Change) -> None:
+        """Hear of one change."""
+
+
+class ObjectsOfKind:
+    """The objects of one kind, and who follows them; a reflector's handler."""
+
+    def __init__(self, kind: WatchedKind) -> None:
+        self.kind = kind
+        self.followers: list[Follower] = []
+        self._objects: dict[tuple[str, str], WatchedObject] = {}
+
+    def upserts(self) -> Iterator[state_pb2.Change]:
+        """Everything that is there."""
+        return (self._upsert(obj) for obj in self._objects.values())
+
+    def on_add(self, obj: WatchedObject) -> None:
+        """Keep a new object, and tell."""
+        self._objects[obj.namespace, obj.name] = obj
+        self._tell(self._upsert(obj))
+
+    def on_update(self, old: WatchedObject, new: WatchedObject) -> None:
+        """Keep the newer version, and tell."""
+        del old
+        self.on_add(new)
+
+    def on_delete(self, obj: WatchedObject) -> None:
+        """Forget it, and tell."""
+        del self._objects[obj.namespace, obj.name]
+        self._tell(state_pb2.Change(object_remove=state_pb2.ObjectRemove(key=self._key(obj))))
+
+    def on_synced(self) -> None:
+        """What is there has been told already."""
+
+    def _tell(self, change: state_pb2.Change) -> None:
+        for follower in self.followers:
+            follower.take(change)
+
+    def _upsert(self, obj: WatchedObject) -> state_pb2.Change:
+        return state_pb2.Change(object_upsert=state_pb2.ObjectUpsert(key=self._key(obj), object=obj.data))
+
+    def _key(self, obj: WatchedObject) -> state_pb2.ObjectKey:
+        kind = self.kind
+        return state_pb2.ObjectKey(
+            group=kind.group,
+            version=kind.version,
+            resource=kind.resource,
+            namespace=obj.namespace,
+            name=obj.name,
+        )
+
+
+class WatchedObjects:
+    """All kinds that some plugin wants, watched from the first wish on.
+
+    `start` makes a watch tell a handler; whoever talks to the API server sets it.
+    """
+
+    def __init__(self) -> None:
+        self.start: Callable[[WatchedKind, ObjectsOfKind], None] = lambda _kind, _handler: None
+        self._kinds: dict[WatchedKind, ObjectsOfKind] = {}
+
+    def follow(self, follower: Follower, wanted: Iterable[identity_pb2.WatchedResource]) -> None:
+        """Tell the follower of these kinds from now on, and of no others."""
+        kinds = set(_kinds(wanted))
+        for kind, objects in self._kinds.items():
+            if kind not in kinds and follower in objects.followers:
+                objects.followers.remove(follower)
+        for kind in kinds:
+            objects = self._objects(kind)
+            if follower not in objects.followers:
+                objects.followers.append(follower)
+
+    def forget(self, follower: Follower) -> None:
+        """Tell the follower of nothing any more."""
+        self.follow(follower, ())
+
+    def upserts(self, wanted: Iterable[identity_pb2.WatchedResource]) -> Iterator[state_pb2.Change]:
+        """Everything there is of these kinds."""
+        for kind in dict.fromkeys(_kinds(wanted)):
+            yield from self._objects(kind).upserts()
+
+    def _objects(self, kind: WatchedKind) -> ObjectsOfKind:
+        objects = self._kinds.get(kind)
+        if objects is None:
+            objects = self._kinds[kind] = ObjectsOfKind(kind)
+            self.start(kind, objects)
+        return objects
+
+
+class _Name(msgspec.Struct):
+    name: str
+    namespace: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Name
+
+
+_decoder = msgspec.json.Decoder(_Named)
+
+
+def decode_object(data: bytes) -> WatchedObject:
+    """Give an object of any kind with its bytes.
+
+    Raises: msgspec.MsgspecError: it has no name.
+    """
+    metadata = _decoder.decode(data).metadata
+    return WatchedObject(metadata.namespace, metadata.name, bytes(data))
+
+
+def _kinds(wanted: Iterable[identity_pb2.WatchedResource]) -> Iterator[WatchedKind]:
+    for each in wanted:
+        yield WatchedKind(each.group, each.version, each.resource, each.label_selector)

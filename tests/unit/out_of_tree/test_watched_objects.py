@@ -1,0 +1,133 @@
+"""Objects of further kinds on their way from a watch to the plugins that want them."""
+
+import pytest
+
+from berth.out_of_tree._generated import identity_pb2
+from berth.out_of_tree.watched_objects import WatchedKind, WatchedObject, WatchedObjects, decode_object
+
+from .scripted import Scripted, hosted, passing, until
+
+GROUPS = WatchedKind("scheduling.x-k8s.io", "v1alpha1", "podgroups")
+
+
+def interest(*kinds):
+    """What a plugin says that wants nodes, and these kinds."""
+    resources = [
+        identity_pb2.WatchedResource(
+            group=kind.group, version=kind.version, resource=kind.resource, label_selector=kind.label_selector
+        )
+        for kind in kinds
+    ]
+    return identity_pb2.StateInterest(nodes=True, resources=resources)
+
+
+def group(name, data=b"{}"):
+    return WatchedObject("team", name, data)
+
+
+class Watches:
+    """Stands for the scheduler process: hands each kind's watch to the test."""
+
+    def __init__(self, host):
+        self.handlers = {}
+        host.objects.start = self.handlers.__setitem__
+
+
+def told(plugin):
+    """What the plugin was told of objects: their names, with a minus where they went."""
+    batches = [
+        getattr(request, body).changes
+        for request in plugin.synced
+        if (body := request.WhichOneof("body")) in {"chunk", "delta"}
+    ]
+    words = []
+    for change in (change for batch in batches for change in batch):
+        match change.WhichOneof("change"):
+            case "object_upsert":
+                words.append(f"{change.object_upsert.key.name} {change.object_upsert.object.decode()}")
+            case "object_remove":
+                words.append(f"- {change.object_remove.key.name}")
+    return words
+
+
+async def test_objects_reach_the_plugin():
+    """A plugin is told of the kinds it wants, as they come, change and go, while nothing else happens."""
+    plugin = Scripted(state=interest(GROUPS))
+    async with hosted(plugin) as world:
+        watches = Watches(world.host)
+        await world.up()
+        handler = watches.handlers[GROUPS]
+        handler.on_add(group("a"))
+        handler.on_update(group("a"), group("a", b'{"x":1}'))
+        handler.on_delete(group("a"))
+        await until(lambda: len(told(plugin)) == 3)
+
+    assert ["a {}", 'a {"x":1}', "- a"] == told(plugin)
+
+
+async def test_a_late_plugin_gets_what_there_is():
+    """The transfer to a plugin brings the objects that were there before it."""
+    plugin = Scripted(state=interest(GROUPS))
+    async with hosted(plugin) as world:
+        world.host.objects.start = lambda _kind, handler: handler.on_add(group("a"))
+        await world.up()
+        await until(lambda: told(plugin))
+
+    assert ["a {}"] == told(plugin)
+
+
+async def test_generations_count_both():
+    """Steps of objects and steps of nodes make one line of generations, and calls name the newest."""
+
+    async def reply(request, _context):
+        return passing(request)
+
+    plugin = Scripted(state=interest(GROUPS))
+    plugin.replies["FilterScore"] = reply
+    async with hosted(plugin) as world:
+        watches = Watches(world.host)
+        await world.up()
+        watches.handlers[GROUPS].on_add(group("a"))
+        world.add_nodes("n3")
+        watches.handlers[GROUPS].on_add(group("b"))
+        await world.filter()
+        [request] = plugin.requests("FilterScore")
+
+    deltas = list(request.call.deltas)
+    assert [delta.base_generation + 1 for delta in deltas] == [delta.generation for delta in deltas]
+    assert deltas[-1].generation == request.call.generation
+
+
+def test_a_plugin_that_changed_its_mind():
+    """Whoever wants a kind no longer hears no more of it, and a kind is watched once for all."""
+    heard, started = [], []
+    objects = WatchedObjects()
+    objects.start = lambda kind, handler: started.append((kind, handler))
+
+    class Follower:
+        def take(self, change):
+            heard.append(change.object_upsert.key.name)
+
+    wanted, one, other = interest(GROUPS).resources, Follower(), Follower()
+    objects.follow(one, wanted)
+    objects.follow(other, wanted)
+    [(_, handler)] = started
+    handler.on_add(group("a"))
+    objects.forget(one)
+    handler.on_add(group("b"))
+
+    assert ["a", "a", "b"] == heard
+
+
+def test_bytes_are_kept_as_they_are():
+    """An object is known by its name, and its bytes are the API server's."""
+    data = b'{"metadata": {"name": "a", "namespace": "team"}, "spec": {"minMember": 3}}'
+
+    assert WatchedObject("team", "a", data) == decode_object(memoryview(data))
+
+
+@pytest.mark.parametrize("data", [b"[]", b"{}", b'{"metadata": {}}'])
+def test_what_has_no_name(data):
+    """What has no name is no object."""
+    with pytest.raises(ValueError, match=r"Object|Expected"):
+        decode_object(data)
