@@ -16,6 +16,7 @@ GO_SDK = ROOT / "plugin-sdk/go"
 MODULES = (
     GO_SDK,
     GO_SDK / "template",
+    ROOT / "out-of-tree-plugins/coscheduling",
 )
 """The modules that are vetted and tested; each is built against the SDK of this checkout."""
 ENVIRONMENT = {
