@@ -11,6 +11,7 @@ from tests.fakes import Reserves
 from tests.scenarios.kit.configuration import PROFILE
 from tests.scenarios.kit.plugins import Doorkeeper, Gate
 from tests.scenarios.pod_groups.kit import Groups
+from tests.scenarios.pod_groups.plugins import TurnsDown
 
 A_MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -149,6 +150,38 @@ async def test_7_4_5_without_members_the_cycle_ends():
 
         assert cluster.group_condition() is None
         assert 0 == cluster.attempts("scheduled") + cluster.attempts("unschedulable")
+
+
+async def test_7_4_6_a_snapshot_that_cannot_be_taken_fails_the_group(monkeypatch):
+    """Every member fails with that error, and the group's condition says so."""
+
+    def broken(_snapshot):
+        raise RuntimeError("snapshot state is not consistent")
+
+    cluster = Groups()
+    cluster.add_node()
+    cluster.add_group()
+    async with cluster.paused():
+        cluster.add_members("a", "b")
+        monkeypatch.setattr(cluster.cache, "update_snapshot", broken)
+        await cluster.turn()
+        monkeypatch.undo()
+
+        assert ["snapshot state is not consistent"] * 2 == [cluster.message(name) for name in "ab"]
+        assert "SchedulerError" == cluster.group_condition()[1]
+
+
+async def test_7_4_9_nobody_stays_in_flight():
+    """After the cycle every member is bound or waits again; the queue holds nothing back."""
+    door = TurnsDown(b=unschedulable("shut"))
+    cluster = Groups("GangScheduling", door)
+    cluster.add_node()
+    cluster.add_gang(2, "a", "b", "c")
+    await cluster.run()
+
+    assert [] == list(cluster.queue.in_flight())
+    assert {"a", "c"} == cluster.bound.keys()
+    assert "backoff" == cluster.where("b")
 
 
 @pytest.mark.parametrize(
