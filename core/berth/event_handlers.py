@@ -34,9 +34,7 @@ from berth.framework.object_events import (
 )
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.objects.pod_groups import PodGroup
-from berth.pod_groups.incomplete_gangs import in_no_incomplete_gang
-from berth.queue.scheduling_queue import PodPredicate, SchedulingQueue
+from berth.queue.scheduling_queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
 
@@ -214,11 +212,9 @@ class PodHandler(_MovingHandler):
         clock: Clock,
         handled: EventHandled = ignore_duration,
         gang_scheduling: bool = False,
-        groups: Store[PodGroup] | None = None,
         sync_calls: Callable[[Pod], None] | None = None,
     ) -> None:
         super().__init__(queue, clock, handled)
-        self._groups: Store[PodGroup] = Store() if groups is None else groups
         self._cache = cache
         self._sync_calls = sync_calls
         self._unassigned = unassigned
@@ -287,12 +283,8 @@ class PodHandler(_MovingHandler):
             self._cache.pod_groups.add(pod)
         self._queue.add(pod)
         if self._gang_scheduling:
-            self._queue.move_all(UNSCHEDULABLE_POD_ADD, None, pod, self._worth_asking())
+            self._queue.move_all(UNSCHEDULABLE_POD_ADD, None, pod)
         self._handled(UNSCHEDULABLE_POD_ADD.label, self._clock.monotonic() - started)
-
-    def _worth_asking(self) -> PodPredicate | None:
-        states = self._cache.pod_groups
-        return None if states is None else in_no_incomplete_gang(states, self._groups)
 
     def _unscheduled_update(self, old: Pod, new: Pod) -> None:
         started = self._clock.monotonic()

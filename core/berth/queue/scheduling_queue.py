@@ -47,6 +47,7 @@ from berth.queue.queue_order import Less, queue_order
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.record_heap import Order
 from berth.queue.requeue_strategy import RequeueStrategies, Strategy, still_open
+from berth.queue.unschedulable_pods import Group
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ LEFTOVER_FLUSH_SECONDS = 30.0
 LABEL_GATES_ANSWERED = "GatesAnswered"
 
 PodPredicate = Callable[[Pod], bool]
+LeavesOut = Callable[[Any], Callable[[Group], bool] | None]
 
 
 class QueueSizes(NamedTuple):
@@ -99,6 +101,8 @@ class SchedulingQueue:
         self.on_ready = on_ready
         self.ask_hints: HintAsker = self.hints_answered
         """Asks plugins in other processes; until somebody can, the answer is Queue."""
+        self.leaves_out: LeavesOut | None = None
+        """Says of an object that comes which records it cannot help, so that nobody asks about them."""
         self.scheduling_cycle = 0
         self.closed = False
         self._clock = clock
@@ -331,11 +335,16 @@ class SchedulingQueue:
         Cost: O(groups) plus the hints of the plugins that rejected the pods in groups the event may help.
         """
         if self._strategies.of_interest(event):
-            self._move(self._candidates(event, predicate), event, old, new)
+            self._move(self._candidates(event, new, predicate), event, old, new)
 
-    def _candidates(self, event: ClusterEvent, predicate: PodPredicate | None) -> list[QueuedPodInfo]:
+    def _candidates(
+        self, event: ClusterEvent, new: Any, predicate: PodPredicate | None
+    ) -> list[QueuedPodInfo]:
         found: list[QueuedPodInfo] = []
+        left_out = self.leaves_out(new) if self.leaves_out is not None else None
         for group, records in self._places.pool.groups():
+            if left_out is not None and left_out(group):
+                continue
             gating_events = next(iter(records.values())).gating_plugin_events
             if self._strategies.may_help(group, gating_events, event):
                 found.extend(records.values())

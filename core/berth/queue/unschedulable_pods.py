@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from berth.framework.queued_pod import QueuedPodInfo
+from berth.snapshot.pod_group_states import GroupKey, group_of
 
 
 class Group(NamedTuple):
@@ -18,6 +19,8 @@ class Group(NamedTuple):
     scheduler_name: str
     rejectors: frozenset[str]
     gating_plugin: str
+    pod_group: GroupKey | None
+    """The pod group of records that a PreEnqueue plugin holds back."""
 
 
 class UnschedulablePods:
@@ -57,7 +60,9 @@ class UnschedulablePods:
     def put(self, key: str, record: QueuedPodInfo) -> bool:
         """Insert a record, or take note that its rejectors changed; answers whether the key is new."""
         new = self.remove(key) is None
-        group = Group(record.pod.spec.scheduler_name, frozenset(record.rejectors), record.gating_plugin)
+        gate = record.gating_plugin
+        pod_group = group_of(record.pod) if gate else None
+        group = Group(record.pod.spec.scheduler_name, frozenset(record.rejectors), gate, pod_group)
         self._records[key] = record
         self._group_of[key] = group
         self._groups.setdefault(group, {})[key] = record

@@ -45,6 +45,7 @@ from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
 from berth.pod_groups.conditions import GroupConditions
+from berth.pod_groups.gang_gate import GangGate
 from berth.pod_groups.group_algorithm import Ground
 from berth.pod_groups.group_cycle import GroupFeatures, PodGroupCycle
 from berth.pod_groups.pod_group_metrics import NoPodGroupMetrics, PodGroupMetrics
@@ -177,7 +178,6 @@ def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surr
             clock=around.clock,
             handled=around.event_handled,
             gang_scheduling=enabled("GangScheduling"),
-            groups=shared.listers.pod_groups,
             sync_calls=None if dispatcher is None else dispatcher.sync,
         ),
         wanted,
@@ -335,6 +335,7 @@ def _group_cycle(
 ) -> PodGroupCycle:
     states, enabled = shared.cache.pod_groups, loaded.gates.enabled
     assert states is not None, "asked for with the gate GenericWorkload alone"
+    shared.queue.leaves_out = GangGate(states, shared.listers.pod_groups).leaves_out
     assert around.pod_group_writer is not None, "whoever turns GenericWorkload on hands in a PodGroupWriter"
     groups = AssumeCache(shared.listers.pod_groups)
     return PodGroupCycle(

@@ -89,9 +89,10 @@ async def test_7_8_3_a_pod_of_another_group_does_not():
 
 
 async def test_7_8_3_pods_of_a_gang_that_is_too_small_are_not_asked():
-    """Only the pod that makes the gang complete has those before it asked, each once."""
+    """Only the pod that makes the gang complete has those before it asked, each once, and no other gang's."""
     cluster = Groups()
     cluster.add_gang(4, "a", "b", "c")
+    cluster.add_members("x", "y", group="h")
     hints = {"plugin": "GangScheduling", "event": "UnschedulablePodAdd", "hint": "Queue"}
     asked = "queueing_hint_execution_duration_seconds_count"
     assert 0 == cluster.metric(asked, **hints)
