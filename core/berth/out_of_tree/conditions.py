@@ -50,6 +50,10 @@ class Conditions:
         known = self._by_kind.get(kind)
         return known is not None and known.holds
 
+    def begin(self, kind: Kind, reason: str, *, holds: bool) -> None:
+        """Say how things are at first, which is no news to anybody."""
+        self._by_kind[kind] = Condition(kind, holds, reason, "", self._now())
+
     def put(self, kind: Kind, reason: str, message: str = "", *, holds: bool) -> None:
         """Say how things are; `since` moves only where that is news."""
         known = self._by_kind.get(kind)

@@ -115,8 +115,9 @@ class Connection:
         self._identity: identity_pb2_grpc.IdentityServiceAsyncStub | None = None
         self._upcoming: tuple[grpc.aio.Channel, Any] | None = None
         self._answered = self._late = 0
-        self.conditions.put(Kind.CONNECTED, "Dialling", holds=False)
-        self.conditions.put(Kind.CIRCUIT_CLOSED, "NoFailures", holds=True)
+        for kind in (Kind.CONNECTED, Kind.CONFIGURED, Kind.SYNCED, Kind.READY):
+            self.conditions.begin(kind, "Dialling", holds=False)
+        self.conditions.begin(Kind.CIRCUIT_CLOSED, "NoFailures", holds=True)
 
     @property
     def ready(self) -> bool:

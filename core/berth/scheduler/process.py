@@ -399,9 +399,14 @@ class Process:
         if condition.kind in (Kind.READY, Kind.CIRCUIT_CLOSED):
             text = f"plugin {plugin}: {condition.kind} is {condition.holds}: {condition.reason}"
             note = f"{text}: {condition.message}" if condition.message else text
-            self._announce(note, "Plugin", "Normal" if condition.holds else "Warning")
+            reason = f"Plugin{'' if condition.holds else 'Not'}{condition.kind}"
+            self._tell_of_lease(note, "Normal" if condition.holds else "Warning", reason, plugin)
 
-    def _announce(self, note: str, reason: str = "LeaderElection", kind: str = "Normal") -> None:
+    def _announce(self, note: str) -> None:
+        self._tell_of_lease(note, "Normal", "LeaderElection", "LeaderElection")
+
+    def _tell_of_lease(self, note: str, kind: str, reason: str, action: str) -> None:
+        """Record an event about the lease, which stands for all schedulers of that name."""
         election = self._settings.loaded.configuration.leader_election
         lease = Reference(
             "coordination.k8s.io/v1", "Lease", election.resource_namespace, election.resource_name
@@ -411,6 +416,6 @@ class Process:
             controller=self._settings.loaded.profiles[0].scheduler_name,
             type=kind,
             reason=reason,
-            action=reason,
+            action=action,
             note=note,
         )

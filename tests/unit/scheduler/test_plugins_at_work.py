@@ -1,0 +1,230 @@
+"""Plugins as real processes of a scheduler at work: killed, hung, confused, replaced and detached."""
+
+import asyncio
+import json
+import signal
+import sys
+import tempfile
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from berth.cli.main import main
+from berth.config import load
+from berth.config.duration import Duration
+from berth.config.sidecars import ExtensionPoint, FailurePolicy, SidecarSpec
+from berth.demo.surface import Surface
+from berth.sandbox import Options, serve
+from berth.scheduler.process import ProcessSettings, Serving, run
+from tests.unit.scheduler_at_work import CONFIGURATION, eventually, node
+
+PROGRAM = Path(__file__).with_name("colours_plugin.py")
+PROFILE = "default-scheduler"
+
+
+def pod(name):
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "1m"}}}]},
+    }
+
+
+def roomy(document):
+    """The node with room for many pods."""
+    for offered in document["status"].values():
+        offered["pods"] = "2000"
+    return document
+
+
+class World:
+    """A sandbox with nodes of two colours, a scheduler on it, and plugin processes."""
+
+    def __init__(self, sandbox, folder, port):
+        self.sandbox, self.folder = sandbox, folder
+        self.server = f"https://127.0.0.1:{port}"
+        self.processes = {}
+        self.made = 0
+
+    async def start(self, version, colour):
+        """Start a plugin process; its address."""
+        socket = self.folder / f"{version}.sock"
+        command = [sys.executable, str(PROGRAM), str(socket), version, colour]
+        self.processes[version] = await asyncio.create_subprocess_exec(*command)
+        await eventually(socket.exists)
+        return f"unix:{socket}"
+
+    async def kill(self, version):
+        """End a process at once."""
+        process = self.processes.pop(version)
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+
+    def misbehave(self, how):
+        """Let the plugins do that, or nothing special."""
+        orders = self.folder / "MISBEHAVE"
+        if how:
+            orders.write_text(how)
+        else:
+            orders.unlink()
+
+    def create(self, count):
+        """That many more pods; their names."""
+        names = [f"p{self.made + i}" for i in range(count)]
+        self.made += count
+        self.sandbox.load([pod(name) for name in names])
+        return names
+
+    def nodes_of(self, names):
+        """The node of each pod, None where it has none."""
+        documents = [entry.decode() for entry in self.sandbox.store.collection("pods").entries()]
+        found = {each["metadata"]["name"]: each["spec"].get("nodeName") for each in documents}
+        return [found[name] for name in names]
+
+    async def bound(self, names):
+        """Wait until all of them are; the nodes that they are on."""
+        await eventually(lambda: all(self.nodes_of(names)))
+        return set(self.nodes_of(names))
+
+    async def berth(self, *arguments, code=0):
+        """What `berth plugin` says to that."""
+        line = ["plugin", *arguments, "--server", self.server, "--insecure-skip-tls-verify"]
+        result = await asyncio.to_thread(CliRunner().invoke, main, line)
+        assert code == result.exit_code, result.output
+        return result.output
+
+    async def conditions(self):
+        """The plugin's conditions as `berth plugin describe` has them."""
+        answer = json.loads(await self.berth("describe", "colours", "-o", "json"))
+        return {each["type"]: (each["status"], each["message"]) for each in answer["conditions"]}
+
+    def notes(self, *reasons):
+        """What events say for these reasons."""
+        documents = [entry.decode() for entry in self.sandbox.store.collection("events").entries()]
+        return [each.get("note") or each["message"] for each in documents if each["reason"] in reasons]
+
+
+@asynccontextmanager
+async def at_work(*, policy=FailurePolicy.FAIL, listed=True):
+    """A scheduler, with the plugin in its list or without; nobody serves it yet."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as name:
+        folder, surface = Path(name), Surface.free()
+        spec = SidecarSpec(
+            "colours",
+            f"unix:{folder}/v1.sock",
+            Duration(300_000_000),
+            failure_policy={ExtensionPoint.FILTER: policy},
+            profiles=(PROFILE,),
+        )
+        async with await serve(Options()) as sandbox:
+            sandbox.load([roomy(node(colour, colour=colour)) for colour in ("red", "blue")])
+            sandbox.write_kubeconfig(folder / "config")
+            ready, stop = asyncio.Event(), asyncio.Event()
+            settings = ProcessSettings(
+                load(CONFIGURATION.format(kubeconfig=folder / "config")),
+                sidecars=(spec,) if listed else (),
+                seed=1,
+                serving=Serving("127.0.0.1", surface.port, always_allowed=("/*",)),
+                on_ready=lambda _core: ready.set(),
+            )
+            process = asyncio.create_task(run(settings, stop))
+            world = World(sandbox, folder, surface.port)
+            try:
+                await eventually(lambda: process.done() or ready.is_set())
+                assert not process.done(), process.result()
+                yield world
+                stop.set()
+                async with asyncio.timeout(30):
+                    await process
+            finally:
+                process.cancel()
+                await asyncio.gather(process, return_exceptions=True)
+                for version in list(world.processes):
+                    await world.kill(version)
+
+
+async def test_killed_and_restarted():
+    """Without its plugin a profile whose filter fails closed binds nothing; nothing is lost meanwhile."""
+    async with at_work() as world:
+        await world.start("v1", "red")
+        assert {"red"} == await world.bound(world.create(5))
+        await world.kill("v1")
+        waiting = world.create(5)
+        await eventually(lambda: world.notes("PluginNotReady"))
+        assert "False" == (await world.conditions())["Ready"][0]
+        assert [None] * 5 == world.nodes_of(waiting)
+        (world.folder / "v1.sock").unlink(missing_ok=True)
+        await world.start("v1", "blue")
+
+        assert {"blue"} == await world.bound(waiting)
+        assert "True" == (await world.conditions())["Ready"][0]
+
+
+@pytest.mark.parametrize("how", ["hang", "garbage"])
+async def test_misbehaves(how):
+    """A plugin that hangs or answers nonsense holds its pods up until it is itself again."""
+    async with at_work() as world:
+        await world.start("v1", "red")
+        await world.bound(world.create(3))
+        world.misbehave(how)
+        waiting = world.create(10)
+        await eventually(lambda: world.notes("PluginNotReady", "PluginNotCircuitClosed"))
+        assert [None] * 10 == world.nodes_of(waiting)
+        world.misbehave(None)
+
+        assert {"red"} == await world.bound(waiting)
+
+
+@pytest.mark.parametrize("how", ["hang", "garbage"])
+async def test_misbehaves_and_is_ignored(how):
+    """Where that was chosen, pods are scheduled without the plugin's word."""
+    async with at_work(policy=FailurePolicy.IGNORE) as world:
+        await world.start("v1", "red")
+        await world.bound(world.create(3))
+        world.misbehave(how)
+
+        assert {"red", "blue"} == await world.bound(world.create(30))
+
+
+async def test_attached_replaced_and_detached_under_load():
+    """While pods keep coming a plugin joins, is replaced and leaves, and no attempt fails for that."""
+    async with at_work(listed=False) as world:
+        await world.bound(world.create(3))
+        first, second = await world.start("v1", "red"), await world.start("v2", "blue")
+        created, stop = [], asyncio.Event()
+
+        async def load_it():
+            while not stop.is_set():
+                created.extend(world.create(2))
+                await asyncio.sleep(0.02)
+
+        loading = asyncio.create_task(load_it())
+        assert "colours attached\n" == await world.berth(
+            "attach", "colours", "--address", first, "--profile", PROFILE
+        )
+        with_red = world.create(5)
+        assert {"red"} == await world.bound(with_red)
+        await world.berth("attach", "colours", "--address", second)
+        assert {"blue"} == await world.bound(world.create(5))
+        assert "v2" in await world.berth("list")
+        await world.berth("detach", "colours")
+        stop.set()
+        await loading
+        await world.bound(created)
+        assert {"red", "blue"} == await world.bound(world.create(20))
+        await eventually(lambda: world.notes("PluginReady"))
+        assert [] == world.notes("FailedScheduling")
+
+
+async def test_berth_plugin_refuses():
+    """What can't be done is said in words, with a non-zero exit."""
+    async with at_work(listed=False) as world:
+        assert "no plugin nobody" in await world.berth("describe", "nobody", code=2)
+        assert "no plugin nobody" in await world.berth("detach", "nobody", code=2)
+        wrong = await world.berth("attach", "a", "--address", "x", "--profile", PROFILE, code=2)
+        assert 'plugins[0].address: "x" is no address' in wrong
+        nobody = await world.berth("attach", "a", "--address", "unix:/x", "--profile", "other", code=2)
+        assert "no profile other; there are: default-scheduler" in nobody
