@@ -19,6 +19,8 @@ from berth.queue.queue_profile import QueueProfile
 
 log = logging.getLogger(__name__)
 
+TIMED_ONE_IN = 10
+
 AskElsewhere = Callable[[QueuedPodInfo, Mapping[str, Awaitable[Status]]], None]
 
 
@@ -41,6 +43,7 @@ class Gating:
         self._clock = clock
         self._metrics = metrics
         self._ask = ask
+        self._runs = 0
 
     def check(self, record: QueuedPodInfo) -> bool:
         """Whether the pod may be queued; else the record names the plugin that holds it back."""
@@ -63,6 +66,7 @@ class Gating:
 
     def _run(self, profile: QueueProfile, record: QueuedPodInfo) -> bool:
         started = self._clock.monotonic()
+        self._runs += 1
         plugins = _gating_first(profile, record) if record.gating_plugin else profile.pre_enqueue
         elsewhere = [plugin for plugin in profile.pre_enqueue if not plugin.in_process]
         passed = all(self._passes(plugin, record) for plugin in plugins if plugin.in_process)
@@ -70,8 +74,12 @@ class Gating:
         return passed and (not elsewhere or self._passes_elsewhere(elsewhere, record))
 
     def _passes(self, plugin: PreEnqueuePlugin, record: QueuedPodInfo) -> bool:
+        started = self._clock.monotonic()
         status = _answer(plugin, record)
         assert isinstance(status, Status)
+        if self._runs % TIMED_ONE_IN == 0:
+            seconds = self._clock.monotonic() - started
+            self._metrics.gate_executed(plugin.name, str(status.code), seconds)
         if not status.ok:
             self._hold(plugin.name, record, status)
         return status.ok

@@ -26,6 +26,9 @@ class QueueMetrics(Protocol):
     def pre_enqueue_executed(self, profile: str, duration_seconds: float) -> None:
         """A profile's PreEnqueue ran: framework_extension_point_duration_seconds, status Success."""
 
+    def gate_executed(self, plugin: str, status: str, duration_seconds: float) -> None:
+        """A PreEnqueue plugin answered, in one of ten runs: plugin_execution_duration_seconds."""
+
 
 class NoMetrics:
     """Counts nothing."""
@@ -43,4 +46,7 @@ class NoMetrics:
         """Ignore it."""
 
     def pre_enqueue_executed(self, profile: str, duration_seconds: float) -> None:
+        """Ignore it."""
+
+    def gate_executed(self, plugin: str, status: str, duration_seconds: float) -> None:
         """Ignore it."""

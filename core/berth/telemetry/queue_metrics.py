@@ -57,3 +57,8 @@ class PrometheusQueueMetrics(QueueMetrics):
         """Observe the PreEnqueue point; its status is Success whatever came of it, as upstream's is."""
         family = self._families.histograms["scheduler_framework_extension_point_duration_seconds"]
         family.labels("PreEnqueue", str(SUCCESS.code), profile).observe(duration_seconds)
+
+    def gate_executed(self, plugin: str, status: str, duration_seconds: float) -> None:
+        """Observe a PreEnqueue plugin, with what it said."""
+        family = self._families.histograms["scheduler_plugin_execution_duration_seconds"]
+        family.labels(plugin, "PreEnqueue", status).observe(duration_seconds)

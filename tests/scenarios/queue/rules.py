@@ -32,6 +32,7 @@ RULES = {
     "2.6.11": "a gate registered for {*, All} is asked by wildcards",
     "2.6.12": "asked on the way into backoffQ, not on the way out of it",
     "2.6.13": "the point's histogram always says Success",
+    "2.6.14": "plugins are timed in one run of ten, by their true status",
     "2.7.1": "moveToActiveQ: gates, first readiness, count",
     "2.7.2": "moveToActiveQ: nomination by status for added and updated pods",
     "2.7.3": "moveToBackoffQ: gates",

@@ -178,3 +178,15 @@ async def test_2_6_13_and_10_2_the_point_is_timed_as_a_success():
     labels = {"extension_point": "PreEnqueue", "status": "Success", "profile": "default-scheduler"}
 
     assert 1 == cluster.metric("framework_extension_point_duration_seconds_count", **labels)
+
+
+async def test_2_6_14_one_run_of_ten_times_each_plugin():
+    """By what it really said."""
+    cluster = Cluster(Gate("Opens"), Gate("Gate", *[f"p{number}" for number in range(20)]), Doorkeeper())
+    for number in range(20):
+        cluster.add_pod(f"p{number}")
+    point = {"extension_point": "PreEnqueue"}
+    name = "plugin_execution_duration_seconds_count"
+
+    assert 2 == cluster.metric(name, plugin="Opens", status="Success", **point)
+    assert 2 == cluster.metric(name, plugin="Gate", status="UnschedulableAndUnresolvable", **point)

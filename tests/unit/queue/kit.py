@@ -90,6 +90,7 @@ class CountingMetrics:
     in_flight: Counter = field(default_factory=Counter)
     hints: Counter = field(default_factory=Counter)
     pre_enqueued: Counter = field(default_factory=Counter)
+    gates: Counter = field(default_factory=Counter)
 
     def pod_incoming(self, queue, event):
         self.incoming[queue, event] += 1
@@ -105,6 +106,9 @@ class CountingMetrics:
 
     def pre_enqueue_executed(self, profile, _duration_seconds):
         self.pre_enqueued[profile] += 1
+
+    def gate_executed(self, plugin, status, _duration_seconds):
+        self.gates[plugin, status] += 1
 
 
 @dataclass
