@@ -134,13 +134,14 @@ def taken(nodes: Snapshot, wanted: tuple[Disk, ...]) -> Mask:
 
     Shapes: result bool (n,).
     """
-    if nodes.own_pods:
-        return np.array([_mounted(pods.values(), wanted) for pods in nodes.pods], dtype=bool)
     everywhere = np.zeros(len(nodes.whole), dtype=bool)
     for disk in wanted:
         for rival in rivals(disk):
             everywhere[list(nodes.volumes.rows(rival))] = True
     here: Mask = everywhere[nodes.rows]
+    if nodes.own_pods:
+        for i in nodes.unsure(here).tolist():
+            here[i] = _mounted(nodes.pods[i].values(), wanted)
     return here
 
 

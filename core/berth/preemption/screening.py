@@ -132,6 +132,7 @@ class Beneath:
         ports: Callable[[int], set[HostPort]],
     ) -> Snapshot:
         table.pods, table.ports = OnDemand(len(table), others), OnDemand(len(table), ports)
+        table.added = np.zeros(len(table), dtype=bool)
         table.requested = table.requested - self.requested[:, rows]
         table.non_zero_requested = table.non_zero_requested - self.non_zero[:, rows]
         table.pod_count = table.pod_count - self.count[rows]

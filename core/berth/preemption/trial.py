@@ -86,6 +86,7 @@ class Trial:
         self._places, self._promised = promised.at(rows)
         self._promised_here: dict[int, Sequence[PodInfo]] = {}
         self._turns = NO_TURNS
+        self._added = table.added = np.zeros(len(table), dtype=bool)
         self._pods_without, self._ports_without = table.pods, table.ports or ()
         table.pods, table.ports = OnDemand(len(table), self._pods), OnDemand(len(table), self._ports)
 
@@ -131,11 +132,13 @@ class Trial:
         }
         self._hold(self._places, self._promised, 1)
         self._promised_here = promised
+        self._added[self._places] = True
         try:
             self._tell(state, 1, ((i, info) for i, infos in promised.items() for info in infos))
             return await self._pass(state, among, diagnosis)
         finally:
             self._promised_here = {}
+            self._added[self._places] = False
             self._hold(self._places, self._promised, -1)
 
     def _hold(self, places: Rows, promised: Promised, sign: int) -> None:

@@ -75,6 +75,8 @@ class Snapshot:
         self._whole = self
         self.ports: Sequence[set[HostPort]] | None = None
         """The ports taken on each row of a table whose pods are its own; None where the columns tell."""
+        self.added: Mask | None = None
+        """Where such a table may have pods that the whole snapshot has not there; None says anywhere."""
         self._capacity = FIRST_CAPACITY
         self._resources = ResourceColumns(self._capacity)
         self._labels = LabelColumns(self._capacity, self.nodes)
@@ -125,10 +127,23 @@ class Snapshot:
 
         Shapes: result bool (n,).
         """
-        if self.ports is not None:
-            return np.array(
-                [any(conflicts(wanted, used) for used in taken) for taken in self.ports], dtype=bool
-            )
+        taken = self._port_taken(wanted)
+        if self.ports is None:
+            return taken
+        own = np.zeros(len(self), dtype=bool)
+        for i in self.unsure(np.zeros_like(own) if taken is None else taken).tolist():
+            own[i] = any(conflicts(wanted, used) for used in self.ports[i])
+        return own
+
+    def unsure(self, rejected: Mask) -> Rows:
+        """The rows of a table of its own pods for which these have to be looked at.
+
+        `rejected` says which rows fail with the pods of the whole snapshot: fewer pods only help.
+        Shapes: rejected bool (n,); result intp (k,).
+        """
+        return np.arange(len(self)) if self.added is None else np.flatnonzero(rejected | self.added)
+
+    def _port_taken(self, wanted: HostPort) -> Mask | None:
         columns = [self._ports.has[i] for i, used in enumerate(self._ports.things) if conflicts(wanted, used)]
         if not columns:
             return None
@@ -219,6 +234,7 @@ class Snapshot:
         table.nodes = [self.nodes[i] for i in picked]
         table.pods = [self.pods[i] for i in picked]
         table.ports = None if self.ports is None else [self.ports[i] for i in picked]
+        table.added = None if self.added is None else self.added[rows]
         table.row_of = {name: i for i, name in enumerate(table.names)}
         for column in ("allocatable", "requested", "non_zero_requested", "has_taint"):
             setattr(table, column, getattr(self, column)[:, rows])

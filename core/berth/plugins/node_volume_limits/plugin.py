@@ -86,12 +86,10 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
             return all_pass(len(nodes))
         self._drivers.follow(nodes.whole)
         self._attached.follow(nodes.whole)
-        codes = np.zeros(len(nodes), dtype=np.uint8)
+        codes = self._codes(wanted, nodes.whole)[nodes.rows]
         if nodes.own_pods:
-            for i, pods in enumerate(nodes.pods):
-                codes[i] = self._code_of_one(wanted, nodes, i, pods.values())
-        else:
-            codes = self._codes(wanted, nodes.whole)[nodes.rows]
+            for i in nodes.unsure((codes > 0) | self._holding(wanted, nodes)).tolist():
+                codes[i] = self._code_of_one(wanted, nodes, i, nodes.pods[i].values())
         return self._without_driver(wanted, nodes, codes) if self._scaling else codes
 
     def filter_status(self, state: CycleState, code: int) -> Status:
@@ -130,6 +128,14 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
             rows = list(self._attached.rows_with(broken))
             codes[[r for r in rows if self._drivers.limited[r]]] = wanted.code(failed(broken.text))
         return codes
+
+    def _holding(self, wanted: WantedVolumes, nodes: Snapshot) -> Mask:
+        """Where placed pods use a wanted volume: it counts as new once they are gone."""
+        holding = np.zeros(len(nodes.whole), dtype=bool)
+        for volume in wanted.volumes:
+            holding[list(self._attached.rows_with(volume))] = True
+        here: Mask = holding[nodes.rows]
+        return here
 
     def _code_of_one(self, wanted: WantedVolumes, nodes: Snapshot, i: int, pods: Iterable[PodInfo]) -> int:
         """The code of a node whose pods are not what the columns tell."""
