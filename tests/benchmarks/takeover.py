@@ -21,7 +21,7 @@ LEASE_KINDS = {
     "default lease (15 s, 10 s, 2 s)": {"duration": "15s", "deadline": "10s", "period": "2s"},
     "short lease (4 s, 3 s, 0.5 s)": {},
 }
-ROOM = 100_000
+NODES, ROOM = 100, 100_000
 BETWEEN_PODS_SECONDS = 0.05
 LARGE_NODES, LARGE_PODS = 5_000, 50_000
 QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -49,7 +49,7 @@ async def handed_over(rounds, how, lease):
     """Seconds from the signal to the successor's first binding, a sample a round."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         async with faulty_cluster(Path(folder), room=ROOM) as cluster, trickling(cluster):
-            await cluster.create(node("n", pods=ROOM))
+            await cluster.create(*(node(f"n{i}", pods=ROOM) for i in range(NODES)))
             return [await one_end(cluster, how, lease, number) for number in range(rounds)]
 
 
