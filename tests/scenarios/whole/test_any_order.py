@@ -175,5 +175,5 @@ class ClusterMachine(RuleBasedStateMachine):
         assert rebuilt.node_count() == self.cluster.cache.node_count()
 
 
-ClusterMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+ClusterMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
 TestAnyOrder = ClusterMachine.TestCase
