@@ -64,9 +64,11 @@ def reasons(
     return {name: status.reasons for name, status in found.items() if not status.ok}
 
 
-def raw_scores(plugin: ScorePlugin, pod: Pod, nodes: Snapshot) -> Scores | None:
+def raw_scores(
+    plugin: ScorePlugin, pod: Pod, nodes: Snapshot, state: CycleState | None = None
+) -> Scores | None:
     """The plugin's scores before normalising, all nodes being feasible; None where it does not score."""
-    return _scored(plugin, CycleState(), pod, nodes)
+    return _scored(plugin, CycleState() if state is None else state, pod, nodes)
 
 
 def scores(

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
 from berth.framework.cycle_state import CycleState
-from berth.framework.interface import Depends, FilterPlugin, PreFilterExtensions, ScorePlugin
+from berth.framework.interface import (
+    Depends,
+    FilterPlugin,
+    NormalizeScorePlugin,
+    PreFilterExtensions,
+    ScorePlugin,
+)
 from berth.plugins.registry import IN_TREE
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
@@ -174,3 +180,15 @@ def test_signatures_are_keys(pod):
     signatures = [make_plugin(kind).sign_pod(pod) for kind in FILTERS + SCORERS]
 
     assert len(FILTERS + SCORERS) == Counter(signatures).total()
+
+
+@pytest.mark.parametrize("kind", [k for k in SCORERS if issubclass(k, NormalizeScorePlugin)])
+@law
+@given(pod=pods(), nodes=clusters(), placed=placed_pods)
+def test_scores_that_are_left_as_they_are(kind, pod, nodes, placed):
+    """Where a plugin says that normalising changes nothing, it changes nothing."""
+    plugin, cluster, state = make_plugin(kind), table(nodes, placed), CycleState()
+    raw = raw_scores(plugin, pod, cluster, state)
+
+    if raw is not None and plugin.leaves_scores(state):
+        assert raw.tolist() == plugin.normalize_score(state, pod, raw).tolist()

@@ -261,6 +261,11 @@ class DynamicResources(
             return nothing(len(nodes))
         return question.scores(nodes)
 
+    def leaves_scores(self, state: CycleState) -> bool:
+        """Whether there is nothing to prefer, so that all scores are 0."""
+        devices: PodDevices = state.get(PodDevices, NO_DEVICES)
+        return devices.question is None or not self._alternatives
+
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         """The best becomes 100."""
         del state, pod
