@@ -8,7 +8,7 @@ STAMP := $(VENV)/.synced
 ARGS ?=
 JOBS ?= 2
 
-.PHONY: run test bench lint proto manifests clean
+.PHONY: run test bench lint proto manifests install.yaml clean
 
 $(UV):
 	$(PYTHON) -m venv $(VENV)
@@ -40,6 +40,9 @@ proto: $(STAMP)
 
 manifests: $(STAMP)
 	$(BIN)/python -m berth.operator.definitions kustomize
+
+install.yaml: $(STAMP)
+	$(BIN)/kubectl kustomize kustomize/overlays/secondary > install.yaml
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache run

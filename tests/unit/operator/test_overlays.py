@@ -1,0 +1,175 @@
+"""What kustomize makes of the overlays: built, valid by Kubernetes' schemas and ours, and to be patched."""
+
+import json
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from berth.operator.definitions import plugin_definition, scheduler_definition
+from tests.unit.operator import kit
+
+KUSTOMIZE = Path(__file__).parents[3] / "kustomize"
+KUBECTL = Path(sys.executable).with_name("kubectl")
+OVERLAYS = sorted(path.name for path in (KUSTOMIZE / "overlays").iterdir())
+OURS = {"Scheduler", "SchedulerPlugin"}
+
+
+@cache
+def built(folder):
+    """Give the objects that a kustomization makes."""
+    done = subprocess.run([KUBECTL, "kustomize", folder], capture_output=True, text=True, check=False)
+    assert 0 == done.returncode, done.stderr
+    return tuple(yaml.safe_load_all(done.stdout))
+
+
+def overlay(name):
+    return built(str(KUSTOMIZE / "overlays" / name))
+
+
+def of_kind(objects, *kinds):
+    return [one for one in objects if one["kind"] in kinds]
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_valid(name):
+    """Every object of every overlay has the fields that its kind has, and no others."""
+    api = kit.serving()
+    for one in overlay(name):
+        if one["kind"] in OURS:
+            plural = f"{one['kind'].lower()}s"
+            body = {**one, "metadata": {"name": one["metadata"]["name"]}}
+            status, answer = api.post(
+                f"/apis/berth.dev/v1alpha1/namespaces/default/{plural}", body, fieldValidation="Strict"
+            )
+            assert 201 == status, answer
+        elif one["kind"] != "ServiceMonitor":
+            kubernetes_validate.validate(one, "1.36", strict=True)
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_complete(name):
+    """Every overlay has the operator, its kinds, and the scheduler `main`."""
+    objects = overlay(name)
+
+    assert {"schedulers.berth.dev", "schedulerplugins.berth.dev"} == {
+        one["metadata"]["name"] for one in of_kind(objects, "CustomResourceDefinition")
+    }
+    assert ["main"] == [one["metadata"]["name"] for one in of_kind(objects, "Scheduler")]
+    named = {one["metadata"]["name"] for one in of_kind(objects, "SchedulerPlugin")}
+    assert named == {one["name"] for one in of_kind(objects, "Scheduler")[0]["spec"].get("plugins", ())}
+    containers = of_kind(objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"]
+    assert ["operator"] == [one["name"] for one in containers]
+
+
+@pytest.mark.parametrize(
+    ("name", "profiles", "replicas"),
+    [
+        ("secondary", {"berth"}, 1),
+        ("default", {"berth", "default-scheduler"}, 3),
+        ("ha", {"berth"}, 3),
+        ("sandbox", {"berth", "gpu-share"}, 1),
+        ("all-plugins", {"berth", "gpu-share"}, 1),
+    ],
+)
+def test_audience(name, profiles, replicas):
+    """Each overlay has the profiles and replicas that it is there for."""
+    spec = of_kind(overlay(name), "Scheduler")[0]["spec"]
+
+    assert profiles == {one["schedulerName"] for one in spec["profiles"]}
+    assert replicas == spec.get("replicas", 1)
+
+
+def images(objects):
+    """Give every image that is named anywhere."""
+    found = set()
+    for one in of_kind(objects, "Deployment"):
+        for container in one["spec"]["template"]["spec"]["containers"]:
+            found |= {container["image"], *(variable["value"] for variable in container["env"])}
+    return found | {one["spec"]["image"] for one in of_kind(objects, "SchedulerPlugin")}
+
+
+def test_one_place_for_versions(tmp_path):
+    """One file sets the version of every image, the schedulers' default included."""
+    shutil.copytree(KUSTOMIZE, tmp_path / "k")
+    file = tmp_path / "k" / "images" / "kustomization.yaml"
+    file.write_text(file.read_text().replace("newTag: 0.1.0", "newTag: 9.9.9"))
+    found = images(built(str(tmp_path / "k" / "overlays" / "all-plugins")))
+
+    assert {"9.9.9"} == {image.rpartition(":")[2] for image in found}
+    assert {"berth/operator", "berth/scheduler", "berth/gpu-share"} == {
+        image.rpartition(":")[0] for image in found
+    }
+
+
+def test_users_patch(tmp_path):
+    """A user's patch changes one profile and leaves the others; a prefix keeps names together."""
+    shutil.copytree(KUSTOMIZE, tmp_path / "k")
+    user = tmp_path / "user"
+    user.mkdir()
+    (user / "kustomization.yaml").write_text(
+        json.dumps(
+            {
+                "apiVersion": "kustomize.config.k8s.io/v1beta1",
+                "kind": "Kustomization",
+                "resources": ["resources.yaml"],
+                "components": ["../k/config"],
+                "namePrefix": "my-",
+                "images": [{"name": "x", "newTag": "7"}],
+                "patches": [{"path": "patch.yaml"}],
+            }
+        )
+    )
+    profiles = [{"schedulerName": "a"}, {"schedulerName": "b", "plugins": sets("gpu-share", "NodeName")}]
+    documents = [kit.scheduler(profiles=profiles, plugins=[{"name": "gpu-share"}], image="x"), kit.plugin()]
+    (user / "resources.yaml").write_text(yaml.safe_dump_all(documents))
+    patch = kit.scheduler(profiles=[{"schedulerName": "a", "percentageOfNodesToScore": 5}])
+    (user / "patch.yaml").write_text(yaml.safe_dump(patch))
+    spec = of_kind(built(str(user)), "Scheduler")[0]["spec"]
+
+    by_name = {one["schedulerName"]: one for one in spec["profiles"]}
+    assert (5, {"a", "b"}) == (by_name["a"]["percentageOfNodesToScore"], set(by_name))
+    assert [{"name": "my-gpu-share"}] == spec["plugins"]
+    assert sets("my-gpu-share", "NodeName") == by_name["b"]["plugins"]
+    assert "x:7" == spec["image"]
+
+
+def sets(*names):
+    return {"filter": {"enabled": [{"name": name} for name in names]}}
+
+
+def test_operator_may_bind():
+    """The operator may bind the schedulers' roles, every one of them and nothing else."""
+    roles = of_kind(overlay("secondary"), "ClusterRole")
+    operator = next(one for one in roles if one["metadata"]["name"] == "berth-operator")
+    bound = [rule for rule in operator["rules"] if "bind" in rule["verbs"]]
+    schedulers = {
+        one["metadata"]["name"] for one in roles if one["metadata"]["name"].startswith("berth-scheduler")
+    }
+
+    assert [schedulers] == [set(rule["resourceNames"]) for rule in bound]
+
+
+def test_viewers():
+    """Who may view a namespace may see our kinds; changing them takes a role of its own."""
+    roles = {one["metadata"]["name"]: one for one in of_kind(overlay("secondary"), "ClusterRole")}
+    prefix = "rbac.authorization.k8s.io/aggregate-to-"
+
+    def aggregated(name):
+        return {
+            key.removeprefix(prefix) for key in roles[name]["metadata"]["labels"] if key.startswith(prefix)
+        }
+
+    assert {"view", "edit", "admin"} == aggregated("berth-viewer")
+    assert set() == aggregated("berth-editor") | aggregated("berth-admin")
+
+
+def test_small_definitions():
+    """The definitions stay small enough for kubectl to note what it last applied."""
+    for definition in (scheduler_definition(), plugin_definition()):
+        assert 200_000 > len(json.dumps(definition))

@@ -1,0 +1,140 @@
+"""The rights that a scheduler is given: enough for all that it does, and not one that it has no use for."""
+
+import asyncio
+
+from berth.client import Api, load_endpoint
+from berth.client.resources import PODS
+from berth.config import load
+from berth.sandbox.access.identity import service_account
+from berth.sandbox.errors import ApiError
+from berth.sandbox.request import json_response
+from berth.scheduler.delegated_access import DelegatedAccess
+from berth.scheduler.process import ProcessSettings, run
+from berth.scheduler.serving import Asked
+from tests.unit.client.conftest import transport_to
+from tests.unit.operator.rights import bound, documents, guarded, running
+from tests.unit.scheduler import test_devices_end_to_end as devices
+from tests.unit.scheduler import test_volumes_end_to_end as volumes
+from tests.unit.scheduler_at_work import eventually, node
+
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
+leaderElection:
+  resourceNamespace: default
+  leaseDuration: 3s
+  renewDeadline: 2s
+  retryPeriod: 200ms
+podInitialBackoffSeconds: 1
+"""
+# Only watched and written with the gate GenericWorkload.
+GATED = "berth-scheduler-pod-groups"
+
+
+def pod(name, cpu="100m", priority=None, **spec):
+    resources = {"requests": {"cpu": cpu}}
+    container = {"name": "m", "image": "app:1", "resources": resources}
+    more = {"priorityClassName": priority} if priority else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **more, **spec},
+    }
+
+
+class Answers:
+    """Answers of the API that go wrong: the first binding of a pod, by its name."""
+
+    def __init__(self, sandbox, **codes):
+        self._codes, self._handle = codes, sandbox.api.handle
+        sandbox.api.handle = self.handle
+
+    def handle(self, request):
+        name = request.path.split("/")[-2] if request.path.endswith("/binding") else ""
+        code = self._codes.pop(name, 0)
+        if code:
+            error = ApiError(code, "InternalError" if code == 500 else "Conflict", "not this time")
+            return json_response(error.status(), code)
+        return self._handle(request)
+
+
+def world():
+    nodes = [node(f"n{i}", **{"kubernetes.io/hostname": f"n{i}"}) for i in range(2)]
+    classes = [
+        volumes.storage_class("local", "kubernetes.io/no-provisioner"),
+        volumes.storage_class("made", "csi.example.com"),
+        devices.device_class(extendedResourceName="example.com/gpu"),
+    ]
+    claims = [volumes.claim("disk", "local"), volumes.claim("later", "made"), devices.claim("first", "a")]
+    supply = [
+        volumes.volume("free", "5Gi", "n0"),
+        devices.slice_of("n0", "a", "b"),
+        devices.slice_of("n1", "b"),
+    ]
+    return [*nodes, *classes, *claims, *supply]
+
+
+def bound_pods(sandbox):
+    entries = (entry.decode() for entry in sandbox.store.collection("pods").entries())
+    return {one["metadata"]["name"] for one in entries if one["spec"].get("nodeName")}
+
+
+async def test_enough_and_none_to_spare(tmp_path):
+    """In a life with volumes, devices, preemption and mishaps nothing is denied, and every right is used."""
+    roles = [one for one in documents("scheduler_rights.yaml") if one["metadata"]["name"] != GATED]
+    async with guarded(tmp_path, "default", "main") as (sandbox, ledger, kubeconfig):
+        sandbox.load([*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles), *world()])
+        Answers(sandbox, ambiguous=500, extended=409)
+        stop = asyncio.Event()
+        settings = ProcessSettings(load(CONFIGURATION.format(kubeconfig=kubeconfig)), seed=1)
+        admin = tmp_path / "kubeconfig"
+        async with running(run(settings, stop), stop), volumes.controlled(admin, sandbox):
+            sandbox.load(
+                [volumes.pod("static", "disk"), volumes.pod("dynamic", "later"), devices.pod("a", "first")]
+            )
+            sandbox.load([pod("ambiguous"), devices.pod("extended", **{"example.com/gpu": "1"})])
+            expected = {"static", "dynamic", "a", "ambiguous", "extended"}
+            await eventually(lambda: expected <= bound_pods(sandbox))
+            await fails(sandbox, admin, ledger)
+            await preempts(sandbox)
+            await is_asked_for_metrics(kubeconfig, sandbox)
+            await eventually(lambda: not ledger.spare(roles) or ledger.denied)
+
+    assert [] == ledger.denied
+    assert set() == ledger.spare(roles)
+
+
+async def fails(sandbox, admin, ledger):
+    """A pod that does not fit is told so, again and again, as other pods go and that does not help."""
+    sandbox.load([pod("never", cpu="400")])
+    await eventually(lambda: len(events(sandbox, "never")) == 1)
+    async with transport_to(load_endpoint(kubeconfig=str(admin), environ={})) as transport:
+        # The first failure wrote the pod's status, so the second is one of another version of the pod.
+        await Api(transport).delete(PODS, "default", "ambiguous")
+        await eventually(lambda: len(events(sandbox, "never")) == 2)
+        await Api(transport).delete(PODS, "default", "static")
+        await eventually(lambda: any((one.verb, one.resource) == ("patch", "events") for one in ledger.used))
+        await Api(transport).delete(PODS, "default", "never")
+
+
+def events(sandbox, name):
+    return [entry for entry in sandbox.store.collection("events").entries() if f"/{name}." in entry.key]
+
+
+async def preempts(sandbox):
+    """A pod of high priority takes the place of one of low priority."""
+    sandbox.load([pod(f"low-{i}", cpu="2500m") for i in range(2)])
+    await eventually(lambda: {"low-0", "low-1"} <= bound_pods(sandbox))
+    sandbox.load([pod("high", cpu="2500m", priority="system-cluster-critical")])
+    await eventually(lambda: "high" in bound_pods(sandbox))
+
+
+async def is_asked_for_metrics(kubeconfig, sandbox):
+    """Who may read metrics is asked of the API server."""
+    async with transport_to(load_endpoint(kubeconfig=str(kubeconfig), environ={})) as transport:
+        stranger = service_account("default", "stranger")
+        token = sandbox.access.issue(stranger)
+        access = await DelegatedAccess(Api(transport))(Asked(token, "get", "/metrics"))
+    assert (stranger.name, False) == access
