@@ -2,9 +2,11 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -98,6 +100,24 @@ class Installation:
         """Give a Scheduler's pods that are not going."""
         found = self.get("pods", "-l", f"berth.dev/scheduler={instance}").get("items", ())
         return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
+
+    def leader(self, instance="main"):
+        """Give the pod that leads, by what the replicas log; None while none does."""
+        for pod in self.pods(instance):
+            log = self.kubectl("logs", "-n", SYSTEM, pod["metadata"]["name"], "-c", "scheduler")
+            if log.rfind("became leader") > log.rfind("stopped leading"):
+                return pod
+        return None
+
+    def kill(self, pod):
+        """End a pod's scheduler at once, so that it can finish nothing; its arguments tell which one it is."""
+        listening = f"--bind-address={pod['status']['podIP']}".encode()
+        for process in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):
+                if listening in process.read_bytes().split(b"\0"):
+                    os.kill(int(process.parent.name), signal.SIGKILL)
+                    return
+        raise AssertionError(f"no process listens on {pod['status']['podIP']}")
 
     def submit(self, name, scheduler, cpu="100m"):
         """Create a pod for a scheduler."""

@@ -1,0 +1,105 @@
+"""An operator in this process, at work on a sandbox with RBAC and controllers, under its own rights."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+from berth.client import Api, load_endpoint
+from berth.client.errors import NotFoundError
+from berth.client.leases import LeaseSettings
+from berth.operator.definitions import plugin_definition, scheduler_definition
+from berth.operator.process import OperatorSettings, run
+from tests.unit.client.conftest import transport_to
+from tests.unit.operator.rights import documents, guarded, running
+
+SYSTEM = "berth-system"
+SCHEDULERS = f"/apis/berth.dev/v1alpha1/namespaces/{SYSTEM}/schedulers"
+PLUGINS = f"/apis/berth.dev/v1alpha1/namespaces/{SYSTEM}/schedulerplugins"
+MONITOR = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
+    "spec": {
+        "group": "monitoring.coreos.com",
+        "scope": "Namespaced",
+        "names": {"plural": "servicemonitors", "kind": "ServiceMonitor"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                },
+            }
+        ],
+    },
+}
+
+
+class AtWork:
+    """The sandbox, what the operator may and did, and an administrator's client."""
+
+    def __init__(self, sandbox, ledger, api):
+        self.sandbox, self.ledger, self.api = sandbox, ledger, api
+
+    def objects(self, collection):
+        """Give the stored objects of a collection by name."""
+        found = (entry.decode() for entry in self.sandbox.store.collection(collection).entries())
+        return {one["metadata"]["name"]: one for one in found}
+
+    def condition(self, kind, name="main"):
+        """Give a condition's (status, reason)."""
+        status = self.objects("schedulers.berth.dev").get(name, {}).get("status", {})
+        found = next((one for one in status.get("conditions", ()) if one["type"] == kind), {})
+        return found.get("status"), found.get("reason")
+
+    async def send(self, method, path, body=None):
+        """Do something as the administrator."""
+        media = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        return await self.api.call(method, path, json.dumps(body or {}).encode(), content_type=media)
+
+    async def reach(self, claim):
+        """Put pods on a node until the claim holds."""
+        async with asyncio.timeout(30):
+            while not claim():
+                for name, pod in self.objects("pods").items():
+                    if not pod["spec"].get("nodeName"):
+                        await self._bind(pod["metadata"]["namespace"], name)
+                await asyncio.sleep(0.01)
+
+    async def _bind(self, namespace, name):
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
+        try:
+            await self.send("POST", path, {"target": {"name": "n1"}})
+        except NotFoundError:  # its controller has taken it away
+            return
+
+
+@asynccontextmanager
+async def operating(tmp_path, *, more=()):
+    """An operator that leads, with the rights that it is installed with."""
+    files = ("namespace.yaml", "priority_class.yaml", "operator_rights.yaml", "scheduler_rights.yaml")
+    options = {"controllers": True, "pod_grace_seconds": 0.02}
+    async with guarded(tmp_path, SYSTEM, "berth-operator", **options) as (sandbox, ledger, kubeconfig):
+        definitions = [scheduler_definition(), plugin_definition(), *more]
+        rights = [one | namespaced(one) for one in documents(*files)]
+        sandbox.load([*rights, *definitions])
+        stop, ready = asyncio.Event(), asyncio.Event()
+        lease = LeaseSettings(SYSTEM, "berth-operator", 3.0, 2.0, 0.2)
+        settings = OperatorSettings("berth/scheduler:test", str(kubeconfig), lease, on_ready=ready.set)
+        admin = load_endpoint(kubeconfig=str(tmp_path / "kubeconfig"), environ={})
+        async with running(run(settings, stop), stop) as process, transport_to(admin) as transport:
+            waiting = asyncio.create_task(ready.wait())
+            await asyncio.wait([process, waiting], timeout=30, return_when=asyncio.FIRST_COMPLETED)
+            assert ready.is_set(), process.result() if process.done() else ledger.denied
+            yield AtWork(sandbox, ledger, Api(transport))
+
+
+def namespaced(document):
+    """Give the metadata of a document in the operator's namespace, as kustomize would write it."""
+    if document["kind"] in ("Role", "RoleBinding"):
+        document["metadata"]["namespace"] = SYSTEM
+        for subject in document.get("subjects", ()):
+            subject["namespace"] = SYSTEM
+    return {}

@@ -1,0 +1,170 @@
+"""The operator at work, with the rights that it is installed with: what it makes, keeps, reports, takes away."""
+
+import json
+
+import pytest
+
+from berth.client import Api, load_endpoint
+from berth.client.errors import NotFoundError, RejectedError
+from berth.sandbox.access.identity import service_account
+from berth.scheduler.delegated_access import DelegatedAccess
+from berth.scheduler.serving import Asked
+from tests.unit.client.conftest import transport_to
+from tests.unit.operator import kit
+from tests.unit.operator.at_work import MONITOR, PLUGINS, SCHEDULERS, SYSTEM, operating
+from tests.unit.operator.rights import documents
+
+EVERYTHING = {"replicas": 2, "plugins": [{"name": "gpu-share"}]}
+OPTIONAL = {
+    "poddisruptionbudgets.policy": {"replicas": 1},
+    "networkpolicies.networking.k8s.io": {"networkPolicy": False},
+    "servicemonitors.monitoring.coreos.com": {"telemetry": {"metrics": {"serviceMonitor": False}}},
+    "rolebindings.rbac.authorization.k8s.io": {"leaderElection": {"leaderElect": False}},
+}
+
+
+def kept(work, collection):
+    return [name for name in work.objects(collection) if name.startswith("berth-main")]
+
+
+async def test_rights(tmp_path):
+    """A Scheduler's whole life, with all there is, uses each of the operator's rights and needs no other."""
+    roles = [one for one in documents("operator_rights.yaml") if one["kind"] in ("ClusterRole", "Role")]
+    # Bound only with the gate GenericWorkload, which the second Scheduler below has.
+    async with operating(tmp_path, more=[MONITOR]) as work:
+        await work.send("POST", PLUGINS, kit.plugin())
+        await work.send("POST", SCHEDULERS, kit.scheduler(**EVERYTHING))
+        await work.reach(lambda: work.condition("Available")[0] == "True")
+        assert all(kept(work, collection) for collection in OPTIONAL)
+        await work.send("PATCH", f"{SCHEDULERS}/main", {"spec": {"parallelism": 4}})
+        await work.reach(lambda: len(kept(work, "configmaps")) == 3)
+        await work.reach(lambda: len(kept(work, "configmaps")) == 2)
+        for collection, change in OPTIONAL.items():
+            await work.send("PATCH", f"{SCHEDULERS}/main", {"spec": change})
+            await work.reach(
+                lambda gone=collection: not [n for n in kept(work, gone) if n != "berth-operator"]
+            )
+        await drift(work)
+        await work.send("POST", SCHEDULERS, kit.scheduler("groups", featureGates={"GenericWorkload": True}))
+        await work.reach(lambda: work.condition("Available", "groups")[0] == "True")
+        for name in ("main", "groups"):
+            await work.send("DELETE", f"{SCHEDULERS}/{name}")
+        await work.reach(
+            lambda: (
+                not [
+                    n
+                    for n in work.objects("clusterrolebindings.rbac.authorization.k8s.io")
+                    if ":" + SYSTEM in n
+                ]
+            )
+        )
+        await reads_metrics(tmp_path, work)
+        await work.reach(lambda: not work.ledger.spare(roles) or work.ledger.denied)
+
+    assert [] == work.ledger.denied
+    assert set() == work.ledger.spare(roles)
+
+
+async def drift(work):
+    """The same thing is changed by hand twice: told as one event that is repeated."""
+    path = f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/berth-main"
+    for _ in range(2):
+        await work.send("PATCH", path, {"spec": {"progressDeadlineSeconds": 5}})
+        await work.reach(
+            lambda: work.objects("deployments.apps")["berth-main"]["spec"]["progressDeadlineSeconds"] == 600
+        )
+
+
+async def reads_metrics(tmp_path, work):
+    async with transport_to(load_endpoint(kubeconfig=str(tmp_path / "account"), environ={})) as transport:
+        token = work.sandbox.access.issue(service_account(SYSTEM, "prometheus"))
+        assert await DelegatedAccess(Api(transport))(Asked(token, "get", "/metrics"))
+
+
+async def test_broken_and_mended(tmp_path):
+    """A configuration that cannot work changes nothing but conditions; a good one is taken up again."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", SCHEDULERS, kit.scheduler())
+        await work.reach(lambda: work.condition("Available")[0] == "True")
+        before = work.objects("deployments.apps")["berth-main"]["spec"]
+        bad = {"profiles": [{"schedulerName": "a", "plugins": {"score": {"enabled": [{"name": "Nope"}]}}}]}
+        await work.send("PATCH", f"{SCHEDULERS}/main", {"spec": bad})
+        await work.reach(lambda: work.condition("Degraded") == ("True", "InvalidConfiguration"))
+        assert ("True", before) == (
+            work.condition("Available")[0],
+            work.objects("deployments.apps")["berth-main"]["spec"],
+        )
+
+        await work.send("PATCH", f"{SCHEDULERS}/main", {"spec": {"profiles": [{"schedulerName": "a"}]}})
+        await work.reach(lambda: work.condition("Degraded") == ("False", "AsExpected"))
+        assert before != work.objects("deployments.apps")["berth-main"]["spec"]
+
+
+async def test_plugin_comes_later(tmp_path):
+    """A plugin that is named before it is there is waited for, and its own status says who uses it."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", SCHEDULERS, kit.scheduler(plugins=[{"name": "gpu-share"}]))
+        await work.reach(lambda: work.condition("Degraded") == ("True", "PluginNotFound"))
+        assert ("False", "NotDeployed") == work.condition("Available")
+
+        await work.send("POST", PLUGINS, kit.plugin())
+        await work.reach(lambda: work.condition("PluginsReady") == ("True", "AllReady"))
+        await work.reach(lambda: "Running" in json.dumps(work.objects("schedulerplugins.berth.dev")))
+        status = work.objects("schedulerplugins.berth.dev")["gpu-share"]["status"]
+        assert ["main"] == status["schedulers"]
+
+        await work.send("PATCH", f"{SCHEDULERS}/main", {"spec": {"plugins": []}})
+        await work.reach(lambda: "NotUsed" in json.dumps(work.objects("schedulerplugins.berth.dev")))
+
+
+async def test_arguments_reach_without_restart(tmp_path):
+    """A plugin's new arguments are in the mounted list, and the pods stay."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", PLUGINS, kit.plugin(arguments={"policy": "pack"}))
+        await work.send("POST", SCHEDULERS, kit.scheduler(plugins=[{"name": "gpu-share"}]))
+        await work.reach(lambda: work.condition("Available")[0] == "True")
+        pods = set(work.objects("pods"))
+        await work.send("PATCH", f"{PLUGINS}/gpu-share", {"spec": {"arguments": {"policy": "spread"}}})
+        await work.reach(
+            lambda: "spread" in work.objects("configmaps")["berth-main-plugins"]["data"]["plugins.yaml"]
+        )
+
+        assert pods == set(work.objects("pods"))
+
+
+async def test_denied(tmp_path):
+    """What the API server turns down is reported with its words, and tried again."""
+    async with operating(tmp_path) as work:
+        role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/berth-operator"
+        rules = json.loads(await work.send("GET", role))["rules"]
+        without = [rule for rule in rules if "services" not in rule["resources"]]
+        await work.send("PATCH", role, {"rules": without})
+        await work.send("POST", SCHEDULERS, kit.scheduler())
+        await work.reach(lambda: work.condition("Degraded") == ("True", "ApplyFailed"))
+        conditions = work.objects("schedulers.berth.dev")["main"]["status"]["conditions"]
+        assert "cannot patch resource" in next(
+            one["message"] for one in conditions if one["type"] == "Degraded"
+        )
+
+        await work.send("PATCH", role, {"rules": rules})
+        await work.reach(lambda: work.condition("Available")[0] == "True")
+
+
+async def test_namespace_goes(tmp_path):
+    """A namespace with a Scheduler in it goes without anybody's help."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
+        await work.send("POST", SCHEDULERS.replace(SYSTEM, "team"), kit.scheduler())
+        await work.reach(lambda: work.condition("Available")[0] == "True")
+        await work.send("DELETE", "/api/v1/namespaces/team")
+        await work.reach(lambda: "team" not in work.objects("namespaces"))
+        await work.reach(
+            lambda: (
+                not [
+                    n for n in work.objects("clusterrolebindings.rbac.authorization.k8s.io") if ":team:" in n
+                ]
+            )
+        )
+
+        with pytest.raises((NotFoundError, RejectedError)):
+            await work.send("GET", f"{SCHEDULERS.replace(SYSTEM, 'team')}/main")
