@@ -110,7 +110,7 @@ class Installation:
         return None
 
     def kill(self, pod):
-        """End a pod's scheduler at once, so that it can finish nothing; its arguments tell which one it is."""
+        """End a pod's scheduler at once, so that it can finish nothing; its arguments tell which it is."""
         listening = f"--bind-address={pod['status']['podIP']}".encode()
         for process in Path("/proc").glob("[0-9]*/cmdline"):
             with suppress(OSError):

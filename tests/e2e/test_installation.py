@@ -34,6 +34,16 @@ def test_life_of_a_scheduler(cluster):
         cluster.submit(f"by-{profile}", profile)
         cluster.until(lambda name=f"by-{profile}": cluster.is_bound(name), f"{profile} binds")
 
+    # New arguments reach the plugin while it runs: the pods stay, and the scheduler says so.
+    pods = {pod["metadata"]["name"] for pod in cluster.pods()}
+    cluster.patch("schedulerplugin", "gpu-share", {"spec": {"arguments": {"policy": "packing"}}})
+    said = "plugin is as its list says plugin=gpu-share"
+    cluster.until(
+        lambda: said in cluster.kubectl("logs", "-n", SYSTEM, "deploy/berth-main", "-c", "scheduler"),
+        "the arguments arrive",
+    )
+    assert pods == {pod["metadata"]["name"] for pod in cluster.pods()}
+
     # A new profile takes new pods; the old ones go once those are ready.
     first = {pod["metadata"]["name"] for pod in cluster.pods()}
     profiles = cluster.get("scheduler", "main")["spec"]["profiles"]

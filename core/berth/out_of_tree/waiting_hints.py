@@ -24,10 +24,13 @@ from berth.out_of_tree.event_interest import Bytes, Interest
 HINTS = identity_pb2.EXTENSION_POINT_QUEUEING_HINTS
 WELL_KNOWN = (EventResource.POD, EventResource.NODE)
 
+# Behind a plugin's name: what its own news are called among the resources that events come from.
+NEWS = ".news.plugins.berth.dev"
+
 
 def news_from(plugin: str) -> ClusterEvent:
     """The event that stands for a plugin's own news: something outside the cluster changed."""
-    return ClusterEvent(f"{plugin}.news.plugins.berth.dev", ActionType.UPDATE, "PluginNews")
+    return ClusterEvent(f"{plugin}{NEWS}", ActionType.UPDATE, "PluginNews")
 
 
 class WaitingHints:

@@ -62,6 +62,7 @@ from berth.scheduler.health import Check, ping
 from berth.scheduler.leadership import Leadership
 from berth.scheduler.needed_kinds import needed_groups
 from berth.scheduler.plugin_admin import PluginAdmin
+from berth.scheduler.plugin_list_file import PluginListFile
 from berth.scheduler.pod_group_writer import ApiPodGroupWriter
 from berth.scheduler.pod_writer import PodWriter
 from berth.scheduler.profiling import profiling_pages
@@ -115,6 +116,8 @@ class ProcessSettings:
 
     loaded: Loaded
     sidecars: tuple[SidecarSpec, ...] = ()
+    plugins_file: str = ""
+    """Where the sidecars are listed; changes of it are followed. Empty for a list that stays as it is."""
     master: str = ""
     seed: int | None = None
     max_in_unschedulable_seconds: float = 300.0
@@ -339,6 +342,11 @@ class Process:
         self._core.shared.cache.update_snapshot(self._core.shared.snapshot)
         await self._host.settle(PLUGIN_GRACE_SECONDS)
         self._prepared = True
+        if self._settings.plugins_file:
+            listed = PluginListFile(
+                self._settings.plugins_file, self._settings.sidecars, self._attaching, self._raw.begin
+            )
+            self._spawn(listed.follow(), "list of plugins")
         self._settings.on_ready(self._core)
         self._spawn(self._loop.follow(), "snapshot")
 

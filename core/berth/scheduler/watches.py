@@ -39,6 +39,7 @@ from berth.objects.workloads import (
     StatefulSet,
 )
 from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.waiting_hints import NEWS
 from berth.scheduler.core_assembly import SchedulerCore
 from berth.scheduler.needed_kinds import is_needed
 
@@ -161,7 +162,7 @@ def _of_other_kinds(transport: Transport, core: SchedulerCore) -> Iterator[Refle
     """A reflector for each kind beside the known ones that a plugin waits for, as plural.version.group."""
     decode: Callable[[bytes], TypedObject] = decoder(TypedObject)
     for name in core.wanted:
-        if name not in KNOWN:
+        if name not in KNOWN and not name.endswith(NEWS):
             plural, version, group = name.split(".", 2)
             handler = core.resource_handler(name, core.shared.listers.store(plural))
             resource = Resource(group, version, plural, namespaced=True)

@@ -1,4 +1,4 @@
-"""The operator at work, with the rights that it is installed with: what it makes, keeps, reports, takes away."""
+"""The operator at work, with the rights that it is installed with: what it makes, reports and takes away."""
 
 import json
 
