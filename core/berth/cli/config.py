@@ -8,6 +8,7 @@ import click
 
 if TYPE_CHECKING:
     from berth.config import Loaded, ResolvedProfile
+    from berth.config.sidecars import SidecarSpec
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 _PLUGINS = click.option(
@@ -54,22 +55,54 @@ def resolve(file: Path, plugins: Path | None, feature_gates: tuple[str, ...], ou
         click.echo("\n\n".join(_table(profile) for profile in loaded.profiles))
 
 
+@config.command("to-crd")
+@_FILE
+@_PLUGINS
+@_GATES
+@click.option("--name", default="main", show_default=True, help="What the Scheduler is called.")
+@click.option(
+    "--image", "images", multiple=True, metavar="PLUGIN=IMAGE", help="A sidecar's image. Repeatable."
+)
+def to_crd(
+    file: Path, plugins: Path | None, feature_gates: tuple[str, ...], name: str, images: tuple[str, ...]
+) -> None:
+    """Print FILE as a Scheduler resource for the operator, with a SchedulerPlugin for each plugin."""
+    from berth.config.dump import yaml_text  # noqa: PLC0415 (quick start)
+    from berth.operator.errors import PlanError  # noqa: PLC0415 (quick start)
+    from berth.operator.from_configuration import converted  # noqa: PLC0415 (quick start)
+
+    _load(file, plugins, feature_gates)
+    pairs = dict(one.partition("=")[::2] for one in images)
+    try:
+        given = _read(file), _sidecars(file, plugins)
+        found = converted(*given, name=name, images=pairs, gates=feature_gates)
+    except PlanError as error:
+        _fail(*str(error).splitlines())
+    for note in found.notes:
+        click.echo(f"Warning: {note}", err=True)
+    click.echo("---\n".join(map(yaml_text, found.documents)), nl=False)
+
+
 def _load(file: Path, plugins: Path | None, feature_gates: tuple[str, ...]) -> "Loaded":
     # Imported here so that `berth --help` stays quick.
     from berth.config import ConfigError, load, parse_feature_gates  # noqa: PLC0415 (quick start)
     from berth.config.complaints import complaint_lines  # noqa: PLC0415 (quick start)
-    from berth.config.plugin_list import parse_plugin_list, plugins_beside  # noqa: PLC0415 (quick start)
     from berth.config.sidecars import catalogue_of  # noqa: PLC0415 (quick start)
 
     source = _read(file)
     try:
         gates = parse_feature_gates(feature_gates)
-        listed = (
-            parse_plugin_list(_read(plugins), str(plugins)) if plugins else plugins_beside(source, str(file))
-        )
-        return load(source, gates=gates, out_of_tree=catalogue_of(listed))
+        return load(source, gates=gates, out_of_tree=catalogue_of(_sidecars(file, plugins)))
     except ConfigError as error:
         _fail(*complaint_lines(error, str(file)))
+
+
+def _sidecars(file: Path, plugins: Path | None) -> "tuple[SidecarSpec, ...]":
+    from berth.config.plugin_list import parse_plugin_list, plugins_beside  # noqa: PLC0415 (quick start)
+
+    return (
+        parse_plugin_list(_read(plugins), str(plugins)) if plugins else plugins_beside(_read(file), str(file))
+    )
 
 
 def _read(file: Path) -> bytes:

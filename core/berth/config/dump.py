@@ -63,8 +63,18 @@ def to_v1(configuration: SchedulerConfiguration) -> dict[str, Any]:
 
 def to_yaml(configuration: SchedulerConfiguration) -> str:
     """Give the configuration as YAML: sorted keys, lists flush with their keys."""
+    return yaml_text(to_v1(configuration), sort_keys=True)
+
+
+def yaml_text(document: Any, *, sort_keys: bool = False) -> str:
+    """Give plain JSON values as YAML that every reader reads as the same values, such as a text `n`."""
     text: str = yaml.dump(
-        to_v1(configuration), Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=1 << 16
+        document,
+        Dumper=_Dumper,
+        default_flow_style=False,
+        allow_unicode=True,
+        width=1 << 16,
+        sort_keys=sort_keys,
     )
     return text
 

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from berth.config import ConfigError, Loaded, load, parse_feature_gates
 from berth.config.complaints import complaint_lines
+from berth.config.dump import yaml_text
 from berth.config.plugin_list import KIND as PLUGIN_LIST
 from berth.config.plugin_list import parse_plugin_list
 from berth.config.sidecars import SidecarSpec, catalogue_of
@@ -58,7 +57,7 @@ def configuration(scheduler: Json, found: Mapping[str, Json], lease: Key) -> Con
     gates = tuple(
         f"{name}={str(on).lower()}" for name, on in sorted((spec.get("featureGates") or {}).items())
     )
-    texts = _text(document), _text(listed)
+    texts = yaml_text(document), yaml_text(listed)
     return Configuration(*texts, gates, _checked(*texts, gates), plugins)
 
 
@@ -106,11 +105,6 @@ def _entry(plugin: Json) -> Json:
     if "arguments" in spec:
         entry["args"] = spec["arguments"]
     return entry
-
-
-def _text(document: Json) -> str:
-    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1 << 16)
-    return text
 
 
 def _checked(scheduler_yaml: str, plugins_yaml: str, gates: Sequence[str]) -> Loaded:

@@ -1,0 +1,96 @@
+"""A KubeSchedulerConfiguration, and the PluginList beside it, as resources: the way into the operator."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from berth.config.document import read_document
+from berth.config.sidecars import SidecarSpec, is_unix
+from berth.config.tree import to_plain
+from berth.operator.errors import ConfigurationProblemError
+from berth.operator.kinds import VERSION, Json
+
+# Of the file, what a Scheduler has under the same name.
+_SAME: Final = (
+    "parallelism",
+    "percentageOfNodesToScore",
+    "podInitialBackoffSeconds",
+    "podMaxBackoffSeconds",
+    "extenders",
+)
+_SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "clientConnection": ("qps", "burst"),
+    "leaderElection": ("leaderElect", "leaseDuration", "renewDeadline", "retryPeriod", "resourceName"),
+}
+_HEAD: Final = ("apiVersion", "kind", "profiles")
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """The resources, and a line for each field that has no place in them."""
+
+    documents: tuple[Json, ...]
+    notes: tuple[str, ...]
+
+
+def converted(
+    source: bytes,
+    sidecars: Sequence[SidecarSpec],
+    *,
+    name: str,
+    images: Mapping[str, str],
+    gates: Sequence[str] = (),
+) -> Converted:
+    """Give the resources of a valid file; `images` has the image of each plugin on a unix socket.
+
+    `gates` are valid feature gates as flags write them: A=true,B=false.
+
+    Raises: ConfigurationProblemError where a plugin's image is not known.
+    """
+    written: Any = to_plain(read_document(source).value)
+    spec: Json = {"profiles": written.get("profiles") or [{"schedulerName": "default-scheduler"}]}
+    spec |= {field: written[field] for field in _SAME if written.get(field) is not None}
+    for section, fields in _SECTIONS.items():
+        kept = {field: written[section][field] for field in fields if field in (written.get(section) or {})}
+        if kept:
+            spec[section] = kept
+    pairs = [pair.partition("=") for text in gates for pair in text.split(",") if pair]
+    if pairs:
+        spec["featureGates"] = {gate.strip(): value.strip().lower() == "true" for gate, _, value in pairs}
+    missing = [one.name for one in sidecars if is_unix(one.address) and one.name not in images]
+    if missing:
+        raise ConfigurationProblemError(
+            *(f"plugin {one} on a unix socket becomes a sidecar: give --image {one}=IMAGE" for one in missing)
+        )
+    if sidecars:
+        spec["plugins"] = [{"name": one.name} for one in sidecars]
+    documents = [_resource("Scheduler", name, spec)]
+    documents += [_resource("SchedulerPlugin", one.name, _plugin(one, images)) for one in sidecars]
+    return Converted(tuple(documents), tuple(_notes(written)))
+
+
+def _resource(kind: str, name: str, spec: Json) -> Json:
+    return {"apiVersion": VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _plugin(sidecar: SidecarSpec, images: Mapping[str, str]) -> Json:
+    spec: Json = {"image": images[sidecar.name]} if is_unix(sidecar.address) else {"address": sidecar.address}
+    spec["extensionPoints"] = sorted(point.value for point in sidecar.extension_points)
+    spec["failurePolicy"] = {
+        point.value: sidecar.policy_at(point).value for point in sorted(sidecar.extension_points)
+    }
+    if sidecar.timeout is not None:
+        spec["timeout"] = str(sidecar.timeout)
+    if sidecar.args is not None:
+        spec["arguments"] = sidecar.args
+    return spec
+
+
+def _notes(written: Json) -> Iterator[str]:
+    for field, value in written.items():
+        if field in _SECTIONS:
+            for inner in value or {}:
+                if inner not in _SECTIONS[field]:
+                    yield f"{field}.{inner} is left out: the operator sees to it"
+        elif field not in (*_SAME, *_HEAD):
+            yield f"{field} is left out: a Scheduler has no such field"
