@@ -14,6 +14,7 @@ NAMES = (
     "queue",
     "preemption",
     "requeueing",
+    "hints",
     "sidecar",
     "http_engine",
     "sandbox_http",

@@ -123,6 +123,7 @@ class Attaching:
         self._host.versions[wanted.spec.name] = version
         for profile in wanted.profiles:
             self._enable(version, profile, wanted)
+        self._host.check_gates(version.connection)
         log.info("plugin attached plugin=%s profiles=%s", wanted.spec.name, ",".join(wanted.profiles))
 
     async def _replace(self, old: Version, wanted: Wanted) -> None:
@@ -137,6 +138,7 @@ class Attaching:
                 plugin.use(self._host.caller(version, profile))
                 self._host.rewire(profile)
         self._add_profiles(version, wanted)
+        self._host.check_gates(version.connection)
         self._host.news_from(name, None)
         log.info("plugin replaced plugin=%s address=%s", name, wanted.spec.address)
         self._spawn(self._retire(old), f"old version of plugin {name}")

@@ -67,6 +67,11 @@ class Interest:
     equal_labels: tuple[str, ...]
     naming_label: str
 
+    @property
+    def tells_pods_apart(self) -> bool:
+        """Whether it hangs on the waiting pod, too."""
+        return self.same_namespace or bool(self.equal_labels or self.naming_label)
+
     def covers(self, old: Any, new: Any, data: Bytes) -> bool:
         """Whether what happened to the object is of interest, to whichever pod."""
         obj = new if new is not None else old

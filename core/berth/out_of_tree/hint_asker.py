@@ -131,15 +131,15 @@ class HintAsker:
         """The table, and which pods the plugin does not know. Shapes: bool (events, pods), bool (pods,)."""
         caller = self._caller()
         raw = caller.around.pods
-        refs = [
-            common_pb2.PodRef(
-                uid=pod.uid,
-                namespace=pod.namespace,
-                name=pod.name,
-                object=(raw.get(pod.uid) or None) if with_objects else None,
-            )
-            for pod in pods
-        ]
+        if with_objects:
+            refs = [
+                common_pb2.PodRef(
+                    uid=pod.uid, namespace=pod.namespace, name=pod.name, object=raw.get(pod.uid) or None
+                )
+                for pod in pods
+            ]
+        else:
+            refs = [common_pb2.PodRef(uid=pod.uid) for pod in pods]
         request = queueing_pb2.QueueingHintsRequest(
             profile=caller.profile, events=[asked.message for asked in batch], pods=refs
         )

@@ -22,6 +22,7 @@ from berth.framework.handle import Handle
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, queueing_pb2, scheduling_pb2
+from berth.out_of_tree.answers import PRE_ENQUEUE
 from berth.out_of_tree.calls import Caller, Surroundings
 from berth.out_of_tree.conditions import Condition
 from berth.out_of_tree.connection import Connection, Listeners
@@ -203,7 +204,17 @@ class PluginHost:
         return self.nodes.of(obj) if isinstance(obj, Node) else self.pods.of(obj)
 
     def _on_ready(self, connection: Connection) -> None:
+        if connection.starts == 1:
+            self.check_gates(connection)
         self.news_from(connection.spec.name, None)
+
+    def check_gates(self, connection: Connection) -> None:
+        """Let a gate that nobody knew of have its say on pods that are queued already."""
+        if self._queue is None or not connection.offers(PRE_ENQUEUE):
+            return
+        for (_, profile), plugin in self.plugins.items():
+            if plugin.caller.connection is connection:
+                self._queue.check_gates_again(profile)
 
     async def _on_greeted(self, connection: Connection) -> None:
         """Take over what the plugin waits for, before any of it can happen to its state."""

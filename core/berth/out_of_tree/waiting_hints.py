@@ -69,6 +69,19 @@ class WaitingHints:
                 best = QueueingHint.ASK
             return best
 
+        def of_all(old: Any, new: Any) -> QueueingHint | None:
+            connection = self._connection()
+            if not connection.starts or isinstance(new, Pod):
+                return None
+            covering = self._covering(connection, resource, old, new)
+            if any(interest.tells_pods_apart or not interest.asks for interest in covering):
+                return None
+            if not covering:
+                return QueueingHint.SKIP
+            return QueueingHint.ASK if connection.offers(HINTS) else None
+
+        # One look at the event does for all pods that wait (RequeueStrategies.hint_for_all).
+        hint.of_all = of_all  # type: ignore[attr-defined]
         return hint
 
     def _covering(self, connection: Connection, resource: str, old: Any, new: Any) -> tuple[Interest, ...]:

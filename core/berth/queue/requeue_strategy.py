@@ -56,6 +56,16 @@ class RequeueStrategies:
             return True
         return not group.rejectors.isdisjoint(profile.hints.matching(event).hints)
 
+    def hint_for_all(self, group: Group, event: ClusterEvent, old: Any, new: Any) -> QueueingHint | None:
+        """What the only plugin that rejected a group says for all its pods alike; None where they differ."""
+        profile = self._profiles.get(group.scheduler_name)
+        if event.wildcard or profile is None or len(group.rejectors) != 1:
+            return None
+        hints = profile.hints.matching(event).hints.get(next(iter(group.rejectors)), ())
+        of_all = getattr(hints[0], "of_all", None) if len(hints) == 1 else None
+        hint: QueueingHint | None = of_all(old, new) if of_all is not None else None
+        return hint
+
     def worth(
         self, record: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any, asked: list[HintQuestion]
     ) -> Strategy:

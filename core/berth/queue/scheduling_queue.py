@@ -30,6 +30,7 @@ from berth.framework.cluster_event import (
     LABEL_SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULABLE_TIMEOUT,
     ClusterEvent,
+    QueueingHint,
 )
 from berth.framework.object_events import pod_events
 from berth.framework.queued_pod import QueuedPodInfo
@@ -53,6 +54,7 @@ log = logging.getLogger(__name__)
 
 LEFTOVER_FLUSH_SECONDS = 30.0
 LABEL_GATES_ANSWERED = "GatesAnswered"
+LABEL_NEW_GATE = "NewGate"
 
 PodPredicate = Callable[[Pod], bool]
 LeavesOut = Callable[[Any], Callable[[Group], bool] | None]
@@ -335,24 +337,45 @@ class SchedulingQueue:
         Cost: O(groups) plus the hints of the plugins that rejected the pods in groups the event may help.
         """
         if self._strategies.of_interest(event):
-            self._move(self._candidates(event, new, predicate), event, old, new)
+            asked: list[HintQuestion] = []
+            candidates = self._candidates(event, old, new, predicate, asked)
+            self._move(candidates, event, old, new, asked)
 
     def _candidates(
-        self, event: ClusterEvent, new: Any, predicate: PodPredicate | None
+        self,
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        predicate: PodPredicate | None,
+        asked: list[HintQuestion],
     ) -> list[QueuedPodInfo]:
+        """The pods to look at one by one; where one look does for a group, its questions are in `asked`."""
         found: list[QueuedPodInfo] = []
         left_out = self.leaves_out(new) if self.leaves_out is not None else None
         for group, records in self._places.pool.groups():
             if left_out is not None and left_out(group):
                 continue
             gating_events = next(iter(records.values())).gating_plugin_events
-            if self._strategies.may_help(group, gating_events, event):
-                found.extend(records.values())
-        return [r for r in found if predicate(r.pod)] if predicate is not None else found
+            if not self._strategies.may_help(group, gating_events, event):
+                continue
+            members = [r for r in records.values() if predicate is None or predicate(r.pod)]
+            hint = self._strategies.hint_for_all(group, event, old, new)
+            if hint is None:
+                found += members
+            elif hint is QueueingHint.ASK:
+                (plugin,) = group.rejectors
+                asked += [HintQuestion(plugin, event, old, new, r, r.attempts) for r in members]
+        return found
 
-    def _move(self, candidates: Iterable[QueuedPodInfo], event: ClusterEvent, old: Any, new: Any) -> None:
+    def _move(
+        self,
+        candidates: Iterable[QueuedPodInfo],
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        asked: list[HintQuestion],
+    ) -> None:
         moved = False
-        asked: list[HintQuestion] = []
         for record in candidates:
             strategy = self._strategies.worth(record, event, old, new, asked)
             if strategy is not Strategy.SKIP:
@@ -389,6 +412,19 @@ class SchedulingQueue:
             places.backoff.remove(key)
             return places.move_to_active(record, event, from_backoff=True)
         return False
+
+    def check_gates_again(self, profile: str) -> None:
+        """Ask the gates of a profile about pods that are queued already: one of them was not there before.
+
+        Pods in flight go on: their filters are asked.
+        """
+        places = self._places
+        queued = [record for place in (places.active, places.backoff) for record in place]
+        for record in queued:
+            if record.pod.spec.scheduler_name == profile and not self._gating.check(record):
+                key = record.pod.key
+                places.active.remove(key) or places.backoff.remove(key)
+                places.park(record, LABEL_NEW_GATE)
 
     def _gates_answered(
         self, record: QueuedPodInfo, verdicts: Verdicts, missed: Iterable[InFlightEvent]
@@ -470,7 +506,7 @@ class SchedulingQueue:
             record.was_flushed_from_unschedulable = True
         if leftovers:
             movable = [r for r in leftovers if not r.gated or _matches_timeout(r.gating_plugin_events)]
-            self._move(movable, UNSCHEDULABLE_TIMEOUT, None, None)
+            self._move(movable, UNSCHEDULABLE_TIMEOUT, None, None, [])
 
     def close(self) -> None:
         """End it: nothing is in flight any longer, and waiting poppers are woken."""

@@ -65,7 +65,7 @@ async def test_asked_once_for_all_pods():
         assert ["b"] == active(world)
 
     (request,) = plugin.requests("QueueingHints")
-    assert ["a", "b", "c"] == [ref.name for ref in request.pods]
+    assert [f"pod-default-{name}" for name in "abc"] == [ref.uid for ref in request.pods]
     (event,) = request.events
     assert ("Node", identity_pb2.ACTION_TYPE_ADD) == (event.resource, event.action)
     assert b'"name":"new"' in event.new_object

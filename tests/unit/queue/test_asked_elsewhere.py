@@ -6,7 +6,17 @@ from berth.framework.cluster_event import QueueingHint
 from berth.framework.status import SUCCESS, failed, unschedulable
 from berth.testing.handles import ManualClock
 from tests.fakes import Steps
-from tests.unit.queue.kit import NODE_ADD, NODE_LABEL, Gates, Rejector, a_bench, a_pod, queue_it, skip_it
+from tests.unit.queue.kit import (
+    NODE_ADD,
+    NODE_LABEL,
+    PROFILE,
+    Gates,
+    Rejector,
+    a_bench,
+    a_pod,
+    queue_it,
+    skip_it,
+)
 
 
 def ask_it(*_question):
@@ -161,6 +171,19 @@ def test_a_broken_gate_elsewhere_holds_back(far_bench):
     give(steps, gate, failed("no answer"))
 
     assert ("pool", {"Far"}) == (bench.where(pod), bench.queue.record("default", "p0").rejectors)
+
+
+def test_a_gate_that_comes_later(far_bench):
+    """Pods that were queued before a gate was known are asked about; pods of other profiles are not."""
+    bench, steps, (gate,) = far_bench()
+    gate.pre_enqueue, asking = lambda _pod: SUCCESS, gate.pre_enqueue
+    ours, theirs = bench.add("ours"), bench.add("theirs", scheduler_name="other")
+    gate.pre_enqueue = asking
+    bench.queue.check_gates_again(PROFILE)
+    assert ["pool", "active"] == [bench.where(pod) for pod in (ours, theirs)]
+
+    give(steps, gate)
+    assert bench.where(ours) == "active"
 
 
 # Hints.

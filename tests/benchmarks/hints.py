@@ -1,0 +1,127 @@
+"""What a plugin in another process costs the pods that wait: one event, many pods, one question."""
+
+import asyncio
+import gc
+import sys
+import tempfile
+import time
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from berth.config.sidecars import SidecarSpec
+from berth.framework.object_events import NODE_ADD
+from berth.framework.runtime import Framework, PluginSet
+from berth.out_of_tree.attaching import Attaching, Wanted
+from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.plugin_metrics import NoPluginMetrics
+from berth.plugins.priority_sort import PrioritySort
+from berth.queue.hints import build_hint_map
+from berth.queue.queue_profile import QueueProfile
+from berth.queue.scheduling_queue import SchedulingQueue
+from berth.testing.handles import ManualClock, make_handle
+from tests.benchmarks.sidecar import appeared
+from tests.benchmarks.tables import Table, quantiles
+from tests.benchmarks.workloads import Core, node_bytes, pod_template, read_node, read_pod
+
+NAME = "hints"
+PROFILE = "default-scheduler"
+EVENTS = 60
+WARM_UP = 10
+
+
+class Calls(NoPluginMetrics):
+    """How long each question took, from asking to the answer read."""
+
+    def __init__(self):
+        self.taken = []
+
+    def called(self, plugin, method, outcome, seconds):
+        """Note it, in milliseconds."""
+        assert (plugin, outcome) == (NAME, "ok"), (plugin, method, outcome)
+        self.taken.append(seconds * 1e3)
+
+
+def run(options):
+    """A row for each number of waiting pods."""
+    asyncio.run(_run(options.rounds or EVENTS))
+
+
+async def _run(events):
+    table = Table(
+        "hints of one plugin (Python, unix socket), ms from an event until its pods are queued",
+        ["waiting pods", "answered, p50", "p90", "p99", "queued, p50", "queue held, p50"],
+    )
+    for count in (100, 1_000, 5_000):
+        async with with_plugin() as (host, plugin):
+            table.add(f"{count:,}", *await measure(host, plugin, count, events))
+    table.show()
+
+
+@asynccontextmanager
+async def with_plugin():
+    """A host with the plugin attached to a profile, a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        socket = Path(folder, "p.sock")
+        command = [sys.executable, "-m", "tests.benchmarks.hints_plugin", NAME, f"unix:{socket}"]
+        process = await asyncio.create_subprocess_exec(*command)
+        try:
+            await appeared([socket])
+            async with asyncio.TaskGroup() as tasks:
+                host, core = PluginHost([], [], sampled=lambda _: False, metrics=Calls()), Core()
+                host.open(core.cache, core.snapshot)
+                decode = host.nodes.decoding(read_node)
+                for data in node_bytes(3):
+                    core.cache.add_node(decode(data))
+                core.cache.update_snapshot(core.snapshot)
+                framework = Framework(PROFILE, PluginSet())
+                handle = make_handle(core.snapshot)
+                attaching = Attaching(
+                    host, {PROFILE: framework}, {PROFILE: handle}, lambda work, _: tasks.create_task(work)
+                )
+                await attaching.attach(Wanted(SidecarSpec(NAME, f"unix:{socket}"), (PROFILE,)))
+                yield host, host.plugins[NAME, PROFILE]
+                host.versions[NAME].task.cancel()
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+async def measure(host, plugin, count, events):
+    """Milliseconds until the answer is there, until its pods are queued, and that the queue was held."""
+    clock, template = ManualClock(1000.0), pod_template()
+    order = PrioritySort(None, None)
+    queue = SchedulingQueue(
+        order.less,
+        {PROFILE: QueueProfile((), build_hint_map([plugin]))},
+        clock,
+        pod_lister=lambda _namespace, _name: None,
+        sort_key=order.sort_key,
+    )
+    host.attend(queue, None)
+    decode = host.pods.decoding(read_pod)
+    for i in range(count):
+        queue.add(decode(template.bytes(i)))
+    reject(queue, clock)
+    node = host.nodes.decoding(read_node)(next(iter(node_bytes(1))))
+    taken, held = [], []
+    for _ in range(events + WARM_UP):
+        gc.collect()
+        queued = asyncio.Event()
+        queue.on_ready = queued.set
+        started = time.perf_counter()
+        queue.move_all(NODE_ADD, None, node)
+        held.append((time.perf_counter() - started) * 1e3)
+        await queued.wait()
+        taken.append((time.perf_counter() - started) * 1e3)
+        assert queue.sizes().active == (count + 1) // 2, queue.sizes()
+        reject(queue, clock)
+    answered = quantiles(host.metrics.taken[-events:], 0.5, 0.9, 0.99)
+    return [*answered, *quantiles(taken[WARM_UP:], 0.5), *quantiles(held[WARM_UP:], 0.5)]
+
+
+def reject(queue, clock):
+    """Every ready pod is tried and turned down by the plugin; its backoff passes."""
+    while (record := queue.pop()) is not None:
+        record.unschedulable_plugins = {NAME}
+        queue.add_unschedulable_if_not_present(record)
+    clock.seconds += 60
