@@ -297,6 +297,8 @@ class Connection:
         self._offered = frozenset(map(int, answer.capabilities.extension_points))
         self._seconds.clear()
         self._feed.narrow(answer.capabilities.state)
+        if answer.capabilities.state.resources or answer.capabilities.state.nominations:
+            log.warning("not sent yet: nominations and objects of other kinds plugin=%s", self.spec.name)
 
     def _on_ack(self) -> None:
         self.conditions.put(Kind.SYNCED, "Acknowledged", holds=True)
