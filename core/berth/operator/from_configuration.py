@@ -81,6 +81,12 @@ def _plugin(sidecar: SidecarSpec, images: Mapping[str, str]) -> Json:
     }
     if sidecar.timeout is not None:
         spec["timeout"] = str(sidecar.timeout)
+    if sidecar.exempt_pods is not None:
+        exempt = {
+            "namespaces": sorted(sidecar.exempt_pods.namespaces),
+            "matchLabels": dict(sidecar.exempt_pods.match_labels),
+        }
+        spec["exemptPods"] = {field: value for field, value in exempt.items() if value}
     if sidecar.args is not None:
         spec["arguments"] = sidecar.args
     return spec

@@ -151,6 +151,7 @@ BAD_PLUGINS = [
         "spec.failurePolicy.filter",
         'supported values: "Fail", "Ignore"',
     ),
+    ({"exemptPods": {}}, "spec.exemptPods", "give namespaces or matchLabels"),
     ({"timeout": "fast"}, "spec.timeout", "such as 200ms, 15s or 1m30s"),
     ({"weight": 0}, "spec.weight", "greater than or equal to 1"),
 ]

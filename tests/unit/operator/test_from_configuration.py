@@ -26,7 +26,11 @@ profiles:
 apiVersion: berth.dev/v1alpha1
 kind: PluginList
 plugins:
-- {name: gpu-share, address: "unix:/run/x/gpu.sock", timeout: 200ms, args: {policy: packing}}
+- name: gpu-share
+  address: unix:/run/x/gpu.sock
+  timeout: 200ms
+  exemptPods: {namespaces: [x]}
+  args: {policy: packing}
 - {name: far, address: "far.team:50051", extensionPoints: [score]}
 """
 

@@ -64,6 +64,16 @@ def test_named_by_profile():
     assert sets == both["scheduler.yaml"]["profiles"][0]["plugins"]
 
 
+def test_exempt_pods():
+    """Whom a plugin's failures cost nothing is said in the list, as it is in the resource."""
+    exempt = {"namespaces": ["gpu"], "matchLabels": {"app": "x"}}
+    listed = files(made(kit.plugin(exemptPods=exempt, failurePolicy={"filter": "Fail"})))["plugins.yaml"][
+        "plugins"
+    ]
+
+    assert (exempt, {"filter": "Fail"}) == (listed[0]["exemptPods"], listed[0]["failurePolicy"])
+
+
 def test_sidecar():
     """A plugin with an image runs as a native sidecar, with the sockets' volume and its own address."""
     containers = pod(made(GPU))["initContainers"]

@@ -4,7 +4,8 @@ import asyncio
 
 from berth.client import Api, load_endpoint
 from berth.client.resources import PODS
-from berth.config import load
+from berth.config import load, parse_feature_gates
+from berth.operator.rendering.rights import cluster_roles
 from berth.sandbox.access.identity import service_account
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import json_response
@@ -138,3 +139,33 @@ async def is_asked_for_metrics(kubeconfig, sandbox):
         token = sandbox.access.issue(stranger)
         access = await DelegatedAccess(Api(transport))(Asked(token, "get", "/metrics"))
     assert (stranger.name, False) == access
+
+
+def gang(name, size):
+    """A group that needs all of its pods, and the pods."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": size}}},
+    }
+    return [group, *(pod(f"{name}-{i}", schedulingGroup={"podGroupName": name}) for i in range(size))]
+
+
+async def test_pod_groups(tmp_path):
+    """With groups of pods the rights of their role are needed as well, all of them."""
+    roles = documents("scheduler_rights.yaml")
+    (grouped,) = [one for one in roles if one["metadata"]["name"] == GATED]
+    async with guarded(tmp_path, "default", "main") as (sandbox, ledger, kubeconfig):
+        sandbox.load([*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles), node("n0")])
+        gates = parse_feature_gates(["GenericWorkload=true,GangScheduling=true"])
+        loaded = load(CONFIGURATION.format(kubeconfig=kubeconfig), gates=gates)
+        assert GATED in cluster_roles(loaded, has_plugins=False)
+        stop = asyncio.Event()
+        async with running(run(ProcessSettings(loaded, seed=1), stop), stop):
+            sandbox.load(gang("trio", 3))
+            await eventually(lambda: {"trio-0", "trio-1", "trio-2"} <= bound_pods(sandbox))
+            await eventually(lambda: not ledger.spare([grouped]) or ledger.denied)
+
+    assert [] == ledger.denied
+    assert set() == ledger.spare([grouped])

@@ -14,6 +14,7 @@ from berth.operator.definitions.schema import (
     free_list,
     integer,
     listed,
+    mapping,
     resources,
     rule,
     text,
@@ -84,6 +85,7 @@ def _spec() -> Schema:
             "failurePolicy": fields(
                 {point: policy_choice() for point in POINTS}, "What a failing call means, by extension point."
             ),
+            "exemptPods": _exempt(),
             "timeout": duration("The longest that one call may take."),
             "profiles": listed(
                 text(shortest=1),
@@ -95,6 +97,21 @@ def _spec() -> Schema:
             "weight": integer("How much its scores count in these profiles.", least=1, most=100, default=1),
         },
         rules=[one, sidecar_only, served],
+    )
+
+
+def _exempt() -> Schema:
+    some = rule(
+        "has(self.namespaces) || has(self.matchLabels)",
+        "give namespaces or matchLabels: without both every pod would be exempt",
+    )
+    return fields(
+        {
+            "namespaces": listed(text(shortest=1), "Of these namespaces.", most=64, kind="set", minItems=1),
+            "matchLabels": mapping(text(longest=63), "With these labels.", most=16, minProperties=1),
+        },
+        "Pods that the plugin's failures cost nothing, such as those that it needs itself.",
+        rules=[some],
     )
 
 
