@@ -297,8 +297,11 @@ class Connection:
         self._offered = frozenset(map(int, answer.capabilities.extension_points))
         self._seconds.clear()
         self._feed.narrow(answer.capabilities.state)
-        if answer.capabilities.state.resources or answer.capabilities.state.nominations:
-            log.warning("not sent yet: nominations and objects of other kinds plugin=%s", self.spec.name)
+        if answer.capabilities.state.nominations:
+            log.warning("nominations are not sent yet plugin=%s", self.spec.name)
+        if others := {each.resource for each in self.interests} - {"Node", "Pod"}:
+            kinds = ",".join(sorted(others))
+            log.warning("events of other kinds queue no pods yet plugin=%s kinds=%s", self.spec.name, kinds)
 
     def _on_ack(self) -> None:
         self.conditions.put(Kind.SYNCED, "Acknowledged", holds=True)
