@@ -108,13 +108,13 @@ class Choices(random.Random):
 
 
 async def check_equal_pod(framework: Framework, cluster: Cluster, pod: Pod, answers):
-    """Decide on the pod twice, the second time by what is remembered, each row being asked about again.
+    """Decide on the pod three times, the last time by what is remembered, each row being asked about again.
 
     Raises: AssertionError where the scores of the best nodes, or their number, are others than `answers` has.
     """
     memory, chance = EqualPods(cluster.snapshot), Choices()
     algorithm = SchedulePod(cluster.search(), chance, memory)
-    for _ in range(2):
+    for _ in range(3):
         attempt = cluster.attempt(pod)
         decision = await algorithm.decide(framework, attempt)
         assert decision.node_name in answers["best"], decision

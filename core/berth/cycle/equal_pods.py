@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from berth.cycle.line_up import LineUp, Positions
 from berth.cycle.remembered import Remembered
-from berth.cycle.signatures import Signature, Signatures
+from berth.cycle.signatures import MOST_REMEMBERED, Signature, Signatures
 from berth.framework.attempt import Attempt
 from berth.framework.kept import Kept
 from berth.framework.runtime import Framework, PluginSet
@@ -19,7 +19,7 @@ from berth.snapshot.snapshot import Snapshot
 
 MOST_BYTES = 64 << 20
 
-REUSED, FIRST, OUTDATED, UNSIGNED = "reused", "first", "outdated", "unsigned"
+REUSED, NEW, FIRST, OUTDATED, UNSIGNED = "reused", "new", "first", "outdated", "unsigned"
 NOMINATED, ANOTHER_TABLE, NOWHERE = "nominated", "table", "nowhere"
 Key = tuple[str, Signature]
 
@@ -32,6 +32,8 @@ class Question:
     line_up: LineUp
     positions: Positions
     remembered: Remembered | None
+    asked_before: bool
+    """Whether it is worth remembering: a pod like no other is not."""
 
 
 class EqualPods:
@@ -43,6 +45,7 @@ class EqualPods:
         self._snapshot = snapshot
         self._most_bytes = most_bytes
         self._bytes = 0
+        self._asked: OrderedDict[Key, None] = OrderedDict()
         self._remembered: OrderedDict[Key, Remembered] = OrderedDict()
         self._profiles: dict[str, tuple[PluginSet, LineUp, Signatures]] = {}
 
@@ -67,11 +70,20 @@ class EqualPods:
             return None
         key = framework.profile_name, signature
         remembered = self._remembered.get(key)
+        asked_before = self._asked_before(key)
         if remembered is None:
-            self.outcomes[FIRST] += 1
+            self.outcomes[FIRST if asked_before else NEW] += 1
         else:
             self._remembered.move_to_end(key)
-        return Question(key, line_up, line_up.positions(), remembered)
+        return Question(key, line_up, line_up.positions(), remembered, asked_before)
+
+    def _asked_before(self, key: Key) -> bool:
+        if key in self._asked:
+            return True
+        self._asked[key] = None
+        if len(self._asked) > MOST_REMEMBERED:
+            self._asked.popitem(last=False)
+        return False
 
     def _profile(self, framework: Framework) -> tuple[LineUp, Signatures]:
         known = self._profiles.get(framework.profile_name)

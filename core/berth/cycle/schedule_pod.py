@@ -57,9 +57,9 @@ class SchedulePod:
             node_name = await self._as_before(self.equal_pods, framework, attempt, question)
             if node_name:
                 return Decision(node_name=node_name)
-        kept = Kept()
+        kept = Kept() if question.asked_before else None
         decision = await self._from_nothing(framework, attempt, kept)
-        if decision.node_name and kept.whole:
+        if kept is not None and decision.node_name and kept.whole:
             self.equal_pods.remember(question, attempt, kept)
         return decision
 

@@ -200,12 +200,16 @@ def roomy(*names):
 
 
 async def test_equal_pods_are_not_worked_out_again():
-    """The second of two equal pods is decided on by what is remembered of the first."""
+    """What is remembered of the second decides on the third; a pod like no other leaves nothing."""
     world = World(roomy("n0", "n1", "n2"))
-    for _ in range(5):
+    await world.schedule(make_pod("p"))
+
+    assert 0 == world.remembering.memory.size_bytes
+
+    for _ in range(4):
         await world.schedule(make_pod("p"))
 
-    assert {"first": 1, "reused": 4} == world.remembering.memory.outcomes
+    assert {"new": 1, "first": 1, "reused": 3} == world.remembering.memory.outcomes
 
 
 async def test_default_constraints_do_not_switch_it_off():
@@ -215,7 +219,7 @@ async def test_default_constraints_do_not_switch_it_off():
     for _ in range(5):
         await world.schedule(make_pod("p", labels={"zone": "a"}))
 
-    assert {"first": 1, "reused": 4} == world.remembering.memory.outcomes
+    assert {"new": 1, "first": 1, "reused": 3} == world.remembering.memory.outcomes
 
 
 async def test_a_pod_with_a_nomination_is_worked_out_from_nothing():
@@ -225,33 +229,35 @@ async def test_a_pod_with_a_nomination_is_worked_out_from_nothing():
     for status in (pod.status, msgspec.structs.replace(pod.status, nominated_node_name="n1")):
         await world.schedule(msgspec.structs.replace(pod, status=status))
 
-    assert {"first": 1, "nominated": 1} == world.remembering.memory.outcomes
+    assert {"new": 1, "nominated": 1} == world.remembering.memory.outcomes
 
 
 async def test_memory_is_bounded():
     """Questions asked longest ago are forgotten as soon as all of them take too much memory."""
     world = World(roomy("n0", "n1", "n2"))
     memory = world.remembering.memory
-    await world.schedule(make_pod("p"))
+    for _ in range(2):
+        await world.schedule(make_pod("p"))
     of_one = memory.size_bytes
     world.remembering.algorithm = SchedulePod(
         world.remembering.search, world.remembering.dice, memory := EqualPods(world.snapshot, 3 * of_one)
     )
-    for number in (0, 1, 2, 3, 0, 3):
+    for number in (0, 1, 2, 3, 0, 1, 2, 3, 0, 3):
         await world.schedule(make_pod("p", labels={"app": str(number)}))
 
     assert memory.size_bytes == 3 * of_one
-    assert {"first": 5, "reused": 1} == memory.outcomes
+    assert {"new": 4, "first": 5, "reused": 1} == memory.outcomes
 
 
 async def test_a_profile_that_runs_other_plugins_begins_anew():
     """What is remembered is of the plugins that answered; a plugin that is attached has its say at once."""
     world = World(roomy("n0", "n1", "n2"))
-    await world.schedule(make_pod("p"))
+    for _ in range(2):
+        await world.schedule(make_pod("p"))
     for side in (world.fresh, world.remembering):
         plugins = side.framework.plugins
         side.framework.take(replace(plugins, filter=[*plugins.filter, Rejects("F", ["n0", "n2"])]))
     await world.schedule(make_pod("p"))
 
-    assert {"first": 1, "unsigned": 1} == world.remembering.memory.outcomes
+    assert {"new": 1, "first": 1, "unsigned": 1} == world.remembering.memory.outcomes
     assert "n1" == world.placed[-1].node_name
