@@ -299,9 +299,6 @@ class Connection:
         self._feed.narrow(answer.capabilities.state)
         if answer.capabilities.state.nominations:
             log.warning("nominations are not sent yet plugin=%s", self.spec.name)
-        if others := {each.resource for each in self.interests} - {"Node", "Pod"}:
-            kinds = ",".join(sorted(others))
-            log.warning("events of other kinds queue no pods yet plugin=%s kinds=%s", self.spec.name, kinds)
 
     def _on_ack(self) -> None:
         self.conditions.put(Kind.SYNCED, "Acknowledged", holds=True)

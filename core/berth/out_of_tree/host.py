@@ -34,7 +34,7 @@ from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.state_feed import StateFeed
 from berth.out_of_tree.versions import Version
 from berth.out_of_tree.waiting_hints import HINTS, WaitingHints, news_from
-from berth.out_of_tree.watched_objects import WatchedObjects
+from berth.out_of_tree.watched_objects import WatchedObject, WatchedObjects
 from berth.profiles.profile_builder import PluginFactory
 from berth.queue.hint_questions import HintQuestion
 from berth.queue.scheduling_queue import SchedulingQueue
@@ -116,6 +116,7 @@ class PluginHost:
         """Carry what plugins say of waiting pods to that queue, and its questions to them."""
         self._queue, self._waiting_pods = queue, waiting_pods
         queue.ask_hints = self._ask_hints
+        self.objects.on_event = queue.move_all
 
     def work(self) -> Iterator[tuple[str, Any]]:
         """What has to run for as long as the scheduler does: a name and a coroutine for each connection."""
@@ -201,6 +202,8 @@ class PluginHost:
 
     def _bytes_of(self, obj: Any) -> bytes:
         """That version of a node or pod as the API server has it; empty where it is not kept any more."""
+        if isinstance(obj, WatchedObject):
+            return obj.data
         return self.nodes.of(obj) if isinstance(obj, Node) else self.pods.of(obj)
 
     def _on_ready(self, connection: Connection) -> None:

@@ -6,11 +6,13 @@
 Source: proto/berth/plugin/v1/identity.proto WatchedResource, state.proto ObjectUpsert.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import msgspec
 
+from berth.framework.cluster_event import ActionType, ClusterEvent
 from berth.out_of_tree._generated import identity_pb2, state_pb2
 
 
@@ -22,6 +24,11 @@ class WatchedKind(NamedTuple):
     resource: str
     label_selector: str = ""
 
+    @property
+    def events(self) -> str:
+        """What the kind is called in EventInterest."""
+        return ".".join(part for part in (self.resource, self.version, self.group) if part)
+
 
 class WatchedObject(NamedTuple):
     """An object as the API server's JSON."""
@@ -29,6 +36,12 @@ class WatchedObject(NamedTuple):
     namespace: str
     name: str
     data: bytes
+    uid: str = ""
+    labels: Mapping[str, str] = MappingProxyType({})
+
+
+OnEvent = Callable[[ClusterEvent, WatchedObject | None, WatchedObject | None], None]
+"""Told of what happened to an object, which was the old and is the new one."""
 
 
 class Follower(Protocol):
@@ -41,8 +54,9 @@ class Follower(Protocol):
 class ObjectsOfKind:
     """The objects of one kind, and who follows them; a reflector's handler."""
 
-    def __init__(self, kind: WatchedKind) -> None:
+    def __init__(self, kind: WatchedKind, on_event: OnEvent) -> None:
         self.kind = kind
+        self._on_event = on_event
         self.followers: list[Follower] = []
         self._objects: dict[tuple[str, str], WatchedObject] = {}
 
@@ -52,18 +66,23 @@ class ObjectsOfKind:
 
     def on_add(self, obj: WatchedObject) -> None:
         """Keep a new object, and tell."""
-        self._objects[obj.namespace, obj.name] = obj
-        self._tell(self._upsert(obj))
+        self._put(obj)
+        self._on_event(ClusterEvent(self.kind.events, ActionType.ADD), None, obj)
 
     def on_update(self, old: WatchedObject, new: WatchedObject) -> None:
         """Keep the newer version, and tell."""
-        del old
-        self.on_add(new)
+        self._put(new)
+        self._on_event(ClusterEvent(self.kind.events, ActionType.UPDATE), old, new)
 
     def on_delete(self, obj: WatchedObject) -> None:
         """Forget it, and tell."""
         del self._objects[obj.namespace, obj.name]
         self._tell(state_pb2.Change(object_remove=state_pb2.ObjectRemove(key=self._key(obj))))
+        self._on_event(ClusterEvent(self.kind.events, ActionType.DELETE), obj, None)
+
+    def _put(self, obj: WatchedObject) -> None:
+        self._objects[obj.namespace, obj.name] = obj
+        self._tell(self._upsert(obj))
 
     def on_synced(self) -> None:
         """What is there has been told already."""
@@ -94,6 +113,7 @@ class WatchedObjects:
 
     def __init__(self) -> None:
         self.start: Callable[[WatchedKind, ObjectsOfKind], None] = lambda _kind, _handler: None
+        self.on_event: OnEvent = lambda _event, _old, _new: None
         self._kinds: dict[WatchedKind, ObjectsOfKind] = {}
 
     def follow(self, follower: Follower, wanted: Iterable[identity_pb2.WatchedResource]) -> None:
@@ -116,10 +136,13 @@ class WatchedObjects:
         for kind in dict.fromkeys(_kinds(wanted)):
             yield from self._objects(kind).upserts()
 
+    def _happened(self, event: ClusterEvent, old: WatchedObject | None, new: WatchedObject | None) -> None:
+        self.on_event(event, old, new)
+
     def _objects(self, kind: WatchedKind) -> ObjectsOfKind:
         objects = self._kinds.get(kind)
         if objects is None:
-            objects = self._kinds[kind] = ObjectsOfKind(kind)
+            objects = self._kinds[kind] = ObjectsOfKind(kind, self._happened)
             self.start(kind, objects)
         return objects
 
@@ -127,6 +150,8 @@ class WatchedObjects:
 class _Name(msgspec.Struct):
     name: str
     namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] = {}
 
 
 class _Named(msgspec.Struct):
@@ -142,7 +167,7 @@ def decode_object(data: bytes) -> WatchedObject:
     Raises: msgspec.MsgspecError: it has no name.
     """
     metadata = _decoder.decode(data).metadata
-    return WatchedObject(metadata.namespace, metadata.name, bytes(data))
+    return WatchedObject(metadata.namespace, metadata.name, bytes(data), metadata.uid, metadata.labels)
 
 
 def _kinds(wanted: Iterable[identity_pb2.WatchedResource]) -> Iterator[WatchedKind]:

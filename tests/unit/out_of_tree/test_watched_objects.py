@@ -2,10 +2,12 @@
 
 import pytest
 
-from berth.out_of_tree._generated import identity_pb2
+from berth.out_of_tree._generated import identity_pb2, queueing_pb2
 from berth.out_of_tree.watched_objects import WatchedKind, WatchedObject, WatchedObjects, decode_object
+from berth.queue.hints import build_hint_map
+from berth.queue.queue_profile import QueueProfile
 
-from .scripted import Scripted, hosted, passing, until
+from .scripted import NAME, PROFILE, Scripted, hosted, passing, rejected, until
 
 GROUPS = WatchedKind("scheduling.x-k8s.io", "v1alpha1", "podgroups")
 
@@ -131,3 +133,39 @@ def test_what_has_no_name(data):
     """What has no name is no object."""
     with pytest.raises(ValueError, match=r"Object|Expected"):
         decode_object(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "asks", "queued"),
+    [
+        pytest.param("mine", {}, False, ["p"], id="the pod's own group"),
+        pytest.param("another", {}, False, [], id="another group"),
+        pytest.param("mine", {}, True, ["p"], id="asked about"),
+    ],
+)
+async def test_events_of_a_kind(name, labels, asks, queued):
+    """A change of an object that a plugin waits for brings back the pods that it names, and no others."""
+    declared = identity_pb2.EventInterest(
+        resource=GROUPS.events,
+        actions=[identity_pb2.ACTION_TYPE_UPDATE],
+        pod_label_names_object="group",
+        ask_hint=asks,
+    )
+    points = [identity_pb2.EXTENSION_POINT_FILTER, identity_pb2.EXTENSION_POINT_QUEUEING_HINTS]
+    plugin = Scripted(*points, state=interest(GROUPS), events=[declared])
+    plugin.replies["QueueingHints"] = queueing_pb2.QueueingHintsResponse(hints=[queueing_pb2.Hint(all=True)])
+    async with hosted(plugin) as world:
+        watches = Watches(world.host)
+        await world.up()
+        world.queue._strategies._profiles[PROFILE] = QueueProfile([], build_hint_map([world.plugin]))
+        rejected(world.queue, world.pod(labels={"group": "mine"}), NAME)
+        old, new = (group(name, data)._replace(labels=labels) for data in (b'{"a": 1}', b'{"a": 2}'))
+        watches.handlers[GROUPS].on_add(old)
+        assert not world.queue.sizes().active
+        watches.handlers[GROUPS].on_update(old, new)
+        await until(lambda: world.queue.sizes().active == len(queued))
+
+    asked = [
+        (event.resource, event.new_object) for r in plugin.requests("QueueingHints") for event in r.events
+    ]
+    assert asked == ([(GROUPS.events, b'{"a": 2}')] if asks else [])
