@@ -237,6 +237,37 @@ profiles:
     assert ("pack", "spread") == (specs[0].args_for(first)["policy"], specs[0].args_for(second)["policy"])
 
 
+def test_profiles_and_exempt_pods():
+    """An entry names the profiles that have the plugin, and the pods that its failures cost nothing."""
+    (spec,) = parse_plugin_list(
+        one(profiles="[gpu]", weight="3", exemptPods="{namespaces: [p], matchLabels: {app: x}}"), "list.yaml"
+    )
+
+    assert (("gpu",), 3) == (spec.profiles, spec.weight)
+    assert (frozenset({"p"}), {"app": "x"}) == (spec.exempt_pods.namespaces, spec.exempt_pods.match_labels)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"profiles": "gpu"}, "profiles: must be a list of profiles by their schedulerName"),
+        ({"weight": "0"}, "weight: must be a number from 1 to 100"),
+        ({"exemptPods": "{namespaces: p}"}, "exemptPods.namespaces: must be a list of names"),
+        (
+            {"exemptPods": "{matchLabels: {a: 1}}"},
+            "exemptPods.matchLabels: must be an object with a text for each label",
+        ),
+        (
+            {"exemptPods": "{}"},
+            "exemptPods: give namespaces or matchLabels: without both every pod would be exempt",
+        ),
+    ],
+)
+def test_profiles_and_exempt_pods_refused(fields, error):
+    """A mistake names field and remedy."""
+    assert [f"list.yaml: plugins[0].{error}"] == errors_of(one(**fields))
+
+
 def test_timeout_type():
     """A timeout is a duration."""
     assert Duration.of_seconds(1.5) == parse_plugin_list(one(timeout="1.5s"), "f")[0].timeout

@@ -1,0 +1,108 @@
+"""Plugins over TCP: both sides show certificates, and nobody else is heard."""
+
+import asyncio
+
+import grpc
+import pytest
+
+from berth.config.duration import Duration
+from berth.config.plugin_list import PluginListError, parse_plugin_list
+from berth.config.sidecars import PluginTls, SidecarSpec
+from berth.demo.surface import Surface
+from berth.out_of_tree import attaching
+from berth.out_of_tree.attaching import AttachError, Wanted
+from berth_sdk.serving import Server
+from tests.unit.extender.test_tls import self_signed
+from tests.unit.out_of_tree.scripted import PROFILE
+from tests.unit.out_of_tree.test_attaching import Colours, World
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Certificates and keys of both sides, and of a stranger, as files."""
+    for name in ("host", "plugin", "stranger"):
+        certificate, key = self_signed("localhost")
+        (tmp_path / f"{name}.crt").write_bytes(certificate)
+        (tmp_path / f"{name}.key").write_bytes(key)
+    return tmp_path
+
+
+async def attached(files, *, ca="plugin", shown="host"):
+    """The nodes that fit once the plugin is attached over TLS."""
+    port = Surface.free().port
+    credentials = grpc.ssl_server_credentials(
+        [((files / "plugin.key").read_bytes(), (files / "plugin.crt").read_bytes())],
+        (files / "host.crt").read_bytes(),
+        require_client_auth=True,
+    )
+    server = Server(Colours("v1"), f"localhost:{port}", credentials=credentials)
+    await server.start()
+    tls = PluginTls(*(str(files / name) for name in (f"{ca}.crt", f"{shown}.crt", f"{shown}.key")))
+    spec = SidecarSpec("colours", f"localhost:{port}", Duration(10**9), args={"colour": "red"}, tls=tls)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            world = World(tasks)
+            await world.attaching.attach(Wanted(spec, (PROFILE,)))
+            fitting = await world.fitting()
+            world.host.versions["colours"].task.cancel()
+            return fitting
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
+    finally:
+        await server.stop(grace_seconds=0)
+
+
+async def test_both_sides_known(files):
+    """With each other's certificates plugin and host work together."""
+    assert ["n0"] == await attached(files)
+
+
+@pytest.mark.parametrize("wrong", [{"ca": "stranger"}, {"shown": "stranger"}])
+async def test_a_stranger(files, monkeypatch, wrong):
+    """A side that shows another certificate than the one expected is not spoken to."""
+    monkeypatch.setattr(attaching, "READY_SECONDS", 1.0)
+    with pytest.raises(AttachError, match="not ready within 1 s"):
+        await attached(files, **wrong)
+
+
+async def test_files_that_are_not_there(files, monkeypatch):
+    """A certificate that can't be read is named."""
+    monkeypatch.setattr(attaching, "READY_SECONDS", 0.5)
+    with pytest.raises(AttachError, match=r"nobody\.crt: No such file"):
+        await attached(files, ca="nobody")
+
+
+LIST = """
+apiVersion: berth.dev/v1alpha1
+kind: PluginList
+plugins:
+- {name: a, address: %s, tls: %s}
+"""
+
+
+def test_listed():
+    """The list names the files."""
+    (spec,) = parse_plugin_list(
+        LIST % ("'h:1'", "{caFile: /ca, certFile: /crt, keyFile: /key, serverName: s}"), "list.yaml"
+    )
+    assert PluginTls("/ca", "/crt", "/key", "s") == spec.tls
+
+
+@pytest.mark.parametrize(
+    ("address", "tls", "says"),
+    [
+        ("'h:1'", "{caFile: /ca}", "plugins[0].tls: give certFile, keyFile: both sides show certificates"),
+        (
+            "'unix:/a'",
+            "{caFile: /ca, certFile: /crt, keyFile: /key}",
+            "plugins[0].tls: is for host:port; a unix socket is private by its mode",
+        ),
+        ("'h:1'", "{caFile: 5}", "plugins[0].tls: must hold texts"),
+    ],
+)
+def test_listed_wrongly(address, tls, says):
+    """A mistake names field and remedy."""
+    with pytest.raises(PluginListError) as caught:
+        parse_plugin_list(LIST % (address, tls), "list.yaml")
+
+    assert f"list.yaml: {says}" == str(caught.value)
