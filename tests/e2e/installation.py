@@ -33,26 +33,22 @@ class Installation:
         self.kubeconfig = folder / "kubeconfig"
         self.environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(folder)}
         self.processes = []
-        self.sandbox = None
 
     def start(self):
         """Start sandbox and first scheduler; two nodes."""
-        images = [f"berth/gpu-share:*={BIN}/berth-gpu-share", "berth/broken:*=", f"berth/*={BIN}/berth"]
-        flags = [f"--run-image={one}" for one in images]
-        command = [
-            "sandbox",
-            "up",
-            f"--kubeconfig={self.kubeconfig}",
-            "--authorization-mode=RBAC",
-            "--controllers",
-        ]
-        self.sandbox = self._spawn("sandbox", [*command, *flags])
-        self.until(self.kubeconfig.exists, "the sandbox starts")
+        self.start_sandbox()
         configuration = self.folder / "first.yaml"
         configuration.write_text(FIRST_SCHEDULER.format(kubeconfig=self.kubeconfig))
         self._spawn("first", ["scheduler", f"--config={configuration}", "--secure-port=0"])
         for name in ("n1", "n2"):
             self.kubectl("create", "-f", "-", stdin=node(name))
+
+    def start_sandbox(self):
+        """Start the sandbox alone."""
+        images = [f"berth/gpu-share:*={BIN}/berth-gpu-share", "berth/broken:*=", f"berth/*={BIN}/berth"]
+        flags = [f"--kubeconfig={self.kubeconfig}", "--authorization-mode=RBAC", "--controllers"]
+        self._spawn("sandbox", ["sandbox", "up", *flags, *(f"--run-image={one}" for one in images)])
+        self.until(self.kubeconfig.exists, "the sandbox starts")
 
     def stop(self):
         """End what was started."""

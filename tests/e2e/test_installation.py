@@ -9,6 +9,7 @@ from datetime import datetime
 import pytest
 
 from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation
+from tests.unit.operator.at_work import MONITOR
 
 pytestmark = pytest.mark.e2e
 # What a busy machine may add.
@@ -27,12 +28,17 @@ def cluster(tmp_path):
 
 def test_life_of_a_scheduler(cluster):
     """From `kubectl apply -k` to deletion: available, changed, broken, mended, and gone without a trace."""
-    cluster.install(KUSTOMIZE / "overlays" / "sandbox")
+    cluster.install(KUSTOMIZE / "overlays" / "secondary")
     cluster.until(lambda: cluster.condition("Available")[0] == "True", "the Scheduler is available")
+    cluster.submit("by-berth", "berth")
+    cluster.until(lambda: cluster.is_bound("by-berth"), "the first profile binds")
+
+    # Another overlay adds a plugin, and a profile that uses it.
+    cluster.kubectl("apply", "-k", str(KUSTOMIZE / "overlays" / "sandbox"))
     cluster.until(lambda: cluster.condition("PluginsReady")[1] == "AllReady", "the plugin is ready")
-    for profile in ("berth", "gpu-share"):
-        cluster.submit(f"by-{profile}", profile)
-        cluster.until(lambda name=f"by-{profile}": cluster.is_bound(name), f"{profile} binds")
+    cluster.submit("by-gpu-share", "gpu-share")
+    cluster.until(lambda: cluster.is_bound("by-gpu-share"), "the plugin's profile binds")
+    cluster.until(lambda: cluster.condition("Progressing")[1] == "RolledOut", "the plugin is rolled out")
 
     # New arguments reach the plugin while it runs: the pods stay, and the scheduler says so.
     pods = {pod["metadata"]["name"] for pod in cluster.pods()}
@@ -92,6 +98,24 @@ def test_life_of_a_scheduler(cluster):
     cluster.until(
         lambda: not cluster.get("clusterrolebindings", *selected).get("items"), "its rights are gone"
     )
+
+
+def test_overlays(tmp_path):
+    """The API server takes every object of every overlay, with nothing left over that it would change."""
+    cluster = Installation(tmp_path)
+    try:
+        cluster.start_sandbox()
+        cluster.kubectl("create", "-f", "-", stdin=MONITOR)
+        cluster.kubectl("apply", "-k", str(KUSTOMIZE / "base"))
+        for overlay in (KUSTOMIZE / "overlays").iterdir():
+            cluster.kubectl("apply", "-k", str(overlay))
+        again = cluster.kubectl("apply", "-k", str(overlay))
+    finally:
+        cluster.stop()
+
+    # Of disruption budgets kubectl always patches the selector, which says `patchStrategy: replace`.
+    changed = [line for line in again.splitlines() if not line.endswith(" unchanged")]
+    assert [] == [line for line in changed if not line.startswith("poddisruptionbudget.policy/")]
 
 
 def test_leader_killed(cluster):

@@ -4,6 +4,7 @@ Called by: the fake kubelet, which leaves to it the pods whose images are known.
 """
 
 import asyncio
+import random
 import tempfile
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -47,6 +48,8 @@ class PodRuns:
         self._folder = tempfile.TemporaryDirectory(prefix="bs-")
         self._runs: dict[str, PodRun] = {}
         self._count = 0
+        # Sandboxes beside each other shall not give out the same addresses.
+        self._network = random.getrandbits(14)
         self._loop = asyncio.get_running_loop()
         self._reporting: set[str] = set()
         self._refreshing = False
@@ -82,7 +85,7 @@ class PodRuns:
         if key in self._runs:
             return
         self._count += 1
-        pod["status"] |= {"hostIP": host, "podIP": _address(self._count)}
+        pod["status"] |= {"hostIP": host, "podIP": _address(self._network, self._count)}
         folder = PodFolder(Path(self._folder.name, str(self._count)), pod, self._sources(pod))
         read = self._reader(pod)
         surroundings = Surroundings(self._images, read, self._service, self._rest.now, self._restart_seconds)
@@ -173,6 +176,6 @@ class PodRuns:
             run.refresh()
 
 
-def _address(number: int) -> str:
-    """Give the address of the n-th pod, out of 127.64.0.0/10, which is this machine."""
-    return f"127.{64 + (number >> 16 & 63)}.{number >> 8 & 255}.{number & 255}"
+def _address(network: int, number: int) -> str:
+    """Give the address of the n-th pod, out of a small network of 127.64.0.0/10: this machine."""
+    return f"127.{64 + (network >> 8)}.{network & 255}.{1 + (number - 1) % 254}"
