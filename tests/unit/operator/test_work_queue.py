@@ -1,0 +1,87 @@
+"""The operator's queue: each Scheduler once, failures later and later; and what the operator counts."""
+
+import asyncio
+
+from berth.operator.conditions import Condition
+from berth.operator.kinds import Key
+from berth.operator.metrics import OperatorMetrics
+from berth.operator.work_queue import LONGEST_PAUSE_SECONDS, WorkQueue
+
+A, B = Key("n", "a"), Key("n", "b")
+
+
+class Later:
+    """Notes what is to be done later, and does it when told."""
+
+    def __init__(self):
+        self.waiting = []
+
+    def __call__(self, seconds, work):
+        self.waiting.append((seconds, work))
+
+    def pass_by(self):
+        for _, work in self.waiting:
+            work()
+        self.waiting.clear()
+
+
+async def test_once():
+    """A key that is added again while it waits is looked at once; in the order of the first time."""
+    queue = WorkQueue(Later())
+    for key in (A, B, A):
+        queue.add(key)
+
+    assert [A, B] == [await queue.get(), await queue.get()]
+    assert 0 == len(queue)
+
+
+async def test_added_meanwhile():
+    """A key that is added while it is at work is looked at again."""
+    queue = WorkQueue(Later())
+    queue.add(A)
+    await queue.get()
+    queue.add(A)
+
+    assert A == await queue.get()
+
+
+async def test_waits():
+    """Who asks an empty queue gets what comes next."""
+    queue = WorkQueue(Later())
+    asked = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    assert not asked.done()
+
+    queue.add(B)
+    assert B == await asked
+
+
+async def test_failures():
+    """Pauses double from failure to failure up to a limit, and begin anew after a success."""
+    later = Later()
+    queue = WorkQueue(later)
+    pauses = [queue.failed(A) for _ in range(12)]
+    assert [0.2, 0.4, 0.8] == pauses[:3]
+    assert LONGEST_PAUSE_SECONDS == pauses[-1]
+
+    queue.succeeded(A)
+    assert 0.2 == queue.failed(A)
+    later.pass_by()
+    assert A == await queue.get()
+
+
+def test_metrics():
+    """Looks, applied objects and conditions are counted; a Scheduler that is gone is forgotten."""
+    metrics = OperatorMetrics()
+    metrics.reconciled("success", 0.01)
+    metrics.applied("Deployment")
+    metrics.conditions(A, [Condition("Available", True, "", ""), Condition("Degraded", False, "", "")])
+    text = metrics.text().decode()
+    assert 'berth_operator_reconciles_total{result="success"} 1.0' in text
+    assert 'berth_operator_applied_total{kind="Deployment"} 1.0' in text
+    assert 'berth_operator_scheduler_condition{name="a",namespace="n",type="Available"} 1.0' in text
+    assert 'berth_operator_scheduler_condition{name="a",namespace="n",type="Degraded"} 0.0' in text
+
+    metrics.forget(A)
+    metrics.forget(B)
+    assert 'name="a"' not in metrics.text().decode()
