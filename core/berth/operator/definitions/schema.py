@@ -125,7 +125,11 @@ def free_list(about: str = "", *, most: int = 64) -> Schema:
 def share(about: str = "", **more: Any) -> Schema:
     """A number of pods, or a percentage of them."""
     return of(
-        {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+        {
+            "x-kubernetes-int-or-string": True,
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "maxLength": 16,
+        },
         about,
         **more,
     )
