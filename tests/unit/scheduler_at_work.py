@@ -4,6 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from berth.config import load
+from berth.config.sidecars import SidecarSpec, catalogue_of
 from berth.sandbox import Options, serve
 from berth.scheduler.process import ProcessSettings, run
 
@@ -13,6 +14,11 @@ kind: KubeSchedulerConfiguration
 clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
 leaderElection: {{leaderElect: false}}
 podInitialBackoffSeconds: 1
+"""
+SIDECAR_PROFILE = """
+profiles:
+- schedulerName: default-scheduler
+  plugins: {{multiPoint: {{enabled: [{names}]}}}}
 """
 
 
@@ -28,18 +34,21 @@ def node(name, **labels):
 
 
 @asynccontextmanager
-async def scheduling(kubeconfig, *documents, options=None):
+async def scheduling(kubeconfig, *documents, options=None, sidecars=None):
     """A scheduler at work on a sandbox with these objects; gives the sandbox and the scheduler's core.
 
-    The sandbox's kubeconfig stands in the file of that path.
+    The sandbox's kubeconfig stands in the file of that path. Sidecars are addresses by name.
     """
+    specs = tuple(SidecarSpec(name, address) for name, address in (sidecars or {}).items())
+    text = CONFIGURATION.format(kubeconfig=kubeconfig)
+    if specs:
+        text += SIDECAR_PROFILE.format(names=", ".join(f"{{name: {spec.name}}}" for spec in specs))
     async with await serve(options or Options()) as sandbox:
         sandbox.load(documents)
         sandbox.write_kubeconfig(kubeconfig)
         ready, stop = asyncio.get_running_loop().create_future(), asyncio.Event()
-        settings = ProcessSettings(
-            load(CONFIGURATION.format(kubeconfig=kubeconfig)), seed=1, on_ready=ready.set_result
-        )
+        loaded = load(text, out_of_tree=catalogue_of(specs))
+        settings = ProcessSettings(loaded, specs, seed=1, on_ready=ready.set_result)
         process = asyncio.create_task(run(settings, stop))
         try:
             await eventually(lambda: process.done() or ready.done())
