@@ -15,10 +15,10 @@ import (
 // CoschedulingArgs.
 type settings struct {
 	PermitWaitingTimeSeconds int64 `json:"permitWaitingTimeSeconds" minimum:"1" doc:"how long a pod waits for the rest of its group, where the PodGroup doesn't say"`
-	PodGroupBackoffSeconds   int64 `json:"podGroupBackoffSeconds" minimum:"0" doc:"how long a group is not tried again after it failed"`
+	PodGroupBackoffSeconds   int64 `json:"podGroupBackoffSeconds" minimum:"1" doc:"how long at most a group is not tried again after it failed: a second at first, twice as long each time"`
 }
 
-// sayAgain is how soon waiting pods are let go, or stopped, once more: the first
+// sayAgain is how soon pods are queued, let go or stopped once more: the first
 // word may have come before the scheduler knew that they wait.
 const sayAgain = time.Second
 
@@ -38,7 +38,7 @@ type coscheduling struct {
 
 func newCoscheduling() *coscheduling {
 	c := &coscheduling{
-		arguments: berth.ArgumentsOf(settings{PermitWaitingTimeSeconds: 60}),
+		arguments: berth.ArgumentsOf(settings{PermitWaitingTimeSeconds: 60, PodGroupBackoffSeconds: 10}),
 		requeue:   &berth.Requeue{},
 		groups:    map[groupKey]*group{},
 		groupOf:   map[string]*group{},
@@ -84,10 +84,7 @@ func (c *coscheduling) gate(_ context.Context, pod *corev1.Pod) *berth.Status {
 	if g == nil {
 		return nil
 	}
-	if why := g.closed(c.now()); why != "" {
-		return berth.NewStatus(berth.Pending, why)
-	}
-	return nil
+	return g.closed(c.now())
 }
 
 // reserve counts the pod's place for its group.
@@ -106,15 +103,15 @@ func (c *coscheduling) permit(ctx context.Context, pod *corev1.Pod, _ *corev1.No
 	if g == nil {
 		return 0, nil
 	}
-	if why := g.closed(c.now()); why != "" {
-		return 0, berth.NewStatus(berth.Unschedulable, why)
+	if why := g.closed(c.now()); why != nil {
+		return 0, berth.NewStatus(berth.Unschedulable, why.Reasons...)
 	}
 	if g.complete() {
 		c.release(g)
 		return 0, nil
 	}
-	if idle := g.idle(); len(g.holding) == 1 && len(idle) > 0 {
-		c.requeue.Pods(fmt.Sprintf("pod group %s begins to gather", g.key), idle...)
+	if len(g.holding) == 1 {
+		c.gather(g)
 	}
 	otherwise := time.Duration(c.arguments.For(berth.CurrentCall(ctx).Profile.Name).PermitWaitingTimeSeconds) * time.Second
 	return g.resource.timeout(otherwise), nil
@@ -127,12 +124,12 @@ func (c *coscheduling) unreserve(ctx context.Context, key berth.PodKey, _ string
 	if g == nil || g.holding[key.UID] != key.Attempt {
 		return
 	}
-	incomplete := !g.complete()
+	lost := !g.complete() && !g.givingUp
 	g.drop(key.UID)
-	if incomplete {
-		backoff := c.arguments.For(berth.CurrentCall(ctx).Profile.Name).PodGroupBackoffSeconds
-		c.giveUp(g, time.Duration(backoff)*time.Second, fmt.Sprintf("pod %s of pod group %s lost its place", key.Name, g.key))
+	if lost {
+		c.fail(ctx, g, fmt.Sprintf("pod %s of pod group %s lost its place", key.Name, g.key))
 	}
+	c.settle(g)
 }
 
 // postBind turns a held place into one that the pod has.

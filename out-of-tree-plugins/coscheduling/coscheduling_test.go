@@ -264,7 +264,7 @@ func TestOneRefusalEndsTheWaitingOfAll(t *testing.T) {
 	k.says("reject", pods...)
 	k.gate(pods[2], "gives its places up")
 	k.Unreserve(pods[1], "n")
-	k.gate(pods[2], "")
+	k.gate(pods[2], "backs off after a failure")
 	k.silent()
 }
 
@@ -292,7 +292,7 @@ func TestAReservationThatIsRepeatedCountsOnce(t *testing.T) {
 }
 
 func TestAGroupThatFailedBacksOff(t *testing.T) {
-	k := gathered(t, map[string]int{"podGroupBackoffSeconds": 10})
+	k := gathered(t, nil)
 	k.group("a", 2, 0)
 	pods := k.pods("a", 2)
 	k.says("requeue", pods...)
@@ -301,7 +301,39 @@ func TestAGroupThatFailedBacksOff(t *testing.T) {
 	k.Unreserve(pods[0], "n")
 	k.gate(pods[0], "backs off after a failure")
 
-	k.passes(10 * time.Second)
+	k.passes(time.Second)
+
+	k.says("requeue", pods...)
+	k.gate(pods[0], "")
+}
+
+func TestBackOffsDoubleUpToTheLimit(t *testing.T) {
+	g, waits := newGroup(groupKey{}), []time.Duration{}
+
+	for range 5 {
+		waits = append(waits, g.fails(time.Time{}, 10*time.Second)/time.Second)
+	}
+
+	if want := []time.Duration{1, 2, 4, 8, 10}; !slices.Equal(want, waits) {
+		t.Errorf("waits %v, want %v", waits, want)
+	}
+}
+
+func TestAGroupThatStillGivesUpIsTriedAgainAfterwards(t *testing.T) {
+	k := gathered(t, nil)
+	k.group("a", 3, 0)
+	pods := k.pods("a", 3)
+	k.says("requeue", pods...)
+	k.waits(pods[0])
+	k.says("requeue", pods[1], pods[2])
+	k.waits(pods[1])
+	k.Unreserve(pods[0], "n")
+	k.says("reject", pods...)
+
+	k.passes(time.Second)
+	k.says("reject", pods...)
+	k.Unreserve(pods[1], "n")
+	k.passes(sayAgain)
 
 	k.says("requeue", pods...)
 	k.gate(pods[0], "")

@@ -1,16 +1,29 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
+
+	"berth.dev/plugin-sdk/go/berth"
 )
 
 // How a group's waiting ends: all go on, or all give their places up.
 
+// gather brings the others into the queue for as long as pods of the group wait
+// for them.
+func (c *coscheduling) gather(g *group) {
+	if idle := g.idle(); len(idle) > 0 && g.waiting() && !g.givingUp {
+		c.requeue.Pods(fmt.Sprintf("pod group %s gathers", g.key), idle...)
+		c.later(sayAgain, func() { c.gather(g) })
+	}
+}
+
 // release lets the waiting pods of a complete group go on, and groups that made
 // room for it try again.
 func (c *coscheduling) release(g *group) {
+	g.failures = 0
 	if !g.releasing {
 		g.releasing = true
 		c.allow(g)
@@ -25,12 +38,18 @@ func (c *coscheduling) allow(g *group) {
 	}
 }
 
-// giveUp has all waiting pods of a group give their places back.
-func (c *coscheduling) giveUp(g *group, backoff time.Duration, cause string) {
-	if backoff > 0 && !c.now().Before(g.notBefore) {
-		g.notBefore = c.now().Add(backoff)
-		c.later(backoff, func() { c.tryAgain(g, "the back-off of pod group "+g.key.String()+" is over") })
+// fail has a group give up and back off, unless it does already.
+func (c *coscheduling) fail(ctx context.Context, g *group, cause string) {
+	if now := c.now(); !now.Before(g.notBefore) && g.yieldsTo == nil {
+		limit := c.arguments.For(berth.CurrentCall(ctx).Profile.Name).PodGroupBackoffSeconds
+		wait := g.fails(now, time.Duration(limit)*time.Second)
+		c.later(wait, func() { c.tryAgain(g, fmt.Sprintf("the back-off of pod group %s is over", g.key)) })
 	}
+	c.giveUp(g, cause)
+}
+
+// giveUp has all waiting pods of a group give their places back.
+func (c *coscheduling) giveUp(g *group, cause string) {
 	if len(g.holding) > 0 && !g.givingUp {
 		slog.Info("pod group gives up", "group", g.key.String(), "pods", len(g.holding), "cause", cause)
 		g.givingUp = true
@@ -61,7 +80,9 @@ func (c *coscheduling) settle(g *group) {
 
 // tryAgain queues a group's pods, all at once so that they stand together.
 func (c *coscheduling) tryAgain(g *group, cause string) {
-	if uids := g.unplaced(); len(uids) > 0 && g.closed(c.now()) == "" {
+	if g.givingUp {
+		c.later(sayAgain, func() { c.tryAgain(g, cause) })
+	} else if uids := g.unplaced(); len(uids) > 0 && g.closed(c.now()) == nil {
 		c.requeue.Pods(cause, uids...)
 	}
 }

@@ -43,7 +43,7 @@ func (c *coscheduling) join(g *group, joining *member) {
 	g.members[joining.uid] = joining
 	c.groupOf[joining.uid] = g
 	c.uids[types.NamespacedName{Namespace: g.key.namespace, Name: joining.name}] = joining.uid
-	if before != "" {
+	if before != nil {
 		c.tryAgain(g, fmt.Sprintf("pod group %s has the pods it needs", g.key))
 	}
 }
@@ -101,7 +101,7 @@ func (c *coscheduling) objectUpserted(key berth.ObjectKey, object json.RawMessag
 	g := c.group(groupKey{key.Namespace, key.Name})
 	before := g.closed(c.now())
 	g.resource = resource
-	if before != "" {
+	if before != nil {
 		c.tryAgain(g, fmt.Sprintf("pod group %s changed", g.key))
 	}
 	if len(g.holding) > 0 && g.complete() {
@@ -132,7 +132,7 @@ func (c *coscheduling) objectRemoved(key berth.ObjectKey) {
 	if key.Resource != watchedMembers.Resource {
 		if g := c.groups[groupKey{key.Namespace, key.Name}]; g != nil {
 			g.resource = nil
-			c.giveUp(g, 0, fmt.Sprintf("pod group %s was deleted", g.key))
+			c.giveUp(g, fmt.Sprintf("pod group %s was deleted", g.key))
 		}
 		return
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/plugin-sdk/go/berth"
 )
 
 // group is one PodGroup with its pods.
@@ -24,7 +26,8 @@ type group struct {
 	holding map[string]uint32
 	// yieldsTo is the group that this one made room for.
 	yieldsTo *group
-	// notBefore ends the back-off.
+	// failures since the group was last complete, and the end of its back-off.
+	failures  int
 	notBefore time.Time
 	// releasing and givingUp: the scheduler was told, and may have to be told again.
 	releasing, givingUp bool
@@ -124,21 +127,36 @@ func (g *group) created() time.Time {
 	return g.resource.Metadata.CreationTimestamp.Time
 }
 
-// closed says why none of the group's pods may be tried now; empty if they may.
-func (g *group) closed(now time.Time) string {
+// closed says why none of the group's pods may be tried now; nil if they may.
+// Nothing of the cluster's state helps a group that is not there yet.
+func (g *group) closed(now time.Time) *berth.Status {
 	switch {
 	case g.resource == nil:
-		return fmt.Sprintf("pod group %s was not found", g.key)
+		return berth.NewStatus(berth.Pending, fmt.Sprintf("pod group %s was not found", g.key))
 	case len(g.members) < g.minimum():
-		return fmt.Sprintf("pod group %s has %d of the %d pods it needs", g.key, len(g.members), g.minimum())
+		text := fmt.Sprintf("pod group %s has %d of the %d pods it needs", g.key, len(g.members), g.minimum())
+		return berth.NewStatus(berth.Pending, text)
 	case g.complete():
-		return ""
+		return nil
 	case g.givingUp:
-		return fmt.Sprintf("pod group %s gives its places up", g.key)
+		return refusal("pod group %s gives its places up", g.key)
 	case now.Before(g.notBefore):
-		return fmt.Sprintf("pod group %s backs off after a failure", g.key)
+		return refusal("pod group %s backs off after a failure", g.key)
 	case g.yieldsTo != nil:
-		return fmt.Sprintf("pod group %s makes room for pod group %s", g.key, g.yieldsTo.key)
+		return refusal("pod group %s makes room for pod group %s", g.key, g.yieldsTo.key)
 	}
-	return ""
+	return nil
+}
+
+func refusal(format string, arguments ...any) *berth.Status {
+	return berth.NewStatus(berth.Unschedulable, fmt.Sprintf(format, arguments...))
+}
+
+// fails counts a failure; how long the group is not tried again: a second at
+// first, twice as long each time, as pods do, up to the limit.
+func (g *group) fails(now time.Time, limit time.Duration) time.Duration {
+	wait := min(time.Second<<min(g.failures, 16), limit)
+	g.failures++
+	g.notBefore = now.Add(wait)
+	return wait
 }

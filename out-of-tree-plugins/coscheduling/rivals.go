@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,26 +15,25 @@ func (c *coscheduling) postFilter(
 	ctx context.Context, pod *corev1.Pod, _ *berth.Nodes, _ berth.Verdicts,
 ) (*berth.Nomination, *berth.Status) {
 	g := c.joined(pod)
-	if g == nil || g.closed(c.now()) != "" || g.complete() {
-		return nil, berth.NewStatus(berth.Unschedulable, "no pod group to make room for")
+	if g == nil || g.closed(c.now()) != nil || g.complete() {
+		return nil, refusal("no pod group to make room for")
 	}
 	last := c.lastWaiting()
 	switch {
 	case last == nil || (last == g && !c.rivals(g)):
-		backoff := c.arguments.For(berth.CurrentCall(ctx).Profile.Name).PodGroupBackoffSeconds
-		c.giveUp(g, time.Duration(backoff)*time.Second, fmt.Sprintf("no node for pod %s of pod group %s", pod.Name, g.key))
+		c.fail(ctx, g, fmt.Sprintf("no node for pod %s of pod group %s", pod.Name, g.key))
 	case last == g || last.before(g):
 		c.yield(g, c.firstWaiting())
 	default:
 		c.yield(last, g)
 	}
-	return nil, berth.NewStatus(berth.Unschedulable, fmt.Sprintf("pod group %s finds no place together", g.key))
+	return nil, refusal("pod group %s finds no place together", g.key)
 }
 
 // yield has one group make room for another.
 func (c *coscheduling) yield(junior, senior *group) {
 	junior.yieldsTo = senior
-	c.giveUp(junior, 0, fmt.Sprintf("pod group %s makes room for pod group %s", junior.key, senior.key))
+	c.giveUp(junior, fmt.Sprintf("pod group %s makes room for pod group %s", junior.key, senior.key))
 }
 
 // firstWaiting and lastWaiting give the groups at the ends of the order among

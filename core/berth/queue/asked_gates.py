@@ -53,12 +53,15 @@ class AskedGates:
         background = self._background
         if background is None:
             raise RuntimeError("a queue with gates in other processes needs a background to ask them in")
-        background.spawn(self._wait(background, record, answers), f"gates of {record.pod.key}")
+        background.spawn(self._wait(background, record, record.pod, answers), f"gates of {record.pod.key}")
 
     async def _wait(
-        self, background: Background, record: QueuedPodInfo, answers: Mapping[str, Awaitable[Status]]
+        self,
+        background: Background,
+        record: QueuedPodInfo,
+        pod: Pod,
+        answers: Mapping[str, Awaitable[Status]],
     ) -> None:
-        pod = record.pod
         statuses = await background.all_of([_status(answer) for answer in answers.values()])
         if record.asked_as is not pod:
             return
