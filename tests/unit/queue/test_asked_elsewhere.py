@@ -3,7 +3,9 @@
 import pytest
 
 from berth.framework.cluster_event import QueueingHint
+from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import SUCCESS, failed, unschedulable
+from berth.queue.asked_gates import AskedGates
 from berth.testing.handles import ManualClock
 from tests.fakes import Steps
 from tests.unit.queue.kit import (
@@ -39,6 +41,21 @@ class FarGate(Gates):
         later = self._steps.outcome()
         self.answers.append(later)
         return later
+
+
+class Later:
+    """A background whose work begins after whoever spawned it is done, as a task's does."""
+
+    work = None
+
+    def spawn(self, work, _name):
+        self.work = work
+
+    async def all_of(self, waits):
+        return [await each for each in waits]
+
+    async def answer(self, status):
+        return status
 
 
 @pytest.fixture
@@ -143,6 +160,18 @@ def test_another_version_is_another_question(far_bench):
 
     give(steps, gate, turn=1)
     assert bench.where(old) == "active"
+
+
+async def test_a_change_that_asks_nothing_anew_leaves_the_question_open():
+    """A pod that is seen anew before anybody listens for the answer gets it all the same."""
+    background, told = Later(), []
+    gates = AskedGates(background, lambda record, verdicts, _missed: told.append((record.pod, verdicts)))
+    record = QueuedPodInfo(a_pod(), 0.0)
+    gates.ask(record, {"Far": background.answer(SUCCESS)})
+    seen_anew = record.pod = a_pod()
+    await background.work
+
+    assert [(seen_anew, {"Far": SUCCESS})] == told
 
 
 def test_activation_does_not_ask_twice(far_bench):
