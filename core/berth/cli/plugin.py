@@ -8,13 +8,14 @@ import click
 
 from berth.cli.asking import Server, asks_a_server
 from berth.cli.failing import fail
+from berth.cli.verifying import verify
 
 COLUMNS = ("name", "version", "phase", "circuit", "profiles", "address")
 
 
 @click.group()
 def plugin() -> None:
-    """List, describe, attach and detach plugins of a running scheduler."""
+    """List, describe, attach and detach plugins of a running scheduler; verify one that is to be attached."""
 
 
 @plugin.command("list")
@@ -86,6 +87,9 @@ def detach(name: str, server: str, *, token: str, insecure: bool, profiles: tupl
     """Take a plugin out of all profiles, once the attempts that began with it have ended."""
     Server(server, token, insecure).ask(f"/plugins/{name}", "DELETE", profile=list(profiles))
     click.echo(f"{name} detached")
+
+
+plugin.add_command(verify)
 
 
 def _list_of(

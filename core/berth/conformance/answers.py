@@ -1,0 +1,102 @@
+"""Answers in a form that can be compared: what is decided for each node asked about, however packed."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from berth.conformance.check import expect
+from berth.conformance.samples import Document
+from berth.conformance.world import World
+from berth.out_of_tree._generated import common_pb2, scheduling_pb2
+from berth.out_of_tree.packing import scores_of, status_of, verdicts_of
+from berth.snapshot.columns import Rows
+
+Comparable = tuple[Any, ...]
+SUCCESS = common_pb2.CODE_SUCCESS
+PLUGIN = "under test"
+
+
+def as_rows(rows: Iterable[int] | None, n: int) -> Rows:
+    """Row numbers, of all n where none are named."""
+    return np.arange(n) if rows is None else np.array(list(rows), dtype=np.intp)
+
+
+def verdicts_in(response: Any, n: int, rows: Iterable[int] | None = None) -> Comparable:
+    """The status, and why each node is turned down ("" where it passes)."""
+    status = status_of(PLUGIN, response.status)
+    if response.status.code != SUCCESS:
+        return status.code.name, status.reasons, ()
+    asked = as_rows(rows, n)
+    codes, table = verdicts_of(PLUGIN, response.verdicts, n, asked)
+    texts = ("", *(f"{each.code.name}: {each.message}" for each in table))
+    return "SUCCESS", (), tuple(texts[code] for code in codes[asked].tolist())
+
+
+def scores_in(response: Any, n: int, rows: Iterable[int] | None = None) -> Comparable:
+    """The status, and each node's score."""
+    status = status_of(PLUGIN, response.status)
+    if response.status.code != SUCCESS:
+        return status.code.name, status.reasons, ()
+    scores = scores_of(PLUGIN, response.scores, n)[as_rows(rows, n)]
+    return "SUCCESS", response.scores.normalization, tuple(scores.tolist())
+
+
+def _candidates(world: World, rows: Iterable[int] | None) -> scheduling_pb2.Candidates | None:
+    return None if rows is None else world.candidates(rows)
+
+
+async def filtered(world: World, pod: Document, rows: list[int] | None = None, **fields: Any) -> Comparable:
+    """Filter's answer."""
+    answer = await world.ask("Filter", pod, candidates=_candidates(world, rows), **fields)
+    return verdicts_in(answer, len(world.nodes), rows)
+
+
+async def scored(world: World, pod: Document, rows: list[int] | None = None, **fields: Any) -> Comparable:
+    """Score's answer; where the plugin wants to see feasible nodes only, about those."""
+    answer = await world.ask("Score", pod, candidates=_candidates(world, rows), **fields)
+    return scores_in(answer, len(world.nodes), rows)
+
+
+def passing(answer: Comparable, n: int) -> list[int]:
+    """The rows that Filter let pass."""
+    status, _, texts = answer
+    if status == "SKIP":
+        return list(range(n))
+    return [row for row, text in enumerate(texts) if not text]
+
+
+async def decided(world: World, pod: Document, rows: list[int] | None = None) -> Comparable:
+    """Everything that the plugin says of the nodes, by Filter and by Score."""
+    verdict: Comparable = ()
+    feasible = rows
+    if world.subject.offers("FILTER"):
+        verdict = await filtered(world, pod, rows)
+        if world.subject.capabilities.score_needs_feasible:
+            asked = range(len(world.nodes)) if rows is None else rows
+            feasible = [row for row in passing(await filtered(world, pod), len(world.nodes)) if row in asked]
+    if not world.subject.offers("SCORE") or verdict[:1] not in ((), ("SUCCESS",), ("SKIP",)):
+        return verdict
+    return *verdict, *await scored(world, pod, feasible)
+
+
+async def picture(world: World, pods: Iterable[Document] | None = None) -> list[Comparable]:
+    """What the plugin decides for each sample pod, in the order of nodes' names, whatever their indices."""
+    order = sorted(range(len(world.nodes)), key=lambda row: world.names[row])
+    found = []
+    for pod in world.subject.pods if pods is None else pods:
+        answer = await decided(world, pod)
+        found.append(tuple(_in_order(part, order) for part in answer))
+    return found
+
+
+def _in_order(part: Any, order: list[int]) -> Any:
+    whole = isinstance(part, tuple) and len(part) == len(order)
+    return tuple(part[row] for row in order) if whole else part
+
+
+def same(expected: Any, came: Any, what: str) -> None:
+    """Raises: UnmetError unless both are equal; shows where they first differ."""
+    pairs = zip(expected, came, strict=False) if isinstance(expected, (list, tuple)) else ()
+    first = next(((a, b) for a, b in pairs if a != b), (expected, came))
+    expect(expected == came, f"{what}: {first[0]}", first[1])

@@ -1,0 +1,61 @@
+"""What a check is: a claim about a plugin, the clause of docs/protocol.md that makes it, and its test."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from berth.conformance.subject import Subject
+
+Run = Callable[["Subject"], Awaitable[None]]
+
+
+class UnmetError(Exception):
+    """The plugin did not do what the check expects."""
+
+    def __init__(self, expected: str, came: Any) -> None:
+        super().__init__(f"expected {expected}, came {came}")
+        self.expected = expected
+        self.came = str(came)
+
+
+class UnsuitableError(Exception):
+    """The check says nothing about this plugin, for the reason given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check.
+
+    `needs` are capabilities without which it is skipped; `after` are checks that it builds upon, and it is
+    skipped where one of them failed.
+    """
+
+    id: str
+    title: str
+    clause: str
+    needs: tuple[str, ...]
+    after: tuple[str, ...]
+    run: Run
+
+
+CHECKS: dict[str, Check] = {}
+"""All checks by id, in the order in which they run."""
+
+
+def check(
+    identifier: str, title: str, clause: str, *, needs: tuple[str, ...] = (), after: tuple[str, ...] = ()
+) -> Callable[[Run], Run]:
+    """Enter the function into the list of checks."""
+
+    def enter(run: Run) -> Run:
+        CHECKS[identifier] = Check(identifier, title, clause, needs, after, run)
+        return run
+
+    return enter
+
+
+def expect(met: object, expected: str, came: Any) -> None:
+    """Raises: UnmetError unless what was expected came."""
+    if not met:
+        raise UnmetError(expected, came)

@@ -1,0 +1,41 @@
+"""The checks, a module for each part of the protocol; importing them enters them into the list."""
+
+from berth.conformance.checks import (  # noqa: I001 - the order in which they run
+    handshake,
+    configure,
+    transfer,
+    deltas,
+    resuming,
+    health,
+    calls,
+    filtering,
+    scoring,
+    overlays,
+    reserving,
+    binding,
+    queue_gate,
+    hints,
+    honesty,
+    conversing,
+    robustness,
+)
+
+__all__ = [
+    "binding",
+    "calls",
+    "configure",
+    "conversing",
+    "deltas",
+    "filtering",
+    "handshake",
+    "health",
+    "hints",
+    "honesty",
+    "overlays",
+    "queue_gate",
+    "reserving",
+    "resuming",
+    "robustness",
+    "scoring",
+    "transfer",
+]

@@ -1,0 +1,240 @@
+"""Permit, PreBind, Bind, PostBind, CycleDone and PostFilter."""
+
+from typing import Any
+
+import msgspec
+
+from berth.conformance.check import check, expect
+from berth.conformance.checks.reserving import reservable
+from berth.conformance.samples import Document
+from berth.conformance.subject import Subject, brief
+from berth.conformance.world import World, shown
+from berth.out_of_tree._generated import common_pb2 as pb
+from berth.out_of_tree._generated import scheduling_pb2
+from berth.out_of_tree.packing import status_of
+
+CLAUSE = "Scheduling calls"
+SYNCED = ("configure/accepted", "sync/transfer")
+REFUSALS = {pb.CODE_UNSCHEDULABLE, pb.CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, pb.CODE_ERROR}
+PERMIT = {pb.CODE_SUCCESS, pb.CODE_WAIT, *REFUSALS}
+PRE_BIND = {pb.CODE_SUCCESS, pb.CODE_PENDING, *REFUSALS}
+BIND = {pb.CODE_SUCCESS, pb.CODE_SKIP, pb.CODE_ERROR}
+POST_FILTER = {pb.CODE_SUCCESS, *REFUSALS}
+
+
+async def _ready_to_bind(world: World) -> tuple[Document, str]:
+    """A pod and its node, reserved where the plugin reserves."""
+    if world.subject.offers("RESERVE"):
+        return await reservable(world)
+    return world.subject.pods[0], (world.names or ["node-0"])[0]
+
+
+async def _verdict(world: World, name: str, allowed: set[Any]) -> Any:
+    """The answer of that call, its status checked."""
+    pod, node = await _ready_to_bind(world)
+    response = await world.ask(name, pod, node_name=node)
+    status_of("under test", response.status)
+    codes = ", ".join(sorted(pb.Code.Name(code) for code in allowed))
+    expect(response.status.code in allowed, f"one of {codes}", brief(response))
+    return response
+
+
+@check(
+    "permit/answer",
+    "Permit lets the pod go on, stops it or makes it wait",
+    CLAUSE,
+    needs=("PERMIT",),
+    after=SYNCED,
+)
+async def permit(subject: Subject) -> None:
+    """Nothing else is a leave."""
+    await _verdict(await shown(subject), "Permit", PERMIT)
+
+
+@check(
+    "permit/timeout",
+    "a pod that has to wait is told for how long",
+    CLAUSE,
+    needs=("PERMIT",),
+    after=(*SYNCED, "permit/answer"),
+)
+async def permit_timeout(subject: Subject) -> None:
+    """After that the attempt fails."""
+    response = await _verdict(await shown(subject), "Permit", PERMIT)
+    if response.status.code == pb.CODE_WAIT:
+        expect(response.timeout.ToNanoseconds() > 0, "a timeout with WAIT", brief(response))
+
+
+@check(
+    "permit/repeated",
+    "a repeated Permit has the same status",
+    CLAUSE,
+    needs=("PERMIT",),
+    after=(*SYNCED, "permit/answer"),
+)
+async def permit_repeated(subject: Subject) -> None:
+    """The answer to the first may be lost."""
+    world = await shown(subject)
+    pod, node = await _ready_to_bind(world)
+    first, second = [(await world.ask("Permit", pod, node_name=node)).status for _ in range(2)]
+    expect(first.code == second.code, f"again {brief(first)}", brief(second))
+
+
+@check("pre-bind/answer", "PreBind accepts or turns down", CLAUSE, needs=("PRE_BIND",), after=SYNCED)
+async def pre_bind(subject: Subject) -> None:
+    """It is the last call before the binding is written."""
+    await _verdict(await shown(subject), "PreBind", PRE_BIND)
+
+
+@check(
+    "pre-bind/patch",
+    "PreBind's patch changes labels and annotations only",
+    CLAUSE,
+    needs=("PRE_BIND",),
+    after=(*SYNCED, "pre-bind/answer"),
+)
+async def pre_bind_patch(subject: Subject) -> None:
+    """It is a merge patch of the pod's metadata."""
+    response = await _verdict(await shown(subject), "PreBind", PRE_BIND)
+    _check_patch(response)
+
+
+@check(
+    "reserve/patch",
+    "Reserve's patch changes labels and annotations only",
+    CLAUSE,
+    needs=("RESERVE",),
+    after=(*SYNCED, "reserve/answer"),
+)
+async def reserve_patch(subject: Subject) -> None:
+    """It is written in PreBind's place."""
+    world = await shown(subject)
+    pod, node = await reservable(world)
+    _check_patch(await world.ask("Reserve", pod, node_name=node))
+
+
+def _check_patch(response: Any) -> None:
+    if not response.HasField("metadata_patch"):
+        return
+    wanted = '{"annotations": {...}, "labels": {...}} with texts or null'
+    try:
+        patch = msgspec.json.decode(response.metadata_patch, type=dict[str, dict[str, str | None]])
+    except msgspec.DecodeError as error:
+        patch = {str(error): {}}
+    expect(patch.keys() <= {"annotations", "labels"}, wanted, response.metadata_patch[:200])
+
+
+@check(
+    "pre-bind/repeated",
+    "a repeated PreBind has the same answer",
+    CLAUSE,
+    needs=("PRE_BIND",),
+    after=(*SYNCED, "pre-bind/answer"),
+)
+async def pre_bind_repeated(subject: Subject) -> None:
+    """The answer to the first may be lost."""
+    world = await shown(subject)
+    pod, node = await _ready_to_bind(world)
+    first, second = [await world.ask("PreBind", pod, node_name=node) for _ in range(2)]
+    expect(first == second, f"again {brief(first)}", brief(second))
+
+
+@check("bind/answer", "Bind says SUCCESS, SKIP or ERROR", CLAUSE, needs=("BIND",), after=SYNCED)
+async def bind(subject: Subject) -> None:
+    """It writes the binding, or it does not; the pod is the kit's own and on no API server."""
+    await _verdict(await shown(subject), "Bind", BIND)
+
+
+@check(
+    "post-bind/any-generation",
+    "PostBind does not ask which generation is held",
+    CLAUSE,
+    needs=("POST_BIND",),
+    after=SYNCED,
+)
+async def post_bind(subject: Subject) -> None:
+    """Epoch and generation are not checked, and the pod may be left out."""
+    world = await shown(subject)
+    of_call = {"with_object": False, "generation": 77, "epoch": "bygone"}
+    await world.ask("PostBind", subject.pods[0], node_name="node-0", of_call=of_call)
+
+
+@check(
+    "cycle-done/outcomes", "every outcome of an attempt is heard", CLAUSE, needs=("CYCLE_DONE",), after=SYNCED
+)
+async def outcomes(subject: Subject) -> None:
+    """Of attempts that the plugin was never asked about too."""
+    world = await shown(subject)
+    for outcome in sorted(set(scheduling_pb2.CycleOutcome.values()) - {0}):
+        await world.ask("CycleDone", subject.pods[0], outcome=outcome, of_call={"with_object": False})
+
+
+@check(
+    "cycle-done/any-generation",
+    "CycleDone does not ask which generation is held",
+    CLAUSE,
+    needs=("CYCLE_DONE",),
+    after=(*SYNCED, "cycle-done/outcomes"),
+)
+async def cycle_done(subject: Subject) -> None:
+    """Epoch and generation are not checked."""
+    world = await shown(subject)
+    of_call = {"with_object": False, "generation": 77, "epoch": "bygone"}
+    outcome = scheduling_pb2.CYCLE_OUTCOME_ABORTED
+    await world.ask("CycleDone", subject.pods[0], outcome=outcome, of_call=of_call)
+
+
+async def _made_room(subject: Subject) -> tuple[World, list[Any]]:
+    world = await shown(subject)
+    reason = pb.Reason(code=pb.CODE_UNSCHEDULABLE, text="the kit turns all nodes down")
+    verdicts = scheduling_pb2.Verdicts(all=1, reasons=[reason])
+    return world, [await world.ask("PostFilter", pod, verdicts=verdicts) for pod in subject.pods]
+
+
+@check(
+    "post-filter/answer",
+    "PostFilter helps, or says that it can't",
+    CLAUSE,
+    needs=("POST_FILTER",),
+    after=SYNCED,
+)
+async def post_filter(subject: Subject) -> None:
+    """Its status decides whether another plugin is asked."""
+    _, responses = await _made_room(subject)
+    for response in responses:
+        status_of("under test", response.status)
+        expect(
+            response.status.code in POST_FILTER, "SUCCESS, an unschedulable code or ERROR", brief(response)
+        )
+
+
+@check(
+    "post-filter/victims",
+    "victims are named with SUCCESS and a node, and are on it",
+    CLAUSE,
+    needs=("POST_FILTER",),
+    after=(*SYNCED, "post-filter/answer"),
+)
+async def victims(subject: Subject) -> None:
+    """A pod that is not on the nominated node is a protocol error; here no pod is placed."""
+    world, responses = await _made_room(subject)
+    for response in responses:
+        placed = {uid for uid, pod in world.placed.items() if pod.node_name == response.nominated_node_name}
+        expect(
+            set(response.victim_uids) <= placed, f"victims among {sorted(placed)}", list(response.victim_uids)
+        )
+
+
+@check(
+    "post-filter/node",
+    "the nominated node is one that is there",
+    CLAUSE,
+    needs=("POST_FILTER", "nodes"),
+    after=(*SYNCED, "post-filter/answer"),
+)
+async def nominated(subject: Subject) -> None:
+    """An empty name takes a nomination back."""
+    world, responses = await _made_room(subject)
+    for response in responses:
+        known = response.nominated_node_name in ("", *world.names)
+        expect(known, f"one of {', '.join(world.names)}", response.nominated_node_name)

@@ -1,0 +1,224 @@
+"""What holds for every scheduling call: profile, epoch, generation and pod."""
+
+import asyncio
+
+import grpc
+
+from berth.conformance.answers import filtered, same
+from berth.conformance.check import check, expect
+from berth.conformance.samples import renamed
+from berth.conformance.subject import Subject, fails, refused
+from berth.conformance.world import shown
+
+CLAUSE = "Scheduling calls"
+ASKED = ("configure/accepted", "sync/transfer", "sync/delta", "filter/answer")
+NEEDS = ("FILTER",)
+
+
+@check(
+    "filter/answer",
+    "Filter is answered in a form that the protocol allows",
+    "Vectors",
+    needs=NEEDS,
+    after=("configure/accepted", "sync/transfer"),
+)
+async def answer(subject: Subject) -> None:
+    """A verdict a node; codes have a reason; reasons have a text and an unschedulable code."""
+    world = await shown(subject)
+    for pod in subject.pods:
+        await filtered(world, pod)
+
+
+@check("calls/generation", "the answer says which generation it is about", CLAUSE, needs=NEEDS, after=ASKED)
+async def generation(subject: Subject) -> None:
+    """The one asked for; a later one only where that is held."""
+    world = await shown(subject)
+    await world.step()
+    came = (await world.ask("Filter", subject.pods[0])).generation
+    expect(came == world.generation, f"generation {world.generation}", came)
+
+
+@check(
+    "calls/deltas", "a call's own deltas are applied", CLAUSE, needs=NEEDS, after=(*ASKED, "calls/generation")
+)
+async def deltas(subject: Subject) -> None:
+    """They spare a wait for the stream."""
+    world = await shown(subject)
+    carried = world.delta(world.put_node(renamed(world.nodes[0], "carried")))
+    answer = await world.ask("Filter", subject.pods[0], of_call={"deltas": [carried]})
+    expect(answer.generation == world.generation, f"generation {world.generation}", answer.generation)
+
+
+@check(
+    "calls/deltas-again",
+    "a step that a call brought may come on the stream too",
+    CLAUSE,
+    needs=NEEDS,
+    after=(*ASKED, "calls/deltas", "sync/repeated-delta"),
+)
+async def deltas_again(subject: Subject) -> None:
+    """It is skipped, and acknowledged."""
+    world = await shown(subject)
+    carried = world.delta(world.put_node(renamed(world.nodes[0], "carried")))
+    await world.ask("Filter", subject.pods[0], of_call={"deltas": [carried]})
+    await world.stream.write(delta=carried)
+    await world.stream.acked(world.generation)
+
+
+@check(
+    "calls/held-deltas",
+    "deltas that are held already are skipped in a call",
+    CLAUSE,
+    needs=NEEDS,
+    after=(*ASKED, "calls/generation"),
+)
+async def held_deltas(subject: Subject) -> None:
+    """The host may not know yet what is held."""
+    world = await shown(subject)
+    step = await world.step(world.put_node(renamed(world.nodes[0], "held")))
+    before = await filtered(world, subject.pods[0])
+    same(before, await filtered(world, subject.pods[0], of_call={"deltas": [step]}), "the same answer")
+
+
+@check(
+    "calls/waits", "a call for a generation that is on its way waits for it", CLAUSE, needs=NEEDS, after=ASKED
+)
+async def waits(subject: Subject) -> None:
+    """Up to its deadline, and is then answered."""
+    world = await shown(subject)
+    coming = world.delta()
+    waiting = asyncio.create_task(world.ask("Filter", subject.pods[0]))
+    subject.open.callback(waiting.cancel)
+    # A call for what is held shows that the plugin has read the one before it.
+    await world.ask("Filter", subject.pods[0], of_call={"generation": 1})
+    expect(not waiting.done(), "a call that waits for the stream", "an end of the call before that")
+    await world.stream.write(delta=coming)
+    await world.stream.acked(coming.generation)
+    came = (await subject.in_time(waiting, "an answer once the step has come")).generation
+    expect(came == coming.generation, f"generation {coming.generation}", came)
+
+
+@check(
+    "calls/later-generation",
+    "a call is answered from a later generation with the same nodes",
+    CLAUSE,
+    needs=NEEDS,
+    after=(*ASKED, "calls/generation"),
+)
+async def later_generation(subject: Subject) -> None:
+    """As long as no node has changed its index since."""
+    world = await shown(subject)
+    await world.step(world.put_pod(renamed(subject.pods[-1], "later"), (world.names or [""])[0]))
+    await world.ask("Filter", subject.pods[0], of_call={"generation": 1})
+
+
+@check(
+    "calls/generation-gone",
+    "a call for node indices that have changed is refused",
+    CLAUSE,
+    needs=(*NEEDS, "nodes"),
+    after=ASKED,
+)
+async def generation_gone(subject: Subject) -> None:
+    """The host repeats it with its newest generation."""
+    world = await shown(subject)
+    await world.step(world.drop_node(0))
+    call = world.ask("Filter", subject.pods[0], of_call={"generation": 1})
+    await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "GENERATION_GONE", what="a call for old indices")
+
+
+@check("calls/unknown-epoch", "a call of an unknown epoch is refused", CLAUSE, needs=NEEDS, after=ASKED)
+async def unknown_epoch(subject: Subject) -> None:
+    """The plugin has another state than the host means."""
+    world = await shown(subject)
+    call = world.ask("Filter", subject.pods[0], of_call={"epoch": "nobody-ever-used"})
+    await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED", what="a call of an unknown epoch")
+
+
+@check("calls/unknown-pod", "a pod that was never sent is asked for", CLAUSE, needs=NEEDS, after=ASKED)
+async def unknown_pod(subject: Subject) -> None:
+    """The host repeats the call with the pod's object."""
+    world = await shown(subject)
+    pod = renamed(subject.pods[0], f"never-sent-{world.epoch}")
+    call = world.ask("Filter", pod, of_call={"with_object": False})
+    await refused(
+        call, grpc.StatusCode.FAILED_PRECONDITION, "POD_UNKNOWN", what="a call without the pod's object"
+    )
+
+
+@check(
+    "calls/pod-left-out", "a later call of an attempt may leave the pod out", CLAUSE, needs=NEEDS, after=ASKED
+)
+async def pod_left_out(subject: Subject) -> None:
+    """It is answered alike, or the pod is asked for."""
+    world = await shown(subject)
+    before = await filtered(world, subject.pods[0])
+    try:
+        again = await filtered(world, subject.pods[0], of_call={"with_object": False})
+    except grpc.aio.AioRpcError:
+        call = world.ask("Filter", subject.pods[0], of_call={"with_object": False})
+        await refused(
+            call, grpc.StatusCode.FAILED_PRECONDITION, "POD_UNKNOWN", what="a call without the pod's object"
+        )
+    else:
+        same(before, again, "the same answer")
+
+
+@check(
+    "calls/pod-sent-again",
+    "a pod that changed is answered for as it is now",
+    CLAUSE,
+    needs=NEEDS,
+    after=ASKED,
+)
+async def pod_sent_again(subject: Subject) -> None:
+    """Another attempt brings another object under the same UID."""
+    world = await shown(subject)
+    one, other = subject.pods[0], subject.pods[-1]
+    wanted = await filtered(world, other)
+    changed = {**other, "metadata": {**other["metadata"], "uid": one["metadata"]["uid"]}}
+    await filtered(world, one)
+    same(
+        wanted, await filtered(world, changed, of_call={"attempt": 2}), "the answer for the pod as it is now"
+    )
+
+
+@check(
+    "calls/bad-pod", "a pod that can't be decoded is an error of that call", CLAUSE, needs=NEEDS, after=ASKED
+)
+async def bad_pod(subject: Subject) -> None:
+    """The plugin goes on."""
+    world = await shown(subject)
+    request = world.request("Filter", subject.pods[0])
+    request.call.pod.object = b'{"metadata": ['
+    seconds = subject.options.seconds
+    code = await fails(subject.scheduling.Filter(request, timeout=seconds), "a pod that is no JSON")
+    wanted = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.INTERNAL)
+    expect(code in wanted, "INVALID_ARGUMENT or INTERNAL", code.name)
+    await world.ask("Filter", subject.pods[0])
+
+
+@check("calls/side-by-side", "calls may come side by side", CLAUSE, needs=NEEDS, after=ASKED)
+async def side_by_side(subject: Subject) -> None:
+    """Each is answered for its own pod."""
+    world = await shown(subject)
+    apart = [await filtered(world, pod) for pod in subject.pods]
+    together = await asyncio.gather(*(filtered(world, pod) for pod in subject.pods))
+    same(apart, together, "the answers as one by one")
+
+
+@check(
+    "calls/waiting-holds-up-nobody",
+    "a call that waits holds up no other",
+    CLAUSE,
+    needs=NEEDS,
+    after=(*ASKED, "calls/waits"),
+)
+async def waiting_holds_up_nobody(subject: Subject) -> None:
+    """Not even once it was given up."""
+    world = await shown(subject)
+    request = world.request("Filter", subject.pods[0], of_call={"generation": 99})
+    waiting = subject.scheduling.Filter(request, timeout=subject.options.seconds)
+    await world.ask("Filter", subject.pods[0])
+    waiting.cancel()
+    await world.ask("Filter", subject.pods[0])

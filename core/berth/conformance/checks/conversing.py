@@ -1,0 +1,134 @@
+"""Converse: all scheduling calls over one stream."""
+
+import asyncio
+from typing import Any
+
+import grpc
+
+from berth.conformance.answers import filtered, same
+from berth.conformance.check import check, expect
+from berth.conformance.subject import Subject, brief, refused
+from berth.conformance.world import shown
+from berth.out_of_tree._generated import scheduling_pb2
+from berth.out_of_tree.conversation import Conversation
+
+CLAUSE = "Scheduling calls"
+NEEDS = ("converse", "FILTER")
+ASKED = ("configure/accepted", "sync/transfer", "filter/answer", "filter/deterministic", "converse/answer")
+
+
+def _conversation(subject: Subject) -> Any:
+    """A stream that is read until the check ends."""
+    conversation = Conversation(subject.scheduling)
+    reading = asyncio.create_task(conversation.run())
+    subject.open.push_async_callback(_end, reading)
+    return conversation
+
+
+async def _end(reading: "asyncio.Task[None]") -> None:
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+
+
+@check(
+    "converse/answer",
+    "a call over the stream is answered",
+    CLAUSE,
+    needs=NEEDS,
+    after=("configure/accepted", "sync/transfer", "filter/answer"),
+)
+async def answer(subject: Subject) -> None:
+    """By the message of its own kind, with the request's id."""
+    world = await shown(subject)
+    stream: Any = subject.scheduling.Converse()
+    subject.open.callback(stream.cancel)
+    request = scheduling_pb2.ConverseRequest(id=41, filter=world.request("Filter", subject.pods[0]))
+    request.timeout.FromNanoseconds(int(subject.options.seconds * 1e9))
+    await stream.write(request)
+    came = await subject.in_time(stream.read(), "an answer on the stream")
+    expect(came.id == 41 and came.WhichOneof("answer") == "filter", "a filter answer with id 41", brief(came))  # noqa: PLR2004
+
+
+@check(
+    "converse/same", "the stream's answers are those of calls of their own", CLAUSE, needs=NEEDS, after=ASKED
+)
+async def alike(subject: Subject) -> None:
+    """It is another way for the same calls."""
+    world = await shown(subject)
+    conversation = _conversation(subject)
+    for pod in subject.pods:
+        same(
+            await filtered(world, pod),
+            await filtered(world, pod, stub=conversation),
+            "the answer of a call of its own",
+        )
+
+
+@check(
+    "converse/many",
+    "many calls may be on the stream at once",
+    CLAUSE,
+    needs=NEEDS,
+    after=(*ASKED, "converse/same"),
+)
+async def many(subject: Subject) -> None:
+    """Answers come in any order, each under its request's id."""
+    world = await shown(subject)
+    conversation, pods = _conversation(subject), subject.pods * 3
+    apart = [await filtered(world, pod) for pod in pods]
+    same(
+        apart,
+        await asyncio.gather(*(filtered(world, pod, stub=conversation) for pod in pods)),
+        "the answers as one by one",
+    )
+
+
+@check(
+    "converse/refusal",
+    "a refusal on the stream says why, and the stream goes on",
+    CLAUSE,
+    needs=NEEDS,
+    after=(*ASKED, "calls/unknown-epoch"),
+)
+async def refusal(subject: Subject) -> None:
+    """As a CallError with code and reason."""
+    world = await shown(subject)
+    conversation = _conversation(subject)
+    call = world.ask("Filter", subject.pods[0], stub=conversation, of_call={"epoch": "nobody-ever-used"})
+    await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED", what="a call of an unknown epoch")
+    await world.ask("Filter", subject.pods[0], stub=conversation)
+
+
+@check(
+    "converse/no-call", "a message without a call is answered with an error", CLAUSE, needs=NEEDS, after=ASKED
+)
+async def no_call(subject: Subject) -> None:
+    """The stream goes on."""
+    world = await shown(subject)
+    stream: Any = subject.scheduling.Converse()
+    subject.open.callback(stream.cancel)
+    await stream.write(scheduling_pb2.ConverseRequest(id=1))
+    await stream.write(scheduling_pb2.ConverseRequest(id=2, filter=world.request("Filter", subject.pods[0])))
+    answers = [await subject.in_time(stream.read(), "an answer on the stream") for _ in range(2)]
+    kinds = {each.id: each.WhichOneof("answer") for each in answers if each is not grpc.aio.EOF}
+    expect(kinds == {1: "error", 2: "filter"}, "an error for 1 and an answer for 2", kinds)
+
+
+@check(
+    "converse/waiting",
+    "a call that waits holds up no other on the stream",
+    CLAUSE,
+    needs=NEEDS,
+    after=(*ASKED, "calls/waits"),
+)
+async def waiting(subject: Subject) -> None:
+    """It waits for the state stream."""
+    world = await shown(subject)
+    conversation = _conversation(subject)
+    coming = world.delta()
+    first = asyncio.create_task(world.ask("Filter", subject.pods[0], stub=conversation))
+    subject.open.callback(first.cancel)
+    await world.ask("Filter", subject.pods[0], stub=conversation, of_call={"generation": 1})
+    await world.stream.write(delta=coming)
+    await world.stream.acked(coming.generation)
+    await subject.in_time(first, "an answer once the step has come")

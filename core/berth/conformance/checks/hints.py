@@ -1,0 +1,253 @@
+"""QueueingHints: the table of events and pods, and events that help but are not said to."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import grpc.aio
+import msgspec
+import numpy as np
+
+from berth.conformance.answers import filtered, same
+from berth.conformance.check import check, expect
+from berth.conformance.samples import Document, renamed
+from berth.conformance.subject import Subject, brief, readable, skip
+from berth.conformance.world import World, shown
+from berth.objects.decode import decoder
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.out_of_tree._generated import identity_pb2, queueing_pb2
+from berth.out_of_tree.event_interest import compiled
+from berth.out_of_tree.packing import bits_of, hints_of
+from berth.snapshot.columns import Mask
+
+CLAUSE = "Hints"
+NEEDS = ("QUEUEING_HINTS",)
+ASKED = ("configure/accepted", "sync/transfer", "hints/table")
+MANY_PODS, MANY_EVENTS = 19, 5
+_node, _pod = decoder(Node), decoder(Pod)
+
+
+def event(
+    resource: str, action: Any, old: Document | None, new: Document | None
+) -> queueing_pb2.ClusterEvent:
+    """A cluster event."""
+    return queueing_pb2.ClusterEvent(
+        resource=resource,
+        action=action,
+        old_object=None if old is None else msgspec.json.encode(old),
+        new_object=None if new is None else msgspec.json.encode(new),
+    )
+
+
+def node_events(world: World) -> list[queueing_pb2.ClusterEvent]:
+    """Some events about nodes."""
+    nodes = world.nodes or world.subject.nodes()
+    relabelled = {**nodes[0], "metadata": {**nodes[0]["metadata"], "labels": nodes[-1]["metadata"]["labels"]}}
+    return [
+        event("Node", identity_pb2.ACTION_TYPE_UPDATE_NODE_LABEL, nodes[0], relabelled),
+        *(event("Node", identity_pb2.ACTION_TYPE_ADD, None, node) for node in nodes[: MANY_EVENTS - 1]),
+    ]
+
+
+async def _answer(
+    world: World, pods: list[Document], events: list[queueing_pb2.ClusterEvent], *, with_object: bool = True
+) -> queueing_pb2.QueueingHintsResponse:
+    refs = [world.call(pod, with_object=with_object).pod for pod in pods]
+    request = queueing_pb2.QueueingHintsRequest(
+        profile=world.subject.options.profile, events=events, pods=refs
+    )
+    seconds = world.subject.options.seconds
+    answer: queueing_pb2.QueueingHintsResponse = readable(
+        await world.subject.queueing.QueueingHints(request, timeout=seconds)
+    )
+    return answer
+
+
+async def _table(world: World, pods: list[Document], events: list[queueing_pb2.ClusterEvent]) -> Mask:
+    """Which events queue which pods."""
+    return hints_of("under test", await _answer(world, pods, events), len(events), len(pods))
+
+
+def _many(subject: Subject) -> list[Document]:
+    pods = subject.pods
+    return [renamed(pods[i % len(pods)], f"waiting-{i}") for i in range(MANY_PODS)]
+
+
+@check(
+    "hints/table",
+    "the table has a row for each event and a column for each pod",
+    CLAUSE,
+    needs=NEEDS,
+    after=("configure/accepted", "sync/transfer"),
+)
+async def table(subject: Subject) -> None:
+    """As hints, lists, bitmaps or one matrix."""
+    world = await shown(subject)
+    events = node_events(world)
+    for count in (1, 8, MANY_PODS):
+        await _table(world, _many(subject)[:count], events)
+
+
+@check("hints/nothing-asked", "a table without rows or columns is a table", CLAUSE, needs=NEEDS, after=ASKED)
+async def nothing_asked(subject: Subject) -> None:
+    """Its answer is as empty."""
+    world = await shown(subject)
+    await _table(world, [], node_events(world))
+    await _table(world, subject.pods, [])
+
+
+@check("hints/deterministic", "the same table has the same answer", CLAUSE, needs=NEEDS, after=ASKED)
+async def deterministic(subject: Subject) -> None:
+    """Nothing happened between the two."""
+    world = await shown(subject)
+    events, pods = node_events(world), _many(subject)
+    first = await _table(world, pods, events)
+    same(first.tolist(), (await _table(world, pods, events)).tolist(), "the same table")
+
+
+@check(
+    "hints/one-by-one",
+    "a hint is the same asked alone",
+    CLAUSE,
+    needs=NEEDS,
+    after=(*ASKED, "hints/deterministic"),
+)
+async def one_by_one(subject: Subject) -> None:
+    """Rows and columns do not know of one another."""
+    world = await shown(subject)
+    events, pods = node_events(world), subject.pods
+    together = await _table(world, pods, events)
+    alone = np.array([[(await _table(world, [pod], [each]))[0, 0] for pod in pods] for each in events])
+    same(together.tolist(), alone.tolist(), "the table as asked at once")
+
+
+@check(
+    "hints/unknown-pods",
+    "a pod whose object is not at hand is named and queued",
+    CLAUSE,
+    needs=NEEDS,
+    after=ASKED,
+)
+async def unknown_pods(subject: Subject) -> None:
+    """Or the hint queues it anyway; it is not passed over."""
+    world = await shown(subject)
+    pods = [renamed(subject.pods[0], f"never-sent-{world.epoch}")]
+    events = node_events(world)
+    response = await _answer(world, pods, events, with_object=False)
+    unknown = (
+        bits_of("under test", response.unknown_pods, 1)[0] if response.HasField("unknown_pods") else False
+    )
+    queued = hints_of("under test", response, len(events), 1).all()
+    expect(unknown or queued, "the pod among unknown_pods", brief(response))
+
+
+@check(
+    "hints/bad-object",
+    "an event that can't be decoded is an error, or queues",
+    CLAUSE,
+    needs=NEEDS,
+    after=ASKED,
+)
+async def bad_object(subject: Subject) -> None:
+    """The host takes an error for: queue them all."""
+    world = await shown(subject)
+    garbled = queueing_pb2.ClusterEvent(
+        resource="Node", action=identity_pb2.ACTION_TYPE_ADD, new_object=b'{"metadata": ['
+    )
+    try:
+        queued = await _table(world, subject.pods[:1], [garbled])
+    except grpc.aio.AioRpcError as error:
+        gone = error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+        expect(not gone, "an error, or a hint that queues", error.code().name)
+    else:
+        expect(queued.all(), "an error, or a hint that queues", "a hint that leaves the pod")
+
+
+@check(
+    "hints/no-miss",
+    "an event that lets a rejected pod pass is announced, and not hinted away",
+    CLAUSE,
+    needs=("FILTER", "nodes"),
+    after=(
+        "configure/accepted",
+        "sync/transfer",
+        "sync/delta",
+        "filter/answer",
+        "filter/deterministic",
+        "sync/node-update",
+    ),
+)
+async def no_miss(subject: Subject) -> None:
+    """Otherwise the pod waits for the five-minute flush."""
+    world = await shown(subject)
+    helped = 0
+    for pod in subject.pods:
+        before = await filtered(world, pod)
+        for row, (node, changed) in enumerate(_changes(world)):
+            if before[0] != "SUCCESS" or row >= len(before[2]) or not before[2][row]:
+                continue
+            await world.step(world.put_node(changed))
+            after = await filtered(world, pod)
+            if after[0] == "SUCCESS" and not after[2][row]:
+                helped += 1
+                await _is_queued(world, pod, node, changed)
+            await world.step(world.put_node(node))
+    if not helped:
+        raise skip(
+            "no change that the kit knows lets a rejected pod pass; give others with --pods and --nodes"
+        )
+
+
+def _changes(world: World) -> Iterator[tuple[Document, Document]]:
+    """Each node, and itself with another's labels, room and taints."""
+    nodes = list(world.nodes)
+    for row, node in enumerate(nodes):
+        other = nodes[(row + 1) % len(nodes)]
+        metadata = {**node["metadata"], "labels": other["metadata"].get("labels", {})}
+        yield node, {**node, "metadata": metadata, "spec": other.get("spec", {}), "status": other["status"]}
+
+
+async def _is_queued(world: World, pod: Document, old: Document, new: Document) -> None:
+    """Raises: UnmetError where the host would leave the pod."""
+    before, after, waiting = (
+        _node(msgspec.json.encode(old)),
+        _node(msgspec.json.encode(new)),
+        _pod(msgspec.json.encode(pod)),
+    )
+    covering = [
+        each
+        for each in compiled(world.subject.capabilities.events)
+        if each.resource == "Node"
+        and each.covers(before, after, lambda _: b"")
+        and each.concerns(waiting, after)
+    ]
+    name = f"{pod['metadata']['name']} on {old['metadata']['name']}"
+    expect(
+        covering, f"an announced event, since labels, room or taints let {name} pass", "none that covers it"
+    )
+    if not all(each.asks for each in covering) or not world.subject.offers("QUEUEING_HINTS"):
+        return
+    update = event("Node", identity_pb2.ACTION_TYPE_UPDATE, old, new)
+    expect(
+        (await _table(world, [pod], [update])).all(),
+        f"a hint that queues, since it lets {name} pass",
+        "a hint that leaves it",
+    )
+
+
+@check(
+    "hints/side-by-side",
+    "hints are answered beside calls",
+    CLAUSE,
+    needs=(*NEEDS, "FILTER"),
+    after=(*ASKED, "filter/answer"),
+)
+async def side_by_side(subject: Subject) -> None:
+    """They are asked while pods are scheduled."""
+    world = await shown(subject)
+    events = node_events(world)
+    wanted = await _table(world, subject.pods, events)
+    came, _ = await asyncio.gather(_table(world, subject.pods, events), filtered(world, subject.pods[0]))
+    same(wanted.tolist(), came.tolist(), "the table as asked alone")

@@ -1,0 +1,118 @@
+"""What a plugin says it does not read, found out by changing just that."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from berth.conformance.answers import decided, same
+from berth.conformance.check import check
+from berth.conformance.checks.reserving import reservable
+from berth.conformance.samples import Document, renamed
+from berth.conformance.subject import Subject
+from berth.conformance.world import shown
+from berth.out_of_tree.pod_fields import PodFields
+
+CLAUSE = "Equal pods"
+ASKED = (
+    "configure/accepted",
+    "sync/transfer",
+    "sync/delta",
+    "filter/answer",
+    "score/answer",
+    "filter/deterministic",
+    "score/deterministic",
+)
+OTHER_VALUES: dict[str, Any] = {
+    "/metadata/labels/team": "green",
+    "/metadata/labels/app": "another",
+    "/metadata/labels/tier": "front",
+    "/metadata/annotations/note": "another",
+    "/metadata/namespace": "another",
+    "/spec/priority": 1000,
+    "/spec/serviceAccountName": "another",
+    "/spec/nodeSelector": {"team": "green"},
+    "/spec/tolerations": [{"operator": "Exists"}],
+    "/spec/containers/0/image": "another",
+    "/spec/containers/0/name": "another",
+    "/spec/containers/0/resources/requests/cpu": "7",
+    "/spec/containers/0/resources/requests/memory": "20Gi",
+    "/spec/containers/0/resources/limits/cpu": "7",
+    "/spec/hostNetwork": True,
+    "/spec/restartPolicy": "Never",
+}
+
+
+def _variants(pod: Document) -> Iterator[tuple[str, Document]]:
+    for pointer, value in OTHER_VALUES.items():
+        changed: Any = copy.deepcopy(pod)
+        place: Any = changed
+        *path, last = pointer.split("/")[1:]
+        for part in path:
+            place = place[int(part)] if isinstance(place, list) else place.setdefault(part, {})
+        place[last] = value
+        yield pointer, renamed(changed, f"{pod['metadata']['name']}-other")
+
+
+@check(
+    "equal-pods/fields",
+    "pods that differ in undeclared fields have the same answer",
+    CLAUSE,
+    needs=("pod_fields", "nodes"),
+    after=ASKED,
+)
+async def fields(subject: Subject) -> None:
+    """The host takes them for one question."""
+    read = PodFields(subject.capabilities.pod_fields.paths)
+    world = await shown(subject)
+    for pod in subject.pods:
+        declared, before = read.of(msgspec.json.encode(pod)), await decided(world, pod)
+        for pointer, changed in _variants(pod):
+            if read.of(msgspec.json.encode(changed)) == declared:
+                same(before, await decided(world, changed), f"the same answer with another {pointer}")
+
+
+@check(
+    "equal-pods/other-nodes-pods",
+    "pods elsewhere change no node's answer",
+    CLAUSE,
+    needs=("node_local", "nodes", "pods"),
+    after=ASKED,
+)
+async def other_nodes_pods(subject: Subject) -> None:
+    """The host asks again only about nodes to which something happened."""
+    world = await shown(subject)
+    rows = list(range(1, len(world.nodes)))
+    before = [await decided(world, pod, rows) for pod in subject.pods]
+    for number, pod in enumerate(subject.pods):
+        await world.step(world.put_pod(renamed(pod, f"elsewhere-{number}"), world.names[0]))
+    same(
+        before,
+        [await decided(world, pod, rows) for pod in subject.pods],
+        "the answers for the other nodes as before",
+    )
+
+
+@check(
+    "equal-pods/other-reservations",
+    "a reservation elsewhere changes no node's answer",
+    CLAUSE,
+    needs=("node_local", "nodes", "RESERVE"),
+    after=(*ASKED, "reserve/answer", "unreserve/gives-back"),
+)
+async def other_reservations(subject: Subject) -> None:
+    """The host asks again only about the node that the call named."""
+    world = await shown(subject)
+    before = {
+        name: [await decided(world, pod, [row]) for pod in subject.pods]
+        for row, name in enumerate(world.names)
+    }
+    _, node = await reservable(world)
+    for row, name in enumerate(world.names):
+        if name != node:
+            same(
+                before[name],
+                [await decided(world, pod, [row]) for pod in subject.pods],
+                f"the answers for {name} as before",
+            )

@@ -1,0 +1,211 @@
+"""What goes wrong around calls: garbage, lost connections, traces, the end."""
+
+import asyncio
+import secrets
+from contextlib import suppress
+from typing import Any
+
+import grpc
+import grpc.aio
+import msgspec
+
+from berth.conformance.answers import filtered, same
+from berth.conformance.check import check, expect
+from berth.conformance.subject import Subject, fails, skip
+from berth.conformance.world import World, shown
+from berth.out_of_tree._generated import scheduling_pb2
+
+ASKED = ("configure/accepted", "sync/transfer", "filter/answer")
+NEEDS = ("FILTER",)
+LOOK_SECONDS = 0.02
+STOP_SECONDS = 30.0
+"""What Kubernetes gives a pod by default before it kills it."""
+SERVICE = "/berth.plugin.v1.SchedulingService"
+
+
+@check(
+    "robust/garbage",
+    "bytes that are no message are an error of that call",
+    "Scheduling calls",
+    needs=NEEDS,
+    after=ASKED,
+)
+async def garbage(subject: Subject) -> None:
+    """The plugin goes on."""
+    world = await shown(subject)
+    call: Any = subject.channel.unary_unary(f"{SERVICE}/Filter")
+    await fails(call(b"\xff\xff\xff\xff", timeout=subject.options.seconds), "bytes that are no message")
+    await world.ask("Filter", subject.pods[0])
+
+
+@check(
+    "robust/empty-request",
+    "a request without a head is an error of that call",
+    "Scheduling calls",
+    needs=NEEDS,
+    after=ASKED,
+)
+async def empty_request(subject: Subject) -> None:
+    """The plugin goes on."""
+    world = await shown(subject)
+    call = subject.scheduling.Filter(scheduling_pb2.FilterRequest(), timeout=subject.options.seconds)
+    await fails(call, "a request without a head")
+    await world.ask("Filter", subject.pods[0])
+
+
+@check(
+    "robust/unknown-method",
+    "a call that nobody serves is UNIMPLEMENTED",
+    "Order of calls",
+    after=("handshake/answered",),
+)
+async def unknown_method(subject: Subject) -> None:
+    """A later version's call must not harm this one's plugin."""
+    call: Any = subject.channel.unary_unary(f"{SERVICE}/NoSuchCall")
+    code = await fails(call(b"", timeout=subject.options.seconds), "a call that does not exist")
+    expect(code is grpc.StatusCode.UNIMPLEMENTED, "UNIMPLEMENTED", code.name)
+
+
+@check(
+    "robust/unknown-fields",
+    "fields of a later version are passed over",
+    "Scheduling calls",
+    needs=NEEDS,
+    after=(*ASKED, "filter/deterministic"),
+)
+async def unknown_fields(subject: Subject) -> None:
+    """A later version adds fields and changes the meaning of none."""
+    world = await shown(subject)
+    request = world.request("Filter", subject.pods[0])
+    call: Any = subject.channel.unary_unary(
+        f"{SERVICE}/Filter", response_deserializer=scheduling_pb2.FilterResponse.FromString
+    )
+    later = request.SerializeToString() + b"\xfa\x3e\x05later"
+    plain = await subject.scheduling.Filter(request, timeout=subject.options.seconds)
+    same(
+        plain.verdicts,
+        (await call(later, timeout=subject.options.seconds)).verdicts,
+        "the answer without the new field",
+    )
+
+
+@check("robust/large-request", "requests of more than 4 MiB are taken", "Transport", needs=NEEDS, after=ASKED)
+async def large_request(subject: Subject) -> None:
+    """Calls grow with the cluster and its objects; only Sync stays below."""
+    world = await shown(subject)
+    pod = subject.pods[0]
+    metadata = {
+        **pod["metadata"],
+        "annotations": {**pod["metadata"].get("annotations", {}), "note": "x" * (5 << 20)},
+    }
+    await world.ask("Filter", {**pod, "metadata": metadata})
+
+
+@check(
+    "robust/two-connections",
+    "calls come over any connection",
+    "Transport",
+    needs=NEEDS,
+    after=(*ASKED, "filter/deterministic"),
+)
+async def two_connections(subject: Subject) -> None:
+    """The state is the process's, not the connection's."""
+    world = await shown(subject)
+    other = await subject.another()
+    same(
+        await filtered(world, subject.pods[0]),
+        await filtered(world, subject.pods[0], stub=other.scheduling),
+        "the same answer",
+    )
+
+
+@check(
+    "robust/lost-connection",
+    "a connection that is lost in a call leaves the plugin in order",
+    "Order of calls",
+    needs=NEEDS,
+    after=ASKED,
+)
+async def lost_connection(subject: Subject) -> None:
+    """The host begins at the handshake again."""
+    other = await subject.another()
+    world = await World(other, subject.nodes()).shown()
+    waiting = asyncio.create_task(world.ask("Filter", subject.pods[0], of_call={"generation": 99}))
+    await world.ask("Filter", subject.pods[0])
+    await other.channel.close()
+    with suppress(grpc.aio.AioRpcError, asyncio.CancelledError):
+        await waiting
+    again = await subject.shake_hands()
+    expect(again.name == subject.introduction.name, "the same plugin", again.name)
+    await (await shown(subject)).ask("Filter", subject.pods[0])
+
+
+@check("trace/context", "trace context is taken as W3C gives it", "Transport", needs=NEEDS, after=ASKED)
+async def context(subject: Subject) -> None:
+    """A call with it is answered, sampled or not."""
+    world = await shown(subject)
+    for flags in ("00", "01"):
+        metadata = (
+            ("traceparent", f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-{flags}"),
+            ("tracestate", "kit=1"),
+        )
+        await world.ask("Filter", subject.pods[0], metadata=metadata)
+
+
+@check(
+    "trace/malformed", "trace context that can't be read fails no call", "Transport", needs=NEEDS, after=ASKED
+)
+async def malformed(subject: Subject) -> None:
+    """Tracing never costs an answer."""
+    world = await shown(subject)
+    for text in ("", "garbage", "00-0-0-00", f"ff-{'0' * 32}-{'0' * 16}-01"):
+        await world.ask("Filter", subject.pods[0], metadata=(("traceparent", text),))
+
+
+@check(
+    "trace/spans",
+    "the plugin's spans are children of the host's",
+    "Transport",
+    needs=NEEDS,
+    after=(*ASKED, "trace/context"),
+)
+async def spans(subject: Subject) -> None:
+    """One trace tells of a pod's whole way."""
+    if subject.options.trace_file is None:
+        raise skip("no --trace-file: start the plugin with BERTH_TRACE_FILE and name the same file")
+    world = await shown(subject)
+    trace, parent = secrets.token_hex(16), secrets.token_hex(8)
+    await world.ask("Filter", subject.pods[0], metadata=(("traceparent", f"00-{trace}-{parent}-01"),))
+    try:
+        async with asyncio.timeout(subject.options.seconds):
+            while not (found := _spans_of(subject, trace)):  # noqa: ASYNC110 - another process writes
+                await asyncio.sleep(LOOK_SECONDS)
+    except TimeoutError:
+        expect(met=False, expected=f"a span of trace {trace}", came="none")
+    expect(any(parent in line for line in found), f"a span whose parent is {parent}", found[0][:200])
+
+
+def _spans_of(subject: Subject, trace: str) -> list[str]:
+    """The lines of the file that belong to that trace."""
+    file = subject.options.trace_file
+    if file is None or not file.exists():
+        return []
+    return [line for line in file.read_text().splitlines() if trace in line and msgspec.json.decode(line)]
+
+
+@check("stop/ends", "the plugin ends when it is told to", "Transport", after=ASKED)
+async def ends(subject: Subject) -> None:
+    """On SIGTERM, streams that are open notwithstanding, and then nobody answers."""
+    if subject.options.stop is None:
+        raise skip("no --pid: the kit was not told which process to end")
+    await shown(subject)
+    try:
+        async with asyncio.timeout(STOP_SECONDS):
+            await subject.options.stop()
+    except TimeoutError:
+        expect(met=False, expected=f"the end of the process within {STOP_SECONDS:g} s", came="nothing")
+    try:
+        await subject.shake_hands()
+    except grpc.aio.AioRpcError:
+        return
+    expect(met=False, expected="nobody at the address", came="an answer")

@@ -1,0 +1,205 @@
+"""Score and FilterScore."""
+
+from berth.conformance.answers import filtered, passing, same, scored, scores_in, verdicts_in
+from berth.conformance.check import check, expect
+from berth.conformance.subject import Subject, brief, skip
+from berth.conformance.world import shown
+from berth.out_of_tree._generated import common_pb2, scheduling_pb2
+from berth.out_of_tree.packing import normalized, scores_of
+
+CLAUSE = "Vectors"
+NEEDS = ("SCORE",)
+ASKED = ("configure/accepted", "sync/transfer", "score/answer")
+BOTH = ("configure/accepted", "sync/transfer", "score/answer", "filter/answer", "filter-score/answer")
+
+
+def _rows(subject: Subject, n: int) -> list[int] | None:
+    """All nodes, named one by one where the plugin wants to be told."""
+    return list(range(n)) if subject.capabilities.score_needs_feasible else None
+
+
+@check(
+    "score/answer",
+    "Score is answered in a form that the protocol allows",
+    CLAUSE,
+    needs=NEEDS,
+    after=("configure/accepted", "sync/transfer"),
+)
+async def answer(subject: Subject) -> None:
+    """A number a node, little-endian, in one of the widths."""
+    world = await shown(subject)
+    for pod in subject.pods:
+        await scored(world, pod, _rows(subject, len(world.nodes)))
+
+
+@check(
+    "score/generation",
+    "the answer says which generation it is about",
+    "Scheduling calls",
+    needs=NEEDS,
+    after=ASKED,
+)
+async def generation(subject: Subject) -> None:
+    """As for Filter."""
+    world = await shown(subject)
+    came = (await world.ask("Score", subject.pods[0])).generation
+    expect(came == world.generation, f"generation {world.generation}", came)
+
+
+@check(
+    "score/status", "Score's status is SUCCESS, SKIP or ERROR", "Scheduling calls", needs=NEEDS, after=ASKED
+)
+async def status(subject: Subject) -> None:
+    """Scores turn no pod down."""
+    world = await shown(subject)
+    allowed = (common_pb2.CODE_SUCCESS, common_pb2.CODE_SKIP, common_pb2.CODE_ERROR)
+    for pod in subject.pods:
+        response = await world.ask("Score", pod)
+        expect(
+            response.status.code in allowed,
+            "SUCCESS, SKIP or ERROR",
+            common_pb2.Code.Name(response.status.code),
+        )
+        wanted = response.status.code == common_pb2.CODE_SUCCESS
+        expect(response.HasField("scores") == wanted, f"scores: {wanted}", brief(response))
+
+
+@check(
+    "score/normalization",
+    "scores say how they are to be normalized",
+    CLAUSE,
+    needs=NEEDS,
+    after=(*ASKED, "score/status"),
+)
+async def normalization(subject: Subject) -> None:
+    """Unspecified is a protocol error."""
+    world = await shown(subject)
+    for pod in subject.pods:
+        response = await world.ask("Score", pod)
+        if response.status.code == common_pb2.CODE_SUCCESS:
+            expect(
+                response.scores.normalization in range(1, 5), "a normalization", response.scores.normalization
+            )
+
+
+@check(
+    "score/range",
+    "scores can be normalized as the answer says",
+    CLAUSE,
+    needs=NEEDS,
+    after=(*ASKED, "score/status", "score/normalization"),
+)
+async def in_range(subject: Subject) -> None:
+    """0 to 100 without, not negative where the highest becomes 100."""
+    world = await shown(subject)
+    for pod in subject.pods:
+        response = await world.ask("Score", pod)
+        if response.status.code == common_pb2.CODE_SUCCESS:
+            raw = scores_of("under test", response.scores, len(world.nodes))
+            normalized("under test", raw, response.scores.normalization)
+
+
+@check("score/deterministic", "the same question has the same scores", "Equal pods", needs=NEEDS, after=ASKED)
+async def deterministic(subject: Subject) -> None:
+    """Nothing happened between the two."""
+    world = await shown(subject)
+    for pod in subject.pods:
+        first = await scored(world, pod)
+        same(first, await scored(world, pod), "the same scores")
+
+
+@check(
+    "score/candidates",
+    "nodes that are not asked about change no score",
+    CLAUSE,
+    needs=(*NEEDS, "nodes"),
+    after=(*ASKED, "score/deterministic"),
+)
+async def candidates(subject: Subject) -> None:
+    """Where the plugin does not ask to see exactly the feasible nodes."""
+    if subject.capabilities.score_needs_feasible:
+        raise skip("score_needs_feasible")
+    world = await shown(subject)
+    rows = list(range(0, len(world.nodes), 2))
+    for pod in subject.pods:
+        status, how, scores = await scored(world, pod)
+        wanted = (status, how, tuple(scores[row] for row in rows) if scores else ())
+        same(wanted, await scored(world, pod, rows), "the scores as of all nodes")
+
+
+@check(
+    "filter-score/answer",
+    "FilterScore is answered in a form that the protocol allows",
+    CLAUSE,
+    needs=("FILTER", "SCORE"),
+    after=("configure/accepted", "sync/transfer", "filter/answer", "score/answer"),
+)
+async def filter_score(subject: Subject) -> None:
+    """Both answers are read as those of Filter and Score."""
+    if subject.capabilities.score_needs_feasible:
+        raise skip("score_needs_feasible")
+    world = await shown(subject)
+    for pod in subject.pods:
+        response = await world.ask("FilterScore", pod)
+        verdicts_in(response.filter, len(world.nodes))
+        if response.HasField("score"):
+            scores_in(response.score, len(world.nodes))
+
+
+@check(
+    "filter-score/filter",
+    "FilterScore filters as Filter does",
+    "Scheduling calls",
+    needs=("FILTER", "SCORE"),
+    after=BOTH,
+)
+async def filters_alike(subject: Subject) -> None:
+    """It is both calls in one round trip."""
+    if subject.capabilities.score_needs_feasible:
+        raise skip("score_needs_feasible")
+    world = await shown(subject)
+    for pod in subject.pods:
+        response = await world.ask("FilterScore", pod)
+        same(
+            await filtered(world, pod),
+            verdicts_in(response.filter, len(world.nodes)),
+            "the verdicts of Filter",
+        )
+
+
+@check(
+    "filter-score/score",
+    "FilterScore scores as Score does",
+    "Scheduling calls",
+    needs=("FILTER", "SCORE"),
+    after=(*BOTH, "filter-score/filter"),
+)
+async def scores_alike(subject: Subject) -> None:
+    """Of nodes that the plugin's own filter let pass."""
+    if subject.capabilities.score_needs_feasible:
+        raise skip("score_needs_feasible")
+    world = await shown(subject)
+    n = len(world.nodes)
+    for pod in subject.pods:
+        response = await world.ask("FilterScore", pod)
+        rows = passing(verdicts_in(response.filter, n), n)
+        if rows:
+            expect(response.HasField("score"), "scores, since nodes passed", brief(response))
+            same(await scored(world, pod, rows), scores_in(response.score, n, rows), "the scores of Score")
+
+
+@check(
+    "filter-score/none-left",
+    "FilterScore is answered where nothing is asked about",
+    "Scheduling calls",
+    needs=("FILTER", "SCORE", "nodes"),
+    after=BOTH,
+)
+async def none_left(subject: Subject) -> None:
+    """The scores may be absent then; the verdicts are not."""
+    if subject.capabilities.score_needs_feasible:
+        raise skip("score_needs_feasible")
+    world = await shown(subject)
+    nothing = scheduling_pb2.Candidates(bitmap=bytes(-(-len(world.nodes) // 8)))
+    response = await world.ask("FilterScore", subject.pods[0], candidates=nothing)
+    verdicts_in(response.filter, len(world.nodes), [])

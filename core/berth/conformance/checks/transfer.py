@@ -1,0 +1,178 @@
+"""State.Sync: full transfers."""
+
+import asyncio
+from contextlib import suppress
+
+import grpc
+import grpc.aio
+
+from berth.conformance.answers import decided, filtered, picture, same
+from berth.conformance.check import check, expect
+from berth.conformance.samples import renamed
+from berth.conformance.subject import Subject, brief, refused
+from berth.conformance.world import Stream, World, configured, shown
+from berth.out_of_tree._generated import state_pb2
+
+CLAUSE = "State"
+SYNCED = ("configure/accepted", "sync/transfer")
+
+
+@check("sync/held-first", "the plugin says first what it holds", CLAUSE)
+async def held_first(subject: Subject) -> None:
+    """Nothing and 0, or an epoch and its generation."""
+    held = (await Stream(subject).opened()).held
+    expect(bool(held.epoch) == (held.generation > 0), "both epoch and generation, or neither", brief(held))
+
+
+@check(
+    "sync/transfer",
+    "a full transfer is acknowledged",
+    CLAUSE,
+    after=("configure/accepted", "sync/held-first"),
+)
+async def transfer(subject: Subject) -> None:
+    """From the first Ack on calls are answered."""
+    await shown(subject)
+
+
+@check(
+    "sync/many-nodes",
+    "a large cluster comes in chunks, and is answered for",
+    CLAUSE,
+    needs=("nodes",),
+    after=SYNCED,
+)
+async def many_nodes(subject: Subject) -> None:
+    """A message stays below 4 MiB, a cluster does not."""
+    await configured(subject)
+    nodes = subject.nodes(6)
+    many = [
+        {**nodes[i % 6], "metadata": {**nodes[i % 6]["metadata"], "name": f"n{i}"}}
+        for i in range(subject.options.many_nodes)
+    ]
+    world = await World(subject, many).shown()
+    for pod in subject.pods[:2]:
+        await decided(world, pod)
+
+
+@check("sync/no-nodes", "an empty cluster is a cluster", CLAUSE, needs=("nodes",), after=SYNCED)
+async def no_nodes(subject: Subject) -> None:
+    """A scheduler may start before its nodes."""
+    await decided(await shown(subject, 0), subject.pods[0])
+
+
+@check("sync/one-node", "one node is enough", CLAUSE, needs=("nodes",), after=SYNCED)
+async def one_node(subject: Subject) -> None:
+    """Its vectors have one entry."""
+    await decided(await shown(subject, 1), subject.pods[0])
+
+
+@check("sync/empty-chunk", "an empty chunk is harmless", CLAUSE, after=SYNCED)
+async def empty_chunk(subject: Subject) -> None:
+    """A host need not count what it sends."""
+    world = await shown(subject)
+    world.generation += 1
+    await world.begin()
+    await world.stream.write(chunk=state_pb2.Chunk())
+    await world.stream.write(commit=world.commit())
+    await world.stream.acked(world.generation)
+
+
+@check(
+    "sync/until-commit",
+    "until the commit answers come from what was held",
+    CLAUSE,
+    needs=("FILTER",),
+    after=SYNCED,
+)
+async def until_commit(subject: Subject) -> None:
+    """A transfer replaces everything at its commit, in one step."""
+    world = await shown(subject)
+    before = await filtered(world, subject.pods[0])
+    coming = World(subject, world.nodes[:2], world.epoch)
+    coming.stream, coming.generation = world.stream, world.generation + 1
+    await coming.begin()
+    same(before, await filtered(world, subject.pods[0]), "the answer of the state that is held")
+    await world.stream.write(commit=coming.commit())
+    await world.stream.acked(coming.generation)
+
+
+@check(
+    "sync/replaces",
+    "a transfer leaves nothing of what was held",
+    CLAUSE,
+    needs=("nodes",),
+    after=(*SYNCED, "sync/until-commit"),
+)
+async def replaces(subject: Subject) -> None:
+    """Nodes and pods that it does not bring are gone."""
+    fresh = await picture(await shown(subject, 3))
+    world = await shown(subject)
+    for number, name in enumerate(world.names[:3]):
+        await world.step(world.put_pod(renamed(subject.pods[-1], f"there-{number}"), name))
+    fewer = World(subject, subject.nodes(3), world.epoch)
+    fewer.stream, fewer.generation = world.stream, world.generation + 1
+    await fewer.transfer()
+    same(fresh, await picture(fewer), "the answers of a plugin that never held more")
+
+
+@check(
+    "sync/new-epoch",
+    "a new epoch takes over, with generations of its own",
+    CLAUSE,
+    needs=("FILTER",),
+    after=SYNCED,
+)
+async def new_epoch(subject: Subject) -> None:
+    """Another run of the scheduler counts anew; the old one's calls are refused."""
+    old = World(subject, subject.nodes())
+    old.generation = 1000
+    await old.shown()
+    await shown(subject)
+    call = old.ask("Filter", subject.pods[0])
+    await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED", what="a call of the old epoch")
+
+
+@check("sync/newest-stream", "the stream opened last counts, an older one ends", CLAUSE, after=SYNCED)
+async def newest_stream(subject: Subject) -> None:
+    """Two hosts' steps must not mix."""
+    old = await shown(subject)
+    new = await shown(subject)
+    with suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):  # where it ended already
+        await old.stream.write(
+            delta=state_pb2.Delta(base_generation=1, generation=2, node_count=len(old.nodes))
+        )
+    expect(await old.stream.ended(), "the end of the older stream", "neither an end nor an error")
+    await new.step()
+
+
+@check(
+    "sync/lost-chunk", "a commit that counts other nodes is refused", CLAUSE, needs=("nodes",), after=SYNCED
+)
+async def lost_chunk(subject: Subject) -> None:
+    """A lost chunk can't go unnoticed."""
+    world = await shown(subject)
+    await world.begin()
+    await world.stream.write(commit=state_pb2.Commit(generation=5, node_count=len(world.nodes) + 1))
+    await world.stream.nacked(state_pb2.NACK_REASON_MISMATCH)
+
+
+@check(
+    "sync/bad-object", "an object that can't be decoded is refused", CLAUSE, needs=("nodes",), after=SYNCED
+)
+async def bad_object(subject: Subject) -> None:
+    """It must not be passed over: the plugin would hold something else than the host."""
+    world = await shown(subject)
+    bad = state_pb2.NodeUpsert(index=len(world.nodes), name="bad", object=b'{"metadata":')
+    delta = world.delta(state_pb2.Change(node_upsert=bad))
+    delta.node_count += 1
+    await world.stream.write(delta=delta)
+    await world.stream.nacked(state_pb2.NACK_REASON_BAD_OBJECT)
+
+
+@check("sync/out-of-order", "a message that does not belong there is refused", CLAUSE, after=SYNCED)
+async def out_of_order(subject: Subject) -> None:
+    """A chunk needs a Begin."""
+    stream = await Stream(subject).opened()
+    await stream.write(chunk=state_pb2.Chunk())
+    await stream.nacked(state_pb2.NACK_REASON_OUT_OF_ORDER)

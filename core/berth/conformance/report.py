@@ -1,0 +1,66 @@
+"""What came of the checks, as lines to read and as JSON."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from berth.conformance.check import Check
+
+
+class Outcome(StrEnum):
+    """What came of a check."""
+
+    PASS = "PASS"  # noqa: S105 - an outcome, no secret
+    FAIL = "FAIL"
+    SKIP = "SKIP"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one check; `text` says why it failed or was skipped."""
+
+    check: Check
+    outcome: Outcome
+    text: str = ""
+    seconds: float = 0.0
+
+
+def line_of(result: Result) -> str:
+    """One line, and what was expected and what came below a failure."""
+    line = f"{result.outcome}  {result.check.id:<36}  {result.check.title}"
+    if result.outcome is Outcome.FAIL:
+        return f"{line}\n      {result.text}\n      docs/protocol.md, {result.check.clause!r}"
+    return f"{line} ({result.text})" if result.text else line
+
+
+def summary_of(results: Iterable[Result]) -> str:
+    """How many passed, failed and were skipped."""
+    counts = Counter(result.outcome for result in results)
+    return f"{counts[Outcome.PASS]} passed, {counts[Outcome.FAIL]} failed, {counts[Outcome.SKIP]} skipped"
+
+
+def as_json(plugin: str, version: str, address: str, results: Iterable[Result]) -> str:
+    """The report for machines."""
+    results = list(results)
+    counts = Counter(result.outcome for result in results)
+    document = {
+        "plugin": plugin,
+        "version": version,
+        "address": address,
+        "protocolVersion": 1,
+        "counts": {outcome.lower(): counts[outcome] for outcome in Outcome},
+        "checks": [
+            {
+                "id": result.check.id,
+                "title": result.check.title,
+                "clause": result.check.clause,
+                "outcome": result.outcome.lower(),
+                "text": result.text,
+                "seconds": round(result.seconds, 6),
+            }
+            for result in results
+        ],
+    }
+    return json.dumps(document, indent=2)

@@ -1,0 +1,195 @@
+"""The plugin under test, and the connection to it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import msgspec
+
+from berth.config.sidecars import PluginTls, SidecarSpec
+from berth.conformance.check import UnmetError, UnsuitableError
+from berth.conformance.samples import Document, make_nodes, make_pods
+from berth.out_of_tree._generated import (
+    identity_pb2,
+    identity_pb2_grpc,
+    queueing_pb2_grpc,
+    scheduling_pb2_grpc,
+)
+from berth.out_of_tree.channels import open_channel
+from berth.out_of_tree.errors import NotConnectedError
+
+POINTS = {
+    name.removeprefix("EXTENSION_POINT_"): number
+    for name, number in identity_pb2.ExtensionPoint.items()
+    if number
+}
+REASON_KEY = "berth-reason"
+
+
+class UnreachableError(Exception):
+    """There is nobody at the address to be checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Where the plugin is and how to treat it.
+
+    `nodes` and `pods` are documents that give it something to decide; `stop` makes the process end, and
+    `trace_file` is where the plugin writes its spans, one JSON object a line, as the SDKs' BERTH_TRACE_FILE.
+    """
+
+    address: str
+    tls: PluginTls | None = None
+    arguments: Any = None
+    profile: str = "default-scheduler"
+    nodes: tuple[Document, ...] = ()
+    pods: tuple[Document, ...] = ()
+    node_count: int = 6
+    many_nodes: int = 5000
+    seconds: float = 5.0
+    seed: int = 0
+    trace_file: Path | None = None
+    stop: Callable[[], Awaitable[None]] | None = None
+
+
+@dataclass
+class Subject:
+    """A plugin that is there, and what it said of itself."""
+
+    options: Options
+    channel: grpc.aio.Channel
+    introduction: identity_pb2.HandshakeResponse = field(default_factory=identity_pb2.HandshakeResponse)
+    open: AsyncExitStack = field(default_factory=AsyncExitStack)
+    """What a check opened, closed at its end."""
+
+    def __post_init__(self) -> None:
+        self.identity: Any = identity_pb2_grpc.IdentityServiceStub(self.channel)
+        self.scheduling: Any = scheduling_pb2_grpc.SchedulingServiceStub(self.channel)
+        self.queueing: Any = queueing_pb2_grpc.QueueingServiceStub(self.channel)
+
+    @property
+    def capabilities(self) -> identity_pb2.Capabilities:
+        """What the plugin announced."""
+        return self.introduction.capabilities
+
+    @property
+    def pods(self) -> list[Document]:
+        """Pods to ask about."""
+        return make_pods(self.capabilities, self.options.profile, self.options.pods)
+
+    def nodes(self, count: int | None = None) -> list[Document]:
+        """Nodes to show."""
+        wanted = self.options.node_count if count is None else count
+        return make_nodes(wanted, self.capabilities, self.options.nodes)
+
+    def offers(self, capability: str) -> bool:
+        """Whether the plugin announced an extension point, or something else by its field's name."""
+        if capability in POINTS:
+            return POINTS[capability] in self.capabilities.extension_points
+        if capability in ("nodes", "pods"):
+            return bool(getattr(self.capabilities.state, capability))
+        present = getattr(self.capabilities, capability)
+        if capability in ("pod_fields", "arguments_schema"):
+            return self.capabilities.HasField(capability)  # type: ignore[arg-type] # a name from a check
+        return bool(present)
+
+    async def shake_hands(self, versions: tuple[int, ...] = (1,)) -> identity_pb2.HandshakeResponse:
+        """What the plugin says of itself."""
+        request = identity_pb2.HandshakeRequest(
+            host_name="berth plugin verify", host_version="1", supported_versions=versions
+        )
+        answer: identity_pb2.HandshakeResponse = readable(
+            await self.identity.Handshake(request, timeout=self.options.seconds)
+        )
+        return answer
+
+    async def configure(self, profile: str | None = None, **changes: Any) -> list[str]:
+        """The errors that the plugin finds."""
+        fields: dict[str, Any] = {"protocol_version": 1, "profile": profile or self.options.profile}
+        if self.options.arguments is not None:
+            fields["arguments"] = msgspec.json.encode(self.options.arguments)
+        request = identity_pb2.ConfigureRequest(**{**fields, **changes})
+        response = readable(await self.identity.Configure(request, timeout=self.options.seconds))
+        return list(response.errors)
+
+    async def in_time(self, work: Awaitable[Any], what: str) -> Any:
+        """What comes of it.
+
+        Raises: UnmetError where nothing does.
+        """
+        try:
+            async with asyncio.timeout(self.options.seconds):
+                return await work
+        except TimeoutError:
+            raise UnmetError(f"{what} within {self.options.seconds:g} s", "nothing") from None
+
+    async def another(self) -> "Subject":
+        """The same plugin over a connection of its own, until the check ends."""
+        channel = channel_of(self.options)
+        await self.open.enter_async_context(channel)
+        await self.in_time(channel.channel_ready(), "a second connection")
+        return Subject(self.options, channel, self.introduction, self.open)
+
+
+def channel_of(options: Options) -> grpc.aio.Channel:
+    """A channel to the plugin, as the host opens it.
+
+    Raises: UnreachableError where the address is not to be trusted, or nobody is there.
+    """
+    try:
+        return open_channel(SidecarSpec("under test", options.address, tls=options.tls), options.address)
+    except NotConnectedError as error:
+        raise UnreachableError(str(error)) from error
+
+
+def readable(answer: Any) -> Any:
+    """Raises: UnmetError where gRPC could not read the message."""
+    if answer is None:
+        raise UnmetError("a message that can be read", "bytes that are none")
+    return answer
+
+
+async def refused(
+    call: Awaitable[Any], code: grpc.StatusCode, reason: str = "", *, what: str = "the call"
+) -> None:
+    """Raises: UnmetError unless the call is refused with that code, and that berth-reason if one is named."""
+    wanted = code.name + (f" with {REASON_KEY} {reason}" if reason else "")
+    try:
+        answer = await call
+    except grpc.aio.AioRpcError as error:
+        came = next((str(value) for key, value in error.trailing_metadata() or () if key == REASON_KEY), "")
+        if error.code() is not code or (reason and came != reason):
+            text = f"{error.code().name} {came} ({error.details()})"
+            raise UnmetError(f"{what} refused with {wanted}", text) from None
+        return
+    raise UnmetError(f"{what} refused with {wanted}", f"the answer {brief(answer)}")
+
+
+async def fails(call: Awaitable[Any], what: str) -> grpc.StatusCode:
+    """The status of a call that has to fail, by the plugin's own word.
+
+    Raises: UnmetError where it does not, or the plugin went away over it.
+    """
+    try:
+        answer = await call
+    except grpc.aio.AioRpcError as error:
+        if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+            raise UnmetError(f"an error as the answer to {what}", error.code().name) from None
+        return error.code()
+    raise UnmetError(f"an error as the answer to {what}", f"the answer {brief(answer)}")
+
+
+def brief(message: Any) -> str:
+    """A message in one short line."""
+    text = " ".join(str(message).split())
+    return (text[:200] + " ...") if len(text) > 200 else text or "an empty message"  # noqa: PLR2004 - a line
+
+
+def skip(reason: str) -> UnsuitableError:
+    """The exception that ends a check which does not apply."""
+    return UnsuitableError(reason)
