@@ -100,7 +100,7 @@ class Inputs:
         return "berth", "sandbox", "up", "--port", self.taken_port, "--kubeconfig", self.folder / "k"
 
     def no_socket_folder(self):
-        plugins = self.file("plugins.yaml", f"{PLUGINS}{self.folder}/absent/gpu-share.sock\n")
+        plugins = self.file("plugins.yaml", f"{PLUGINS}{self.folder}/absent/gpu-share/gpu-share.sock\n")
         return self.with_kubeconfig(f"--plugins={plugins}")
 
     def broken_line(self):

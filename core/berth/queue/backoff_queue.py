@@ -59,7 +59,7 @@ class BackoffQueue:
     """Three heaps, one queue: lookups and removals see all of them.
 
     `resting` are rejected pods of a group. They come back without any event that could help them, so trying
-    them before their time would be in vain, again and again (docs/decisions/0008-groups-rest.md).
+    them before their time would be in vain, again and again (docs/decisions/0011-groups-rest.md).
     """
 
     def __init__(self, order: Order, backoff: Backoff) -> None:

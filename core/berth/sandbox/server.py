@@ -29,6 +29,7 @@ from berth.sandbox.store import Json, Store
 from berth.scheduler.serving_certificate import self_signed
 
 LOOPBACK: Final = "127.0.0.1"
+PRIVATE: Final = 0o600
 _NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 _PRIORITY_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
@@ -149,7 +150,11 @@ class RunningSandbox:
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(self.kubeconfig())
+            fresh = path.with_name(f".{path.name}.new")
+            fresh.touch(mode=PRIVATE)
+            fresh.write_text(self.kubeconfig())
+            # Whoever waits for the file must not read half of it.
+            fresh.replace(path)
         except OSError as error:
             raise SandboxError(f"cannot write the kubeconfig {path}: {error.strerror}") from None
 
