@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
 FILES = {
-    "berth": ROOT / "images/berth.Dockerfile",
+    "berth": ROOT / "core/images/berth.Dockerfile",
     "gpu-share": ROOT / "out-of-tree-plugins/gpu-share/Dockerfile",
 }
 NOBODY = 65532
@@ -35,13 +35,13 @@ def open_folder():
 
 def installed(dockerfile, folder):
     """Install what an image file's build stage does; gives the environment."""
-    words = re.search(r"^RUN images/install.sh (\S+) (.+)$", dockerfile.read_text(), re.MULTILINE)
+    words = re.search(r"^RUN core/images/install.sh (\S+) (.+)$", dockerfile.read_text(), re.MULTILINE)
     target = folder / words[1].lstrip("/")
     target.parent.mkdir(parents=True)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "UV_PYTHON": interpreter()[0], "UV_PYTHON_DOWNLOADS": "never"}
     environment.pop("VIRTUAL_ENV", None)
-    command = [ROOT / "images/install.sh", target, *words[2].split()]
+    command = [ROOT / "core/images/install.sh", target, *words[2].split()]
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=240
     )

@@ -7,7 +7,7 @@ Source: docs/protocol.md "Attach, replace, detach".
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,6 @@ log = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 30.0
 LOOK_SECONDS = 0.05
-
-Spawn = Callable[[Any, str], "asyncio.Task[Any]"]
 
 
 @dataclass(slots=True)

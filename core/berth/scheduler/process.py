@@ -228,25 +228,7 @@ class Process:
         self._core = assemble(
             settings.loaded,
             {**IN_TREE, **self._host.factories()},
-            Surroundings(
-                writer=writer,
-                volume_writer=ApiVolumeWriter(Api(transports.main), may_write=may_write),
-                claim_writer=ApiClaimWriter(Api(transports.main), may_write=may_write),
-                pod_group_writer=ApiPodGroupWriter(Api(transports.main), may_write=may_write),
-                recorder=PodEvents(self._recorder),
-                background=self._background,
-                clock=clock,
-                chance=random.Random(settings.seed),
-                on_record=self._on_record,
-                before_plugins=self._connect_plugins,
-                queue_metrics=self._metrics.queue,
-                preemption_metrics=self._metrics.preemption,
-                pod_group_metrics=self._metrics.pod_groups,
-                call_metrics=self._metrics.calls,
-                event_handled=self._metrics.event_handled,
-                max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
-                extenders=self._extenders,
-            ),
+            self._surroundings(Api(transports.main), writer, may_write, clock),
         )
         self._host.rewire = self._core.rewire
         self._raw = RawKeeping(self._host, transports.main)
@@ -265,16 +247,44 @@ class Process:
         nodes, pods = self._mirrors[:2]
         self._debugger = CacheDebugger(self._core, nodes, pods, self._loop.turn)
         self._running: list[asyncio.Task[Any]] = []
-        self._metrics.watch_tracing(settings.tracing)
+        self._show_metrics()
+
+    def _surroundings(
+        self, api: Api, writer: PodWriter, may_write: Callable[[], bool], clock: SystemClock
+    ) -> Surroundings:
+        settings = self._settings
+        return Surroundings(
+            writer=writer,
+            volume_writer=ApiVolumeWriter(api, may_write=may_write),
+            claim_writer=ApiClaimWriter(api, may_write=may_write),
+            pod_group_writer=ApiPodGroupWriter(api, may_write=may_write),
+            recorder=PodEvents(self._recorder),
+            background=self._background,
+            clock=clock,
+            chance=random.Random(settings.seed),
+            on_record=self._on_record,
+            before_plugins=self._connect_plugins,
+            queue_metrics=self._metrics.queue,
+            preemption_metrics=self._metrics.preemption,
+            pod_group_metrics=self._metrics.pod_groups,
+            call_metrics=self._metrics.calls,
+            event_handled=self._metrics.event_handled,
+            max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
+            extenders=self._extenders,
+        )
+
+    def _show_metrics(self) -> None:
+        shared = self._core.shared
+        self._metrics.watch_tracing(self._settings.tracing)
         self._metrics.watch_plugins(self._attaching.conditions)
-        self._metrics.watch_queue(self._core.shared.queue.sizes)
-        self._metrics.watch_cache(self._core.shared.cache)
-        self._metrics.watch_equal_pods(self._core.shared.equal_pods.outcomes)
-        self._metrics.watch_tasks(self._core.shared.at_work)
+        self._metrics.watch_queue(shared.queue.sizes)
+        self._metrics.watch_cache(shared.cache)
+        self._metrics.watch_equal_pods(shared.equal_pods.outcomes)
+        self._metrics.watch_tasks(shared.at_work)
         if self._core.dispatcher is not None:
             self._metrics.watch_calls(self._core.dispatcher.pending)
         if self._elector is not None:
-            election = settings.loaded.configuration.leader_election
+            election = self._settings.loaded.configuration.leader_election
             self._metrics.watch_leadership(election.resource_name, lambda: self._leadership.leads)
 
     async def serve(self) -> SecureServer | None:

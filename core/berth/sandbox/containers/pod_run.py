@@ -44,7 +44,6 @@ class PodRun:
         self._main = [self._container(one, changed) for one in spec["containers"]]
         self._initialized = False
         self._task: asyncio.Task[None] | None = None
-        self._stopped = False
 
     def start(self) -> None:
         """Begin."""
@@ -52,7 +51,6 @@ class PodRun:
 
     async def stop(self, grace_seconds: float) -> None:
         """End containers first, then sidecars in the reverse order of their start."""
-        self._stopped = True
         await asyncio.gather(*(one.stop(grace_seconds) for one in self._main))
         for one in reversed(self._init):
             await one.stop(grace_seconds)
@@ -60,7 +58,6 @@ class PodRun:
 
     async def kill(self) -> None:
         """End everything at once."""
-        self._stopped = True
         for one in (*self._main, *self._init):
             one.kill()
         await self._end()

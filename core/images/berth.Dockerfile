@@ -1,12 +1,12 @@
 # The scheduler and the operator: one program, two images.
-#   docker build --file images/berth.Dockerfile --target scheduler --tag berth/scheduler:0.1.0 .
-#   docker build --file images/berth.Dockerfile --target operator --tag berth/operator:0.1.0 .
+#   docker build --file core/images/berth.Dockerfile --target scheduler --tag berth/scheduler:0.1.0 .
+#   docker build --file core/images/berth.Dockerfile --target operator --tag berth/operator:0.1.0 .
 FROM python:3.13.9-slim-bookworm AS build
 ENV UV_LINK_MODE=copy UV_COMPILE_BYTECODE=1 UV_PYTHON_DOWNLOADS=never
 RUN pip install --no-cache-dir uv==0.13.9
 WORKDIR /source
 COPY . .
-RUN images/install.sh /opt/berth berth-scheduler
+RUN core/images/install.sh /opt/berth berth-scheduler
 
 FROM python:3.13.9-slim-bookworm AS base
 COPY --from=build /opt/berth /opt/berth
