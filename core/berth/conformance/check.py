@@ -42,14 +42,28 @@ class Check:
 CHECKS: dict[str, Check] = {}
 """All checks by id, in the order in which they run."""
 
+BASICS: list[str] = []
+"""Checks that all later ones build upon."""
+
 
 def check(
-    identifier: str, title: str, clause: str, *, needs: tuple[str, ...] = (), after: tuple[str, ...] = ()
+    identifier: str,
+    title: str,
+    clause: str,
+    *,
+    needs: tuple[str, ...] = (),
+    after: tuple[str, ...] = (),
+    basic: bool = False,
 ) -> Callable[[Run], Run]:
-    """Enter the function into the list of checks."""
+    """Enter the function into the list of checks; all but handshakes build upon the basic ones before it."""
 
     def enter(run: Run) -> Run:
-        CHECKS[identifier] = Check(identifier, title, clause, needs, after, run)
+        before = () if identifier.startswith("handshake/") else tuple(BASICS)
+        CHECKS[identifier] = Check(
+            identifier, title, clause, needs, tuple(dict.fromkeys(before + after)), run
+        )
+        if basic:
+            BASICS.append(identifier)
         return run
 
     return enter

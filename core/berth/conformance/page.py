@@ -34,6 +34,9 @@ upon failed. What a plugin decides is its own business: the kit compares its ans
 checks say more where the sample pods meet nodes that the plugin turns down, or reservations that show: give
 such pods and nodes.
 
+For each check there is a plugin that breaks just that (`tests/unit/conformance`): it fails that check
+and no other. gpu-share, coscheduling and the Go SDK's template pass all that apply to them.
+
 In tests the same checks are `berth.conformance`:
 
 ```python

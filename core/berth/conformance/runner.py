@@ -14,6 +14,8 @@ from berth.conformance.report import Outcome, Result
 from berth.conformance.subject import Options, Subject, UnreachableError, brief, channel_of
 from berth.out_of_tree.errors import ProtocolError
 
+BUILDS_UPON = "builds upon"
+
 
 def chosen(only: Sequence[str] = (), skip: Sequence[str] = ()) -> list[Check]:
     """The checks whose ids match one of `only`, if given, and none of `skip`; patterns as in a shell."""
@@ -87,6 +89,11 @@ def _excuse(subject: Subject, check: Check, results: Mapping[str, Result]) -> st
         if not subject.offers(name):
             return f"not announced: {name}"
     for before in check.after:
-        if before in results and results[before].outcome is Outcome.FAIL:
-            return f"builds upon {before}, which failed"
+        if before in results and (results[before].outcome is Outcome.FAIL or _blocked(results[before])):
+            return f"{BUILDS_UPON} {before}, which failed"
     return ""
+
+
+def _blocked(result: Result) -> bool:
+    """Whether a check was skipped for the failure of another."""
+    return result.outcome is Outcome.SKIP and result.text.startswith(BUILDS_UPON)

@@ -17,77 +17,85 @@ async def as_it_is(_server, _name, request, proceed):
     return await proceed(request)
 
 
-async def taken(stream, request):
+async def taken(_server, stream, request):
     """Take a message of the state stream as the reference does."""
     return await stream.answer(request)
+
+
+class BrokenServer(Server):
+    """The SDK's server with a fault between the wire and the plugin; `memory` is the fault's own."""
+
+    def __init__(self, fault, address):
+        super().__init__(fault.plugin(), address)
+        self.fault = fault
+        self.memory = {}
+        self.metadata = {}
+
+    @property
+    def mirror(self):
+        """What the plugin holds."""
+        return self.session.mirror
+
+    async def _called(self, name, function, request, metadata):
+        self.metadata = dict(metadata)
+
+        async def proceed(changed):
+            return await super(BrokenServer, self)._called(name, function, changed, metadata)
+
+        return await self.fault.call(self, name, request, proceed)
+
+    async def _sync(self, requests, context):
+        del context
+        stream = Stream(self.session)
+        self.session.stream = stream
+        held = state_pb2.Held(epoch=self.mirror.epoch, generation=self.mirror.generation)
+        yield state_pb2.SyncResponse(held=held if self.fault.held is None else self.fault.held(held))
+        async for request in requests:
+            if self.fault.supersedes and self.session.stream is not stream:
+                return
+            response = await self.fault.take(self, stream, request)
+            if response is not None:
+                yield response
 
 
 @dataclass
 class Fault:
     """What is broken; everything else is as the reference has it.
 
-    `call(server, name, request, proceed)` answers each call; `take(stream, request)` each message of a state
-    stream; `plugin` is the author's part; `server` wraps what is left.
+    `call(server, name, request, proceed)` answers each call; `take(server, stream, request)` each message of
+    a state stream; `held` is what a stream begins with; `plugin` is the author's part.
     """
 
-    check: str
     call: object = as_it_is
     take: object = taken
-    plugin: type = Slots
-    server: type | None = None
-    supersedes: bool = True
     held: object = None
+    plugin: type = Slots
+    server: type = BrokenServer
+    supersedes: bool = True
     options: dict = field(default_factory=dict)
-
-
-class BrokenServer(Server):
-    """The SDK's server with a fault between the wire and the plugin."""
-
-    def __init__(self, fault, address):
-        super().__init__(fault.plugin(), address)
-        self.fault = fault
-
-    async def _called(self, name, function, request, metadata):
-        inner = super()._called
-
-        async def proceed(changed):
-            return await inner(name, function, changed, metadata)
-
-        return await self.fault.call(self, name, request, proceed)
-
-    async def _sync(self, requests, context):
-        del context
-        session = self.session
-        stream = Stream(session)
-        session.stream = stream
-        held = state_pb2.Held(epoch=session.mirror.epoch, generation=session.mirror.generation)
-        yield state_pb2.SyncResponse(held=held if self.fault.held is None else self.fault.held(held))
-        async for request in requests:
-            if self.fault.supersedes and session.stream is not stream:
-                return
-            response = await self.fault.take(stream, request)
-            if response is not None:
-                yield response
 
 
 @asynccontextmanager
 async def served(fault):
     """The plugin with that fault, and the options to verify it."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
-        address = f"unix:{Path(folder, 'p.sock')}"
-        server = (fault.server or BrokenServer)(fault, address)
+        server = fault.server(fault, f"unix:{Path(folder, 'p.sock')}")
         await server.start()
-        options = Options(address, node_count=6, many_nodes=60, seconds=2.0, stop=lambda: server.stop(0))
+
+        async def stop():
+            await server.stop(0)
+
+        options = Options(server.address, many_nodes=60, seconds=2.0, stop=stop)
         try:
             yield replace(options, **fault.options)
         finally:
             await server.stop(0)
 
 
-async def verified(fault):
-    """What came of all checks, by id."""
+async def verified(fault, checks=None):
+    """What came of the checks, by id."""
     async with served(fault) as options:
-        _, results = await verify(options, CHECKS.values())
+        _, results = await verify(options, CHECKS.values() if checks is None else checks)
     return {result.check.id: result for result in results}
 
 

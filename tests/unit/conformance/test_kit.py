@@ -16,7 +16,7 @@ NEED_MORE = {"trace/spans"}
 
 async def test_reference():
     """A plugin that keeps the protocol passes every check that can be run on it."""
-    results = await verified(Fault("none"))
+    results = await verified(Fault())
 
     assert {} == failed(results)
     assert {name for name, each in results.items() if each.outcome is Outcome.SKIP} == NEED_MORE

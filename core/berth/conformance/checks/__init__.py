@@ -2,6 +2,7 @@
 
 from berth.conformance.checks import (  # noqa: I001 - the order in which they run
     handshake,
+    basics,
     configure,
     transfer,
     deltas,
@@ -21,6 +22,7 @@ from berth.conformance.checks import (  # noqa: I001 - the order in which they r
 )
 
 __all__ = [
+    "basics",
     "binding",
     "calls",
     "configure",

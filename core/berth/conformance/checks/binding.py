@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 
 from berth.conformance.check import check, expect
-from berth.conformance.checks.reserving import reservable
-from berth.conformance.samples import Document
+from berth.conformance.checks.reserving import Hold, reservable
 from berth.conformance.subject import Subject, brief
 from berth.conformance.world import World, shown
 from berth.out_of_tree._generated import common_pb2 as pb
@@ -14,7 +13,6 @@ from berth.out_of_tree._generated import scheduling_pb2
 from berth.out_of_tree.packing import status_of
 
 CLAUSE = "Scheduling calls"
-SYNCED = ("configure/accepted", "sync/transfer")
 REFUSALS = {pb.CODE_UNSCHEDULABLE, pb.CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, pb.CODE_ERROR}
 PERMIT = {pb.CODE_SUCCESS, pb.CODE_WAIT, *REFUSALS}
 PRE_BIND = {pb.CODE_SUCCESS, pb.CODE_PENDING, *REFUSALS}
@@ -22,17 +20,21 @@ BIND = {pb.CODE_SUCCESS, pb.CODE_SKIP, pb.CODE_ERROR}
 POST_FILTER = {pb.CODE_SUCCESS, *REFUSALS}
 
 
-async def _ready_to_bind(world: World) -> tuple[Document, str]:
+async def _ready_to_bind(world: World) -> Hold:
     """A pod and its node, reserved where the plugin reserves."""
     if world.subject.offers("RESERVE"):
         return await reservable(world)
-    return world.subject.pods[0], (world.names or ["node-0"])[0]
+    return Hold(world.subject.pods[0], (world.names or ["node-0"])[0], 1)
+
+
+async def _ask(world: World, name: str, hold: Hold) -> Any:
+    return await world.ask(name, hold.pod, node_name=hold.node, of_call={"attempt": hold.attempt})
 
 
 async def _verdict(world: World, name: str, allowed: set[Any]) -> Any:
     """The answer of that call, its status checked."""
-    pod, node = await _ready_to_bind(world)
-    response = await world.ask(name, pod, node_name=node)
+    hold = await _ready_to_bind(world)
+    response = await _ask(world, name, hold)
     status_of("under test", response.status)
     codes = ", ".join(sorted(pb.Code.Name(code) for code in allowed))
     expect(response.status.code in allowed, f"one of {codes}", brief(response))
@@ -44,7 +46,6 @@ async def _verdict(world: World, name: str, allowed: set[Any]) -> Any:
     "Permit lets the pod go on, stops it or makes it wait",
     CLAUSE,
     needs=("PERMIT",),
-    after=SYNCED,
 )
 async def permit(subject: Subject) -> None:
     """Nothing else is a leave."""
@@ -56,7 +57,7 @@ async def permit(subject: Subject) -> None:
     "a pod that has to wait is told for how long",
     CLAUSE,
     needs=("PERMIT",),
-    after=(*SYNCED, "permit/answer"),
+    after=("permit/answer",),
 )
 async def permit_timeout(subject: Subject) -> None:
     """After that the attempt fails."""
@@ -70,17 +71,17 @@ async def permit_timeout(subject: Subject) -> None:
     "a repeated Permit has the same status",
     CLAUSE,
     needs=("PERMIT",),
-    after=(*SYNCED, "permit/answer"),
+    after=("permit/answer",),
 )
 async def permit_repeated(subject: Subject) -> None:
     """The answer to the first may be lost."""
     world = await shown(subject)
-    pod, node = await _ready_to_bind(world)
-    first, second = [(await world.ask("Permit", pod, node_name=node)).status for _ in range(2)]
+    hold = await _ready_to_bind(world)
+    first, second = [(await _ask(world, "Permit", hold)).status for _ in range(2)]
     expect(first.code == second.code, f"again {brief(first)}", brief(second))
 
 
-@check("pre-bind/answer", "PreBind accepts or turns down", CLAUSE, needs=("PRE_BIND",), after=SYNCED)
+@check("pre-bind/answer", "PreBind accepts or turns down", CLAUSE, needs=("PRE_BIND",))
 async def pre_bind(subject: Subject) -> None:
     """It is the last call before the binding is written."""
     await _verdict(await shown(subject), "PreBind", PRE_BIND)
@@ -91,7 +92,7 @@ async def pre_bind(subject: Subject) -> None:
     "PreBind's patch changes labels and annotations only",
     CLAUSE,
     needs=("PRE_BIND",),
-    after=(*SYNCED, "pre-bind/answer"),
+    after=("pre-bind/answer",),
 )
 async def pre_bind_patch(subject: Subject) -> None:
     """It is a merge patch of the pod's metadata."""
@@ -104,13 +105,13 @@ async def pre_bind_patch(subject: Subject) -> None:
     "Reserve's patch changes labels and annotations only",
     CLAUSE,
     needs=("RESERVE",),
-    after=(*SYNCED, "reserve/answer"),
+    after=("reserve/answer",),
 )
 async def reserve_patch(subject: Subject) -> None:
     """It is written in PreBind's place."""
     world = await shown(subject)
-    pod, node = await reservable(world)
-    _check_patch(await world.ask("Reserve", pod, node_name=node))
+    hold = await reservable(world)
+    _check_patch(await _ask(world, "Reserve", hold))
 
 
 def _check_patch(response: Any) -> None:
@@ -129,17 +130,17 @@ def _check_patch(response: Any) -> None:
     "a repeated PreBind has the same answer",
     CLAUSE,
     needs=("PRE_BIND",),
-    after=(*SYNCED, "pre-bind/answer"),
+    after=("pre-bind/answer",),
 )
 async def pre_bind_repeated(subject: Subject) -> None:
     """The answer to the first may be lost."""
     world = await shown(subject)
-    pod, node = await _ready_to_bind(world)
-    first, second = [await world.ask("PreBind", pod, node_name=node) for _ in range(2)]
+    hold = await _ready_to_bind(world)
+    first, second = [await _ask(world, "PreBind", hold) for _ in range(2)]
     expect(first == second, f"again {brief(first)}", brief(second))
 
 
-@check("bind/answer", "Bind says SUCCESS, SKIP or ERROR", CLAUSE, needs=("BIND",), after=SYNCED)
+@check("bind/answer", "Bind says SUCCESS, SKIP or ERROR", CLAUSE, needs=("BIND",))
 async def bind(subject: Subject) -> None:
     """It writes the binding, or it does not; the pod is the kit's own and on no API server."""
     await _verdict(await shown(subject), "Bind", BIND)
@@ -150,7 +151,6 @@ async def bind(subject: Subject) -> None:
     "PostBind does not ask which generation is held",
     CLAUSE,
     needs=("POST_BIND",),
-    after=SYNCED,
 )
 async def post_bind(subject: Subject) -> None:
     """Epoch and generation are not checked, and the pod may be left out."""
@@ -159,9 +159,7 @@ async def post_bind(subject: Subject) -> None:
     await world.ask("PostBind", subject.pods[0], node_name="node-0", of_call=of_call)
 
 
-@check(
-    "cycle-done/outcomes", "every outcome of an attempt is heard", CLAUSE, needs=("CYCLE_DONE",), after=SYNCED
-)
+@check("cycle-done/outcomes", "every outcome of an attempt is heard", CLAUSE, needs=("CYCLE_DONE",))
 async def outcomes(subject: Subject) -> None:
     """Of attempts that the plugin was never asked about too."""
     world = await shown(subject)
@@ -174,7 +172,7 @@ async def outcomes(subject: Subject) -> None:
     "CycleDone does not ask which generation is held",
     CLAUSE,
     needs=("CYCLE_DONE",),
-    after=(*SYNCED, "cycle-done/outcomes"),
+    after=("cycle-done/outcomes",),
 )
 async def cycle_done(subject: Subject) -> None:
     """Epoch and generation are not checked."""
@@ -196,7 +194,6 @@ async def _made_room(subject: Subject) -> tuple[World, list[Any]]:
     "PostFilter helps, or says that it can't",
     CLAUSE,
     needs=("POST_FILTER",),
-    after=SYNCED,
 )
 async def post_filter(subject: Subject) -> None:
     """Its status decides whether another plugin is asked."""
@@ -213,7 +210,7 @@ async def post_filter(subject: Subject) -> None:
     "victims are named with SUCCESS and a node, and are on it",
     CLAUSE,
     needs=("POST_FILTER",),
-    after=(*SYNCED, "post-filter/answer"),
+    after=("post-filter/answer",),
 )
 async def victims(subject: Subject) -> None:
     """A pod that is not on the nominated node is a protocol error; here no pod is placed."""
@@ -230,7 +227,7 @@ async def victims(subject: Subject) -> None:
     "the nominated node is one that is there",
     CLAUSE,
     needs=("POST_FILTER", "nodes"),
-    after=(*SYNCED, "post-filter/answer"),
+    after=("post-filter/answer",),
 )
 async def nominated(subject: Subject) -> None:
     """An empty name takes a nomination back."""

@@ -11,25 +11,10 @@ from berth.conformance.subject import Subject, fails, refused
 from berth.conformance.world import shown
 
 CLAUSE = "Scheduling calls"
-ASKED = ("configure/accepted", "sync/transfer", "sync/delta", "filter/answer")
-NEEDS = ("FILTER",)
+NEEDS = ("FILTER", "nodes")
 
 
-@check(
-    "filter/answer",
-    "Filter is answered in a form that the protocol allows",
-    "Vectors",
-    needs=NEEDS,
-    after=("configure/accepted", "sync/transfer"),
-)
-async def answer(subject: Subject) -> None:
-    """A verdict a node; codes have a reason; reasons have a text and an unschedulable code."""
-    world = await shown(subject)
-    for pod in subject.pods:
-        await filtered(world, pod)
-
-
-@check("calls/generation", "the answer says which generation it is about", CLAUSE, needs=NEEDS, after=ASKED)
+@check("calls/generation", "the answer says which generation it is about", CLAUSE, needs=NEEDS)
 async def generation(subject: Subject) -> None:
     """The one asked for; a later one only where that is held."""
     world = await shown(subject)
@@ -38,9 +23,7 @@ async def generation(subject: Subject) -> None:
     expect(came == world.generation, f"generation {world.generation}", came)
 
 
-@check(
-    "calls/deltas", "a call's own deltas are applied", CLAUSE, needs=NEEDS, after=(*ASKED, "calls/generation")
-)
+@check("calls/deltas", "a call's own deltas are applied", CLAUSE, needs=NEEDS, after=("calls/generation",))
 async def deltas(subject: Subject) -> None:
     """They spare a wait for the stream."""
     world = await shown(subject)
@@ -54,7 +37,10 @@ async def deltas(subject: Subject) -> None:
     "a step that a call brought may come on the stream too",
     CLAUSE,
     needs=NEEDS,
-    after=(*ASKED, "calls/deltas", "sync/repeated-delta"),
+    after=(
+        "calls/deltas",
+        "sync/repeated-delta",
+    ),
 )
 async def deltas_again(subject: Subject) -> None:
     """It is skipped, and acknowledged."""
@@ -70,7 +56,7 @@ async def deltas_again(subject: Subject) -> None:
     "deltas that are held already are skipped in a call",
     CLAUSE,
     needs=NEEDS,
-    after=(*ASKED, "calls/generation"),
+    after=("calls/generation",),
 )
 async def held_deltas(subject: Subject) -> None:
     """The host may not know yet what is held."""
@@ -81,16 +67,22 @@ async def held_deltas(subject: Subject) -> None:
 
 
 @check(
-    "calls/waits", "a call for a generation that is on its way waits for it", CLAUSE, needs=NEEDS, after=ASKED
+    "calls/waits",
+    "a call for a generation that is on its way waits for it",
+    CLAUSE,
+    needs=NEEDS,
+    after=("calls/generation",),
 )
 async def waits(subject: Subject) -> None:
     """Up to its deadline, and is then answered."""
     world = await shown(subject)
     coming = world.delta()
-    waiting = asyncio.create_task(world.ask("Filter", subject.pods[0]))
+    request = world.request("Filter", subject.pods[0])
+    waiting = subject.scheduling.Filter(request, timeout=subject.options.seconds)
     subject.open.callback(waiting.cancel)
-    # A call for what is held shows that the plugin has read the one before it.
-    await world.ask("Filter", subject.pods[0], of_call={"generation": 1})
+    # Calls for what is held give the plugin time to read the one before them.
+    for pod in subject.pods:
+        await world.ask("Filter", pod, of_call={"generation": 1})
     expect(not waiting.done(), "a call that waits for the stream", "an end of the call before that")
     await world.stream.write(delta=coming)
     await world.stream.acked(coming.generation)
@@ -103,7 +95,7 @@ async def waits(subject: Subject) -> None:
     "a call is answered from a later generation with the same nodes",
     CLAUSE,
     needs=NEEDS,
-    after=(*ASKED, "calls/generation"),
+    after=("calls/generation",),
 )
 async def later_generation(subject: Subject) -> None:
     """As long as no node has changed its index since."""
@@ -117,7 +109,6 @@ async def later_generation(subject: Subject) -> None:
     "a call for node indices that have changed is refused",
     CLAUSE,
     needs=(*NEEDS, "nodes"),
-    after=ASKED,
 )
 async def generation_gone(subject: Subject) -> None:
     """The host repeats it with its newest generation."""
@@ -127,7 +118,7 @@ async def generation_gone(subject: Subject) -> None:
     await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "GENERATION_GONE", what="a call for old indices")
 
 
-@check("calls/unknown-epoch", "a call of an unknown epoch is refused", CLAUSE, needs=NEEDS, after=ASKED)
+@check("calls/unknown-epoch", "a call of an unknown epoch is refused", CLAUSE, needs=NEEDS)
 async def unknown_epoch(subject: Subject) -> None:
     """The plugin has another state than the host means."""
     world = await shown(subject)
@@ -135,7 +126,7 @@ async def unknown_epoch(subject: Subject) -> None:
     await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED", what="a call of an unknown epoch")
 
 
-@check("calls/unknown-pod", "a pod that was never sent is asked for", CLAUSE, needs=NEEDS, after=ASKED)
+@check("calls/unknown-pod", "a pod that was never sent is asked for", CLAUSE, needs=NEEDS)
 async def unknown_pod(subject: Subject) -> None:
     """The host repeats the call with the pod's object."""
     world = await shown(subject)
@@ -146,9 +137,7 @@ async def unknown_pod(subject: Subject) -> None:
     )
 
 
-@check(
-    "calls/pod-left-out", "a later call of an attempt may leave the pod out", CLAUSE, needs=NEEDS, after=ASKED
-)
+@check("calls/pod-left-out", "a later call of an attempt may leave the pod out", CLAUSE, needs=NEEDS)
 async def pod_left_out(subject: Subject) -> None:
     """It is answered alike, or the pod is asked for."""
     world = await shown(subject)
@@ -169,7 +158,6 @@ async def pod_left_out(subject: Subject) -> None:
     "a pod that changed is answered for as it is now",
     CLAUSE,
     needs=NEEDS,
-    after=ASKED,
 )
 async def pod_sent_again(subject: Subject) -> None:
     """Another attempt brings another object under the same UID."""
@@ -183,9 +171,7 @@ async def pod_sent_again(subject: Subject) -> None:
     )
 
 
-@check(
-    "calls/bad-pod", "a pod that can't be decoded is an error of that call", CLAUSE, needs=NEEDS, after=ASKED
-)
+@check("calls/bad-pod", "a pod that can't be decoded is an error of that call", CLAUSE, needs=NEEDS)
 async def bad_pod(subject: Subject) -> None:
     """The plugin goes on."""
     world = await shown(subject)
@@ -198,7 +184,7 @@ async def bad_pod(subject: Subject) -> None:
     await world.ask("Filter", subject.pods[0])
 
 
-@check("calls/side-by-side", "calls may come side by side", CLAUSE, needs=NEEDS, after=ASKED)
+@check("calls/side-by-side", "calls may come side by side", CLAUSE, needs=NEEDS)
 async def side_by_side(subject: Subject) -> None:
     """Each is answered for its own pod."""
     world = await shown(subject)
@@ -212,7 +198,7 @@ async def side_by_side(subject: Subject) -> None:
     "a call that waits holds up no other",
     CLAUSE,
     needs=NEEDS,
-    after=(*ASKED, "calls/waits"),
+    after=("calls/waits",),
 )
 async def waiting_holds_up_nobody(subject: Subject) -> None:
     """Not even once it was given up."""

@@ -11,52 +11,42 @@ from berth.conformance.world import shown
 
 CLAUSE = "Order of calls"
 OTHER = "another-profile"
-ACCEPTED = ("configure/accepted",)
-
-
-@check("configure/accepted", "the profile's arguments are accepted", CLAUSE)
-async def accepted(subject: Subject) -> None:
-    """Nothing else can be tried with arguments that are refused."""
-    errors = await subject.configure()
-    expect(not errors, "no errors (give other arguments with --args)", errors)
 
 
 @check(
     "configure/repeated",
     "the same arguments are accepted again, over another connection",
     CLAUSE,
-    after=ACCEPTED,
 )
 async def repeated(subject: Subject) -> None:
     """After a lost connection the host begins anew."""
-    await subject.configure()
-    errors = await (await subject.another()).configure()
+    await subject.configure(OTHER)
+    errors = await (await subject.another()).configure(OTHER)
+    await subject.configure(OTHER, removed=True, arguments=None)
     expect(not errors, "no errors", errors)
 
 
-@check("configure/version", "a version that is not spoken is an error in the reply", CLAUSE, after=ACCEPTED)
+@check("configure/version", "a version that is not spoken is an error in the reply", CLAUSE)
 async def version(subject: Subject) -> None:
     """A host must not believe that it is understood."""
     errors = await subject.configure(OTHER, protocol_version=999)
     expect(any(errors), "errors", "none")
 
 
-@check("configure/handshake-errors", "what the host found wrong is listened to", CLAUSE, after=ACCEPTED)
+@check("configure/handshake-errors", "what the host found wrong is listened to", CLAUSE)
 async def handshake_errors(subject: Subject) -> None:
     """The host reports for the plugin's log; the call itself is in order."""
     await subject.configure(OTHER, handshake_errors=["the kit says so, to see that it is heard"])
 
 
-@check("configure/not-json", "arguments that are no JSON are an error in the reply", CLAUSE, after=ACCEPTED)
+@check("configure/not-json", "arguments that are no JSON are an error in the reply", CLAUSE)
 async def not_json(subject: Subject) -> None:
     """Every error found is told, as text."""
     errors = await subject.configure(OTHER, arguments=b'{"a":')
     expect(any(errors), "errors", "none")
 
 
-@check(
-    "configure/no-object", "arguments that are no object are an error in the reply", CLAUSE, after=ACCEPTED
-)
+@check("configure/no-object", "arguments that are no object are an error in the reply", CLAUSE)
 async def no_object(subject: Subject) -> None:
     """Arguments are a JSON object."""
     errors = await subject.configure(OTHER, arguments=b"[1, 2]")
@@ -68,7 +58,7 @@ async def no_object(subject: Subject) -> None:
     "arguments that break the schema are refused",
     CLAUSE,
     needs=("arguments_schema",),
-    after=ACCEPTED,
+    after=("handshake/arguments-schema",),
 )
 async def schema(subject: Subject) -> None:
     """The schema and the plugin agree."""
@@ -84,7 +74,7 @@ async def schema(subject: Subject) -> None:
     "with errors in the reply the old arguments stay",
     CLAUSE,
     needs=("nodes",),
-    after=(*ACCEPTED, "configure/no-object"),
+    after=("configure/no-object",),
 )
 async def old_ones_stay(subject: Subject) -> None:
     """A bad edit of a configuration breaks nothing that works."""
@@ -99,7 +89,6 @@ async def old_ones_stay(subject: Subject) -> None:
     "a call for a profile that was not configured is refused",
     "Scheduling calls",
     needs=("FILTER",),
-    after=ACCEPTED,
 )
 async def unknown_profile(subject: Subject) -> None:
     """The host configures it and repeats the call."""
@@ -110,7 +99,7 @@ async def unknown_profile(subject: Subject) -> None:
     )
 
 
-@check("configure/removed", "a profile can end its use and come back", CLAUSE, after=ACCEPTED)
+@check("configure/removed", "a profile can end its use and come back", CLAUSE)
 async def removed(subject: Subject) -> None:
     """There is nothing to find wrong with an end, nor with the end of what never began."""
     for profile in (OTHER, "never-configured"):
@@ -127,7 +116,7 @@ async def removed(subject: Subject) -> None:
     "the end of one profile's use leaves the others",
     CLAUSE,
     needs=("nodes",),
-    after=(*ACCEPTED, "configure/removed"),
+    after=("configure/removed",),
 )
 async def profiles_apart(subject: Subject) -> None:
     """Profiles know nothing of one another."""
@@ -138,7 +127,7 @@ async def profiles_apart(subject: Subject) -> None:
     same(before, await decided(world, subject.pods[0]), "the same answer")
 
 
-@check("configure/shadow", "a plugin can be configured as a shadow", "Shadow and recording", after=ACCEPTED)
+@check("configure/shadow", "a plugin can be configured as a shadow", "Shadow and recording")
 async def shadow(subject: Subject) -> None:
     """It does not have to know that nobody follows it."""
     errors = await subject.configure(OTHER, shadow=True)

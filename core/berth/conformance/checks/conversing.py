@@ -14,7 +14,6 @@ from berth.out_of_tree.conversation import Conversation
 
 CLAUSE = "Scheduling calls"
 NEEDS = ("converse", "FILTER")
-ASKED = ("configure/accepted", "sync/transfer", "filter/answer", "filter/deterministic", "converse/answer")
 
 
 def _conversation(subject: Subject) -> Any:
@@ -35,7 +34,6 @@ async def _end(reading: "asyncio.Task[None]") -> None:
     "a call over the stream is answered",
     CLAUSE,
     needs=NEEDS,
-    after=("configure/accepted", "sync/transfer", "filter/answer"),
 )
 async def answer(subject: Subject) -> None:
     """By the message of its own kind, with the request's id."""
@@ -50,7 +48,11 @@ async def answer(subject: Subject) -> None:
 
 
 @check(
-    "converse/same", "the stream's answers are those of calls of their own", CLAUSE, needs=NEEDS, after=ASKED
+    "converse/same",
+    "the stream's answers are those of calls of their own",
+    CLAUSE,
+    needs=NEEDS,
+    after=("converse/answer",),
 )
 async def alike(subject: Subject) -> None:
     """It is another way for the same calls."""
@@ -69,7 +71,11 @@ async def alike(subject: Subject) -> None:
     "many calls may be on the stream at once",
     CLAUSE,
     needs=NEEDS,
-    after=(*ASKED, "converse/same"),
+    after=(
+        "calls/side-by-side",
+        "converse/answer",
+        "converse/same",
+    ),
 )
 async def many(subject: Subject) -> None:
     """Answers come in any order, each under its request's id."""
@@ -88,7 +94,10 @@ async def many(subject: Subject) -> None:
     "a refusal on the stream says why, and the stream goes on",
     CLAUSE,
     needs=NEEDS,
-    after=(*ASKED, "calls/unknown-epoch"),
+    after=(
+        "converse/answer",
+        "calls/unknown-epoch",
+    ),
 )
 async def refusal(subject: Subject) -> None:
     """As a CallError with code and reason."""
@@ -100,7 +109,11 @@ async def refusal(subject: Subject) -> None:
 
 
 @check(
-    "converse/no-call", "a message without a call is answered with an error", CLAUSE, needs=NEEDS, after=ASKED
+    "converse/no-call",
+    "a message without a call is answered with an error",
+    CLAUSE,
+    needs=NEEDS,
+    after=("converse/answer",),
 )
 async def no_call(subject: Subject) -> None:
     """The stream goes on."""
@@ -119,7 +132,10 @@ async def no_call(subject: Subject) -> None:
     "a call that waits holds up no other on the stream",
     CLAUSE,
     needs=NEEDS,
-    after=(*ASKED, "calls/waits"),
+    after=(
+        "converse/answer",
+        "calls/waits",
+    ),
 )
 async def waiting(subject: Subject) -> None:
     """It waits for the state stream."""
@@ -128,6 +144,7 @@ async def waiting(subject: Subject) -> None:
     coming = world.delta()
     first = asyncio.create_task(world.ask("Filter", subject.pods[0], stub=conversation))
     subject.open.callback(first.cancel)
+    await asyncio.sleep(0)  # it is on the stream before the next one
     await world.ask("Filter", subject.pods[0], stub=conversation, of_call={"generation": 1})
     await world.stream.write(delta=coming)
     await world.stream.acked(coming.generation)

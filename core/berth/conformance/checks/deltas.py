@@ -12,17 +12,10 @@ from berth.conformance.world import ASSUMED, PLACED, World, shown
 from berth.out_of_tree._generated import state_pb2
 
 CLAUSE = "State"
-STEPPED = ("configure/accepted", "sync/transfer", "sync/delta")
 STEPS = 12
 
 
-@check("sync/delta", "a delta is acknowledged", CLAUSE, after=("configure/accepted", "sync/transfer"))
-async def delta(subject: Subject) -> None:
-    """An empty one too."""
-    await (await shown(subject)).step()
-
-
-@check("sync/repeated-delta", "a delta that is behind is skipped", CLAUSE, after=STEPPED)
+@check("sync/repeated-delta", "a delta that is behind is skipped", CLAUSE)
 async def repeated_delta(subject: Subject) -> None:
     """What is held stays, and is acknowledged again."""
     world = await shown(subject)
@@ -32,7 +25,7 @@ async def repeated_delta(subject: Subject) -> None:
     await world.stream.acked(world.generation)
 
 
-@check("sync/gap", "a delta that starts after what is held is refused", CLAUSE, after=STEPPED)
+@check("sync/gap", "a delta that starts after what is held is refused", CLAUSE)
 async def gap(subject: Subject) -> None:
     """A step is missing."""
     world = await shown(subject)
@@ -41,7 +34,7 @@ async def gap(subject: Subject) -> None:
     await world.stream.nacked(state_pb2.NACK_REASON_GAP)
 
 
-@check("sync/wrong-index", "a node beyond the end is refused", CLAUSE, needs=("nodes",), after=STEPPED)
+@check("sync/wrong-index", "a node beyond the end is refused", CLAUSE, needs=("nodes",))
 async def wrong_index(subject: Subject) -> None:
     """Indices are dense."""
     world = await shown(subject)
@@ -52,9 +45,7 @@ async def wrong_index(subject: Subject) -> None:
     await world.stream.nacked(state_pb2.NACK_REASON_MISMATCH)
 
 
-@check(
-    "sync/wrong-name", "a removal that names another node is refused", CLAUSE, needs=("nodes",), after=STEPPED
-)
+@check("sync/wrong-name", "a removal that names another node is refused", CLAUSE, needs=("nodes",))
 async def wrong_name(subject: Subject) -> None:
     """Names are sent along and checked."""
     world = await shown(subject)
@@ -65,9 +56,7 @@ async def wrong_name(subject: Subject) -> None:
     await world.stream.nacked(state_pb2.NACK_REASON_MISMATCH)
 
 
-@check(
-    "sync/wrong-count", "a delta that counts other nodes is refused", CLAUSE, needs=("nodes",), after=STEPPED
-)
+@check("sync/wrong-count", "a delta that counts other nodes is refused", CLAUSE, needs=("nodes",))
 async def wrong_count(subject: Subject) -> None:
     """Counts are sent along and checked."""
     world = await shown(subject)
@@ -81,7 +70,7 @@ async def wrong_count(subject: Subject) -> None:
     "sync/after-nack",
     "a full transfer on the same stream helps after a Nack",
     CLAUSE,
-    after=(*STEPPED, "sync/gap"),
+    after=("sync/gap",),
 )
 async def after_nack(subject: Subject) -> None:
     """Nothing else does, and that does."""
@@ -95,7 +84,7 @@ async def after_nack(subject: Subject) -> None:
     "after a Nack nothing is held",
     "Scheduling calls",
     needs=("FILTER",),
-    after=(*STEPPED, "sync/gap"),
+    after=("sync/gap",),
 )
 async def nothing_held(subject: Subject) -> None:
     """A call is refused, never answered by what was held before."""
@@ -112,7 +101,7 @@ async def _refused_a_delta(subject: Subject) -> World:
     return world
 
 
-@check("sync/unknown-removals", "removals of what is not there are ignored", CLAUSE, after=STEPPED)
+@check("sync/unknown-removals", "removals of what is not there are ignored", CLAUSE)
 async def unknown_removals(subject: Subject) -> None:
     """Pods and watched objects that the plugin was not told of."""
     world = await shown(subject)
@@ -128,7 +117,6 @@ async def unknown_removals(subject: Subject) -> None:
     "the last row moves into a removed one's place",
     CLAUSE,
     needs=("nodes",),
-    after=STEPPED,
 )
 async def node_removal(subject: Subject) -> None:
     """Node indices are dense."""
@@ -137,9 +125,7 @@ async def node_removal(subject: Subject) -> None:
     await _equals_transfer(world)
 
 
-@check(
-    "sync/node-update", "a node that changes is seen as it is now", CLAUSE, needs=("nodes",), after=STEPPED
-)
+@check("sync/node-update", "a node that changes is seen as it is now", CLAUSE, needs=("nodes",))
 async def node_update(subject: Subject) -> None:
     """Its row is replaced."""
     world = await shown(subject)
@@ -160,7 +146,6 @@ async def node_update(subject: Subject) -> None:
     "an assumed pod that is placed counts once",
     CLAUSE,
     needs=("pods", "nodes"),
-    after=STEPPED,
 )
 async def pod_stages(subject: Subject) -> None:
     """Its placed form follows without a removal in between."""
@@ -171,9 +156,7 @@ async def pod_stages(subject: Subject) -> None:
     await _equals_transfer(world)
 
 
-@check(
-    "sync/pod-removal", "a pod that is removed counts nowhere", CLAUSE, needs=("pods", "nodes"), after=STEPPED
-)
+@check("sync/pod-removal", "a pod that is removed counts nowhere", CLAUSE, needs=("pods", "nodes"))
 async def pod_removal(subject: Subject) -> None:
     """When an attempt fails, or a pod ends, its room is free again."""
     world = await shown(subject)
@@ -189,7 +172,12 @@ async def pod_removal(subject: Subject) -> None:
     "after many steps the answers are those of a full transfer",
     CLAUSE,
     needs=("nodes",),
-    after=(*STEPPED, "sync/node-removal", "sync/node-update", "sync/pod-stages", "sync/pod-removal"),
+    after=(
+        "sync/node-removal",
+        "sync/node-update",
+        "sync/pod-stages",
+        "sync/pod-removal",
+    ),
 )
 async def random_steps(subject: Subject) -> None:
     """(epoch, generation) stands for exactly one state, however it came about."""

@@ -3,61 +3,14 @@
 import grpc
 
 from berth.conformance.answers import Comparable, filtered, same
-from berth.conformance.check import check, expect
-from berth.conformance.subject import Subject, brief, refused
+from berth.conformance.check import check
+from berth.conformance.subject import Subject, refused
 from berth.conformance.world import shown
 from berth.out_of_tree._generated import common_pb2, scheduling_pb2
 
 CLAUSE = "Vectors"
 NEEDS = ("FILTER", "nodes")
-ASKED = ("configure/accepted", "sync/transfer", "filter/answer")
 STATUSES = frozenset(common_pb2.Code.values()) - {common_pb2.CODE_UNSPECIFIED, common_pb2.CODE_WAIT}
-
-
-@check(
-    "filter/status",
-    "Filter's status is one that a filter can have",
-    "Scheduling calls",
-    needs=("FILTER",),
-    after=ASKED,
-)
-async def status(subject: Subject) -> None:
-    """Only Permit makes pods wait."""
-    world = await shown(subject)
-    for pod in subject.pods:
-        code = (await world.ask("Filter", pod)).status.code
-        expect(code in STATUSES, "any status but WAIT", common_pb2.Code.Name(code))
-
-
-@check(
-    "filter/verdicts",
-    "verdicts are there exactly when the status is SUCCESS",
-    "Scheduling calls",
-    needs=("FILTER",),
-    after=ASKED,
-)
-async def verdicts(subject: Subject) -> None:
-    """Otherwise they contradict the status."""
-    world = await shown(subject)
-    for pod in subject.pods:
-        response = await world.ask("Filter", pod)
-        wanted = response.status.code == common_pb2.CODE_SUCCESS
-        expect(response.HasField("verdicts") == wanted, f"verdicts: {wanted}", brief(response))
-
-
-@check(
-    "filter/deterministic",
-    "the same question has the same answer",
-    "Equal pods",
-    needs=("FILTER",),
-    after=ASKED,
-)
-async def deterministic(subject: Subject) -> None:
-    """Nothing happened between the two."""
-    world = await shown(subject)
-    for pod in subject.pods:
-        first = await filtered(world, pod)
-        same(first, await filtered(world, pod), "the same answer")
 
 
 @check(
@@ -65,7 +18,6 @@ async def deterministic(subject: Subject) -> None:
     "a node's verdict is the same asked alone",
     CLAUSE,
     needs=NEEDS,
-    after=(*ASKED, "filter/deterministic"),
 )
 async def one_by_one(subject: Subject) -> None:
     """The answer for all nodes together is the answer for each node alone."""
@@ -87,7 +39,7 @@ def _joined(together: Comparable, alone: list[Comparable]) -> Comparable:
     "nodes that are not asked about change no verdict",
     CLAUSE,
     needs=NEEDS,
-    after=(*ASKED, "filter/deterministic", "filter/one-by-one"),
+    after=("filter/one-by-one",),
 )
 async def candidates(subject: Subject) -> None:
     """Every second node is asked about."""
@@ -99,7 +51,7 @@ async def candidates(subject: Subject) -> None:
         same(wanted, await filtered(world, pod, rows), "the verdicts as of all nodes")
 
 
-@check("filter/no-candidates", "to ask about no node is a question", CLAUSE, needs=NEEDS, after=ASKED)
+@check("filter/no-candidates", "to ask about no node is a question", CLAUSE, needs=NEEDS)
 async def no_candidates(subject: Subject) -> None:
     """A bitmap of zeros has an answer of the usual length."""
     world = await shown(subject)
@@ -107,7 +59,7 @@ async def no_candidates(subject: Subject) -> None:
         await filtered(world, pod, [])
 
 
-@check("filter/wrong-bitmap", "a bitmap of another length is refused", CLAUSE, needs=NEEDS, after=ASKED)
+@check("filter/wrong-bitmap", "a bitmap of another length is refused", CLAUSE, needs=NEEDS)
 async def wrong_bitmap(subject: Subject) -> None:
     """The host means another generation's nodes."""
     world = await shown(subject)

@@ -15,7 +15,7 @@ CLAUSE = "Order of calls"
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 POINTER = re.compile(r"(/([^~/]|~[01])*)*")
 KIND = re.compile(r"Node|Pod|[a-z0-9-]+\.v\d\w*(\.[a-z0-9.-]+)?")
-ANSWERED = ("handshake/answered",)
+HEARD = ("handshake/answered",)
 
 
 @check("handshake/answered", "the handshake is answered", CLAUSE)
@@ -25,33 +25,33 @@ async def answered(subject: Subject) -> None:
     expect(introduction.capabilities.extension_points, "extension points", brief(introduction))
 
 
-@check("handshake/name", "the name is a DNS label", CLAUSE, after=ANSWERED)
+@check("handshake/name", "the name is a DNS label", CLAUSE, after=HEARD)
 async def name(subject: Subject) -> None:
     """Profiles spell it."""
     expect(DNS_LABEL.fullmatch(subject.introduction.name), "a DNS label", repr(subject.introduction.name))
 
 
-@check("handshake/version", "protocol version 1 is spoken", CLAUSE, after=ANSWERED)
+@check("handshake/version", "protocol version 1 is spoken", CLAUSE, after=HEARD)
 async def version(subject: Subject) -> None:
     """The kit, as the host, speaks version 1."""
     spoken = list(subject.introduction.supported_versions)
     expect(1 in spoken, "1 among supported_versions", spoken)
 
 
-@check("handshake/repeatable", "another handshake gives the same answer", CLAUSE, after=ANSWERED)
+@check("handshake/repeatable", "another handshake gives the same answer", CLAUSE, after=HEARD)
 async def repeatable(subject: Subject) -> None:
     """It changes nothing and may be repeated."""
     again = await subject.shake_hands()
     expect(again == subject.introduction, f"again {brief(subject.introduction)}", brief(again))
 
 
-@check("handshake/other-versions", "a host of other versions is answered too", CLAUSE, after=ANSWERED)
+@check("handshake/other-versions", "a host of other versions is answered too", CLAUSE, after=HEARD)
 async def other_versions(subject: Subject) -> None:
     """The host picks the version, and can't without an answer."""
     expect((await subject.shake_hands((998, 999))).name, "the introduction", "an answer without a name")
 
 
-@check("handshake/extension-points", "extension points are known, each once", CLAUSE, after=ANSWERED)
+@check("handshake/extension-points", "extension points are known, each once", CLAUSE, after=HEARD)
 async def extension_points(subject: Subject) -> None:
     """An unspecified one is a protocol error."""
     points = list(subject.capabilities.extension_points)
@@ -70,14 +70,14 @@ async def overlays_need_filter(subject: Subject) -> None:
     expect(subject.offers("FILTER"), "FILTER beside FILTER_OVERLAYS", "FILTER_OVERLAYS alone")
 
 
-@check("handshake/nodes", "a plugin that filters or scores asks for nodes", "State", after=ANSWERED)
+@check("handshake/nodes", "a plugin that filters or scores asks for nodes", "State", after=HEARD)
 async def nodes(subject: Subject) -> None:
     """Without them there are no indices."""
     asked = subject.offers("FILTER") or subject.offers("SCORE")
     expect(subject.offers("nodes") or not asked, "state.nodes", "state without nodes")
 
 
-@check("handshake/watched-kinds", "further kinds to watch have version and plural", "State", after=ANSWERED)
+@check("handshake/watched-kinds", "further kinds to watch have version and plural", "State", after=HEARD)
 async def watched_kinds(subject: Subject) -> None:
     """The host can't watch a kind that is not named in full."""
     for kind in subject.capabilities.state.resources:
@@ -120,7 +120,7 @@ async def pod_fields(subject: Subject) -> None:
     expect(all(paths), "pointers to fields", "a pointer to the whole pod")
 
 
-@check("handshake/deadlines", "wanted deadlines are positive, one for each point", "Failures", after=ANSWERED)
+@check("handshake/deadlines", "wanted deadlines are positive, one for each point", "Failures", after=HEARD)
 async def deadlines(subject: Subject) -> None:
     """The host clamps them, and can't guess which of two is meant."""
     wanted = subject.capabilities.wanted_deadlines

@@ -49,7 +49,16 @@ async def ready(subject: Subject) -> None:
 
 
 @check(
-    "health/not-ready", "a plugin that holds nothing is not ready", CLAUSE, after=("health/ready", "sync/gap")
+    "health/not-ready",
+    "a plugin that holds nothing is not ready",
+    CLAUSE,
+    after=(
+        "sync/gap",
+        "sync/nothing-held",
+        "health/live",
+        "health/ready",
+        "sync/gap",
+    ),
 )
 async def not_ready(subject: Subject) -> None:
     """After a Nack only a full transfer helps."""

@@ -24,7 +24,6 @@ from berth.snapshot.columns import Mask
 
 CLAUSE = "Hints"
 NEEDS = ("QUEUEING_HINTS",)
-ASKED = ("configure/accepted", "sync/transfer", "hints/table")
 MANY_PODS, MANY_EVENTS = 19, 5
 _node, _pod = decoder(Node), decoder(Pod)
 
@@ -80,7 +79,6 @@ def _many(subject: Subject) -> list[Document]:
     "the table has a row for each event and a column for each pod",
     CLAUSE,
     needs=NEEDS,
-    after=("configure/accepted", "sync/transfer"),
 )
 async def table(subject: Subject) -> None:
     """As hints, lists, bitmaps or one matrix."""
@@ -90,7 +88,13 @@ async def table(subject: Subject) -> None:
         await _table(world, _many(subject)[:count], events)
 
 
-@check("hints/nothing-asked", "a table without rows or columns is a table", CLAUSE, needs=NEEDS, after=ASKED)
+@check(
+    "hints/nothing-asked",
+    "a table without rows or columns is a table",
+    CLAUSE,
+    needs=NEEDS,
+    after=("hints/table",),
+)
 async def nothing_asked(subject: Subject) -> None:
     """Its answer is as empty."""
     world = await shown(subject)
@@ -98,7 +102,9 @@ async def nothing_asked(subject: Subject) -> None:
     await _table(world, subject.pods, [])
 
 
-@check("hints/deterministic", "the same table has the same answer", CLAUSE, needs=NEEDS, after=ASKED)
+@check(
+    "hints/deterministic", "the same table has the same answer", CLAUSE, needs=NEEDS, after=("hints/table",)
+)
 async def deterministic(subject: Subject) -> None:
     """Nothing happened between the two."""
     world = await shown(subject)
@@ -112,7 +118,10 @@ async def deterministic(subject: Subject) -> None:
     "a hint is the same asked alone",
     CLAUSE,
     needs=NEEDS,
-    after=(*ASKED, "hints/deterministic"),
+    after=(
+        "hints/table",
+        "hints/deterministic",
+    ),
 )
 async def one_by_one(subject: Subject) -> None:
     """Rows and columns do not know of one another."""
@@ -128,7 +137,7 @@ async def one_by_one(subject: Subject) -> None:
     "a pod whose object is not at hand is named and queued",
     CLAUSE,
     needs=NEEDS,
-    after=ASKED,
+    after=("hints/table",),
 )
 async def unknown_pods(subject: Subject) -> None:
     """Or the hint queues it anyway; it is not passed over."""
@@ -148,7 +157,7 @@ async def unknown_pods(subject: Subject) -> None:
     "an event that can't be decoded is an error, or queues",
     CLAUSE,
     needs=NEEDS,
-    after=ASKED,
+    after=("hints/table",),
 )
 async def bad_object(subject: Subject) -> None:
     """The host takes an error for: queue them all."""
@@ -171,11 +180,7 @@ async def bad_object(subject: Subject) -> None:
     CLAUSE,
     needs=("FILTER", "nodes"),
     after=(
-        "configure/accepted",
-        "sync/transfer",
-        "sync/delta",
-        "filter/answer",
-        "filter/deterministic",
+        "hints/one-by-one",
         "sync/node-update",
     ),
 )
@@ -242,7 +247,10 @@ async def _is_queued(world: World, pod: Document, old: Document, new: Document) 
     "hints are answered beside calls",
     CLAUSE,
     needs=(*NEEDS, "FILTER"),
-    after=(*ASKED, "filter/answer"),
+    after=(
+        "hints/deterministic",
+        "hints/table",
+    ),
 )
 async def side_by_side(subject: Subject) -> None:
     """They are asked while pods are scheduled."""

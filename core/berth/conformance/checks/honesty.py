@@ -15,15 +15,6 @@ from berth.conformance.world import shown
 from berth.out_of_tree.pod_fields import PodFields
 
 CLAUSE = "Equal pods"
-ASKED = (
-    "configure/accepted",
-    "sync/transfer",
-    "sync/delta",
-    "filter/answer",
-    "score/answer",
-    "filter/deterministic",
-    "score/deterministic",
-)
 OTHER_VALUES: dict[str, Any] = {
     "/metadata/labels/team": "green",
     "/metadata/labels/app": "another",
@@ -60,7 +51,6 @@ def _variants(pod: Document) -> Iterator[tuple[str, Document]]:
     "pods that differ in undeclared fields have the same answer",
     CLAUSE,
     needs=("pod_fields", "nodes"),
-    after=ASKED,
 )
 async def fields(subject: Subject) -> None:
     """The host takes them for one question."""
@@ -78,7 +68,6 @@ async def fields(subject: Subject) -> None:
     "pods elsewhere change no node's answer",
     CLAUSE,
     needs=("node_local", "nodes", "pods"),
-    after=ASKED,
 )
 async def other_nodes_pods(subject: Subject) -> None:
     """The host asks again only about nodes to which something happened."""
@@ -99,7 +88,10 @@ async def other_nodes_pods(subject: Subject) -> None:
     "a reservation elsewhere changes no node's answer",
     CLAUSE,
     needs=("node_local", "nodes", "RESERVE"),
-    after=(*ASKED, "reserve/answer", "unreserve/gives-back"),
+    after=(
+        "reserve/answer",
+        "unreserve/gives-back",
+    ),
 )
 async def other_reservations(subject: Subject) -> None:
     """The host asks again only about the node that the call named."""
@@ -108,7 +100,7 @@ async def other_reservations(subject: Subject) -> None:
         name: [await decided(world, pod, [row]) for pod in subject.pods]
         for row, name in enumerate(world.names)
     }
-    _, node = await reservable(world)
+    node = (await reservable(world)).node
     for row, name in enumerate(world.names):
         if name != node:
             same(

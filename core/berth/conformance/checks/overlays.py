@@ -11,14 +11,6 @@ from berth.out_of_tree._generated import scheduling_pb2, state_pb2
 
 CLAUSE = "Scheduling calls"
 NEEDS = ("FILTER", "FILTER_OVERLAYS", "nodes")
-ASKED = (
-    "configure/accepted",
-    "sync/transfer",
-    "sync/delta",
-    "filter/answer",
-    "filter/deterministic",
-    "overlays/answer",
-)
 
 
 async def _overlaid(world: World, pod: Document, overlays: list[scheduling_pb2.Overlay]) -> Comparable:
@@ -34,7 +26,6 @@ def _bare(world: World) -> list[scheduling_pb2.Overlay]:
     "there is one verdict for each overlay",
     CLAUSE,
     needs=NEEDS,
-    after=("configure/accepted", "sync/transfer", "filter/answer"),
 )
 async def answer(subject: Subject) -> None:
     """In the same order; a node may appear in several, or in none."""
@@ -45,7 +36,11 @@ async def answer(subject: Subject) -> None:
 
 
 @check(
-    "overlays/empty", "an overlay that changes nothing has Filter's verdict", CLAUSE, needs=NEEDS, after=ASKED
+    "overlays/empty",
+    "an overlay that changes nothing has Filter's verdict",
+    CLAUSE,
+    needs=NEEDS,
+    after=("overlays/answer",),
 )
 async def empty(subject: Subject) -> None:
     """Node by node."""
@@ -59,7 +54,11 @@ async def empty(subject: Subject) -> None:
     "a pod that is thought away is as one that is gone",
     CLAUSE,
     needs=(*NEEDS, "pods"),
-    after=(*ASKED, "overlays/empty", "sync/pod-removal"),
+    after=(
+        "overlays/answer",
+        "overlays/empty",
+        "sync/pod-removal",
+    ),
 )
 async def removed(subject: Subject) -> None:
     """Evicting it would lead there."""
@@ -84,7 +83,10 @@ async def removed(subject: Subject) -> None:
     "a pod that is thought to be there is as one that is",
     CLAUSE,
     needs=(*NEEDS, "pods"),
-    after=(*ASKED, "overlays/empty"),
+    after=(
+        "overlays/answer",
+        "overlays/empty",
+    ),
 )
 async def added(subject: Subject) -> None:
     """Nominated pods are added."""
@@ -111,21 +113,21 @@ async def added(subject: Subject) -> None:
     "nothing of an overlay is remembered",
     CLAUSE,
     needs=(*NEEDS, "pods"),
-    after=ASKED,
+    after=("overlays/answer",),
 )
 async def nothing_remembered(subject: Subject) -> None:
     """It was only thought up."""
     world = await shown(subject)
     victims = await _crowded(world)
     before = await picture(world)
-    newcomer = pod_upsert(renamed(subject.pods[-1], "thought"), world.names[0], state_pb2.POD_STAGE_NOMINATED)
-    overlays = [
-        scheduling_pb2.Overlay(node_index=0, added_pods=[newcomer]),
-        *(
-            scheduling_pb2.Overlay(node_index=row, removed_pod_uids=victims.get(name, []))
-            for row, name in enumerate(world.names)
-        ),
-    ]
+    stage = state_pb2.POD_STAGE_NOMINATED
+    overlays = []
+    for row, name in enumerate(world.names):
+        newcomer = pod_upsert(renamed(subject.pods[-1], f"thought-{row}"), name, stage)
+        overlays += [
+            scheduling_pb2.Overlay(node_index=row, added_pods=[newcomer]),
+            scheduling_pb2.Overlay(node_index=row, removed_pod_uids=victims.get(name, [])),
+        ]
     for pod in subject.pods:
         await _overlaid(world, pod, overlays)
     same(before, await picture(world), "the answers as before")
@@ -136,7 +138,7 @@ async def nothing_remembered(subject: Subject) -> None:
     "an overlay of a node that is not there is refused",
     CLAUSE,
     needs=NEEDS,
-    after=ASKED,
+    after=("overlays/answer",),
 )
 async def wrong_index(subject: Subject) -> None:
     """Indices are those of the call's generation."""

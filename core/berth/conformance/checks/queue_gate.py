@@ -27,7 +27,6 @@ LISTEN_SECONDS = 0.1
     "PreEnqueue lets the pod in or not",
     "Scheduling calls",
     needs=("PRE_ENQUEUE",),
-    after=("configure/accepted",),
 )
 async def pre_enqueue(subject: Subject) -> None:
     """It neither skips nor waits."""
@@ -47,7 +46,7 @@ async def pre_enqueue(subject: Subject) -> None:
     "PreEnqueue needs no state",
     "Scheduling calls",
     needs=("PRE_ENQUEUE",),
-    after=("configure/accepted", "pre-enqueue/answer"),
+    after=("pre-enqueue/answer",),
 )
 async def without_state(subject: Subject) -> None:
     """Epoch and generation are not checked."""
@@ -79,6 +78,5 @@ async def stays_open(subject: Subject) -> None:
 )
 async def again(subject: Subject) -> None:
     """After a lost connection the host does."""
-    first: Any = subject.queueing.Requeue(queueing_pb2.RequeueRequest())
-    first.cancel()
+    await stays_open(subject)
     await stays_open(await subject.another())

@@ -15,7 +15,6 @@ from berth.conformance.subject import Subject, fails, skip
 from berth.conformance.world import World, shown
 from berth.out_of_tree._generated import scheduling_pb2
 
-ASKED = ("configure/accepted", "sync/transfer", "filter/answer")
 NEEDS = ("FILTER",)
 LOOK_SECONDS = 0.02
 STOP_SECONDS = 30.0
@@ -28,7 +27,6 @@ SERVICE = "/berth.plugin.v1.SchedulingService"
     "bytes that are no message are an error of that call",
     "Scheduling calls",
     needs=NEEDS,
-    after=ASKED,
 )
 async def garbage(subject: Subject) -> None:
     """The plugin goes on."""
@@ -43,7 +41,6 @@ async def garbage(subject: Subject) -> None:
     "a request without a head is an error of that call",
     "Scheduling calls",
     needs=NEEDS,
-    after=ASKED,
 )
 async def empty_request(subject: Subject) -> None:
     """The plugin goes on."""
@@ -71,7 +68,6 @@ async def unknown_method(subject: Subject) -> None:
     "fields of a later version are passed over",
     "Scheduling calls",
     needs=NEEDS,
-    after=(*ASKED, "filter/deterministic"),
 )
 async def unknown_fields(subject: Subject) -> None:
     """A later version adds fields and changes the meaning of none."""
@@ -89,7 +85,7 @@ async def unknown_fields(subject: Subject) -> None:
     )
 
 
-@check("robust/large-request", "requests of more than 4 MiB are taken", "Transport", needs=NEEDS, after=ASKED)
+@check("robust/large-request", "requests of more than 4 MiB are taken", "Transport", needs=NEEDS)
 async def large_request(subject: Subject) -> None:
     """Calls grow with the cluster and its objects; only Sync stays below."""
     world = await shown(subject)
@@ -106,7 +102,6 @@ async def large_request(subject: Subject) -> None:
     "calls come over any connection",
     "Transport",
     needs=NEEDS,
-    after=(*ASKED, "filter/deterministic"),
 )
 async def two_connections(subject: Subject) -> None:
     """The state is the process's, not the connection's."""
@@ -124,7 +119,7 @@ async def two_connections(subject: Subject) -> None:
     "a connection that is lost in a call leaves the plugin in order",
     "Order of calls",
     needs=NEEDS,
-    after=ASKED,
+    after=("calls/waiting-holds-up-nobody",),
 )
 async def lost_connection(subject: Subject) -> None:
     """The host begins at the handshake again."""
@@ -140,7 +135,7 @@ async def lost_connection(subject: Subject) -> None:
     await (await shown(subject)).ask("Filter", subject.pods[0])
 
 
-@check("trace/context", "trace context is taken as W3C gives it", "Transport", needs=NEEDS, after=ASKED)
+@check("trace/context", "trace context is taken as W3C gives it", "Transport", needs=NEEDS)
 async def context(subject: Subject) -> None:
     """A call with it is answered, sampled or not."""
     world = await shown(subject)
@@ -152,9 +147,7 @@ async def context(subject: Subject) -> None:
         await world.ask("Filter", subject.pods[0], metadata=metadata)
 
 
-@check(
-    "trace/malformed", "trace context that can't be read fails no call", "Transport", needs=NEEDS, after=ASKED
-)
+@check("trace/malformed", "trace context that can't be read fails no call", "Transport", needs=NEEDS)
 async def malformed(subject: Subject) -> None:
     """Tracing never costs an answer."""
     world = await shown(subject)
@@ -167,7 +160,7 @@ async def malformed(subject: Subject) -> None:
     "the plugin's spans are children of the host's",
     "Transport",
     needs=NEEDS,
-    after=(*ASKED, "trace/context"),
+    after=("trace/context",),
 )
 async def spans(subject: Subject) -> None:
     """One trace tells of a pod's whole way."""
@@ -193,7 +186,7 @@ def _spans_of(subject: Subject, trace: str) -> list[str]:
     return [line for line in file.read_text().splitlines() if trace in line and msgspec.json.decode(line)]
 
 
-@check("stop/ends", "the plugin ends when it is told to", "Transport", after=ASKED)
+@check("stop/ends", "the plugin ends when it is told to", "Transport")
 async def ends(subject: Subject) -> None:
     """On SIGTERM, streams that are open notwithstanding, and then nobody answers."""
     if subject.options.stop is None:

@@ -9,8 +9,6 @@ from berth.out_of_tree.packing import normalized, scores_of
 
 CLAUSE = "Vectors"
 NEEDS = ("SCORE",)
-ASKED = ("configure/accepted", "sync/transfer", "score/answer")
-BOTH = ("configure/accepted", "sync/transfer", "score/answer", "filter/answer", "filter-score/answer")
 
 
 def _rows(subject: Subject, n: int) -> list[int] | None:
@@ -19,25 +17,10 @@ def _rows(subject: Subject, n: int) -> list[int] | None:
 
 
 @check(
-    "score/answer",
-    "Score is answered in a form that the protocol allows",
-    CLAUSE,
-    needs=NEEDS,
-    after=("configure/accepted", "sync/transfer"),
-)
-async def answer(subject: Subject) -> None:
-    """A number a node, little-endian, in one of the widths."""
-    world = await shown(subject)
-    for pod in subject.pods:
-        await scored(world, pod, _rows(subject, len(world.nodes)))
-
-
-@check(
     "score/generation",
     "the answer says which generation it is about",
     "Scheduling calls",
     needs=NEEDS,
-    after=ASKED,
 )
 async def generation(subject: Subject) -> None:
     """As for Filter."""
@@ -47,47 +30,10 @@ async def generation(subject: Subject) -> None:
 
 
 @check(
-    "score/status", "Score's status is SUCCESS, SKIP or ERROR", "Scheduling calls", needs=NEEDS, after=ASKED
-)
-async def status(subject: Subject) -> None:
-    """Scores turn no pod down."""
-    world = await shown(subject)
-    allowed = (common_pb2.CODE_SUCCESS, common_pb2.CODE_SKIP, common_pb2.CODE_ERROR)
-    for pod in subject.pods:
-        response = await world.ask("Score", pod)
-        expect(
-            response.status.code in allowed,
-            "SUCCESS, SKIP or ERROR",
-            common_pb2.Code.Name(response.status.code),
-        )
-        wanted = response.status.code == common_pb2.CODE_SUCCESS
-        expect(response.HasField("scores") == wanted, f"scores: {wanted}", brief(response))
-
-
-@check(
-    "score/normalization",
-    "scores say how they are to be normalized",
-    CLAUSE,
-    needs=NEEDS,
-    after=(*ASKED, "score/status"),
-)
-async def normalization(subject: Subject) -> None:
-    """Unspecified is a protocol error."""
-    world = await shown(subject)
-    for pod in subject.pods:
-        response = await world.ask("Score", pod)
-        if response.status.code == common_pb2.CODE_SUCCESS:
-            expect(
-                response.scores.normalization in range(1, 5), "a normalization", response.scores.normalization
-            )
-
-
-@check(
     "score/range",
     "scores can be normalized as the answer says",
     CLAUSE,
     needs=NEEDS,
-    after=(*ASKED, "score/status", "score/normalization"),
 )
 async def in_range(subject: Subject) -> None:
     """0 to 100 without, not negative where the highest becomes 100."""
@@ -99,21 +45,11 @@ async def in_range(subject: Subject) -> None:
             normalized("under test", raw, response.scores.normalization)
 
 
-@check("score/deterministic", "the same question has the same scores", "Equal pods", needs=NEEDS, after=ASKED)
-async def deterministic(subject: Subject) -> None:
-    """Nothing happened between the two."""
-    world = await shown(subject)
-    for pod in subject.pods:
-        first = await scored(world, pod)
-        same(first, await scored(world, pod), "the same scores")
-
-
 @check(
     "score/candidates",
     "nodes that are not asked about change no score",
     CLAUSE,
     needs=(*NEEDS, "nodes"),
-    after=(*ASKED, "score/deterministic"),
 )
 async def candidates(subject: Subject) -> None:
     """Where the plugin does not ask to see exactly the feasible nodes."""
@@ -132,7 +68,6 @@ async def candidates(subject: Subject) -> None:
     "FilterScore is answered in a form that the protocol allows",
     CLAUSE,
     needs=("FILTER", "SCORE"),
-    after=("configure/accepted", "sync/transfer", "filter/answer", "score/answer"),
 )
 async def filter_score(subject: Subject) -> None:
     """Both answers are read as those of Filter and Score."""
@@ -151,7 +86,7 @@ async def filter_score(subject: Subject) -> None:
     "FilterScore filters as Filter does",
     "Scheduling calls",
     needs=("FILTER", "SCORE"),
-    after=BOTH,
+    after=("filter-score/answer",),
 )
 async def filters_alike(subject: Subject) -> None:
     """It is both calls in one round trip."""
@@ -172,7 +107,11 @@ async def filters_alike(subject: Subject) -> None:
     "FilterScore scores as Score does",
     "Scheduling calls",
     needs=("FILTER", "SCORE"),
-    after=(*BOTH, "filter-score/filter"),
+    after=(
+        "score/candidates",
+        "filter-score/answer",
+        "filter-score/filter",
+    ),
 )
 async def scores_alike(subject: Subject) -> None:
     """Of nodes that the plugin's own filter let pass."""
@@ -193,7 +132,7 @@ async def scores_alike(subject: Subject) -> None:
     "FilterScore is answered where nothing is asked about",
     "Scheduling calls",
     needs=("FILTER", "SCORE", "nodes"),
-    after=BOTH,
+    after=("filter-score/answer",),
 )
 async def none_left(subject: Subject) -> None:
     """The scores may be absent then; the verdicts are not."""

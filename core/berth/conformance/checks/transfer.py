@@ -9,30 +9,11 @@ import grpc.aio
 from berth.conformance.answers import decided, filtered, picture, same
 from berth.conformance.check import check, expect
 from berth.conformance.samples import renamed
-from berth.conformance.subject import Subject, brief, refused
+from berth.conformance.subject import Subject, refused
 from berth.conformance.world import Stream, World, configured, shown
 from berth.out_of_tree._generated import state_pb2
 
 CLAUSE = "State"
-SYNCED = ("configure/accepted", "sync/transfer")
-
-
-@check("sync/held-first", "the plugin says first what it holds", CLAUSE)
-async def held_first(subject: Subject) -> None:
-    """Nothing and 0, or an epoch and its generation."""
-    held = (await Stream(subject).opened()).held
-    expect(bool(held.epoch) == (held.generation > 0), "both epoch and generation, or neither", brief(held))
-
-
-@check(
-    "sync/transfer",
-    "a full transfer is acknowledged",
-    CLAUSE,
-    after=("configure/accepted", "sync/held-first"),
-)
-async def transfer(subject: Subject) -> None:
-    """From the first Ack on calls are answered."""
-    await shown(subject)
 
 
 @check(
@@ -40,7 +21,6 @@ async def transfer(subject: Subject) -> None:
     "a large cluster comes in chunks, and is answered for",
     CLAUSE,
     needs=("nodes",),
-    after=SYNCED,
 )
 async def many_nodes(subject: Subject) -> None:
     """A message stays below 4 MiB, a cluster does not."""
@@ -55,19 +35,19 @@ async def many_nodes(subject: Subject) -> None:
         await decided(world, pod)
 
 
-@check("sync/no-nodes", "an empty cluster is a cluster", CLAUSE, needs=("nodes",), after=SYNCED)
+@check("sync/no-nodes", "an empty cluster is a cluster", CLAUSE, needs=("nodes",))
 async def no_nodes(subject: Subject) -> None:
     """A scheduler may start before its nodes."""
     await decided(await shown(subject, 0), subject.pods[0])
 
 
-@check("sync/one-node", "one node is enough", CLAUSE, needs=("nodes",), after=SYNCED)
+@check("sync/one-node", "one node is enough", CLAUSE, needs=("nodes",))
 async def one_node(subject: Subject) -> None:
     """Its vectors have one entry."""
     await decided(await shown(subject, 1), subject.pods[0])
 
 
-@check("sync/empty-chunk", "an empty chunk is harmless", CLAUSE, after=SYNCED)
+@check("sync/empty-chunk", "an empty chunk is harmless", CLAUSE)
 async def empty_chunk(subject: Subject) -> None:
     """A host need not count what it sends."""
     world = await shown(subject)
@@ -83,7 +63,6 @@ async def empty_chunk(subject: Subject) -> None:
     "until the commit answers come from what was held",
     CLAUSE,
     needs=("FILTER",),
-    after=SYNCED,
 )
 async def until_commit(subject: Subject) -> None:
     """A transfer replaces everything at its commit, in one step."""
@@ -102,7 +81,7 @@ async def until_commit(subject: Subject) -> None:
     "a transfer leaves nothing of what was held",
     CLAUSE,
     needs=("nodes",),
-    after=(*SYNCED, "sync/until-commit"),
+    after=("sync/until-commit",),
 )
 async def replaces(subject: Subject) -> None:
     """Nodes and pods that it does not bring are gone."""
@@ -121,7 +100,6 @@ async def replaces(subject: Subject) -> None:
     "a new epoch takes over, with generations of its own",
     CLAUSE,
     needs=("FILTER",),
-    after=SYNCED,
 )
 async def new_epoch(subject: Subject) -> None:
     """Another run of the scheduler counts anew; the old one's calls are refused."""
@@ -133,7 +111,7 @@ async def new_epoch(subject: Subject) -> None:
     await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED", what="a call of the old epoch")
 
 
-@check("sync/newest-stream", "the stream opened last counts, an older one ends", CLAUSE, after=SYNCED)
+@check("sync/newest-stream", "the stream opened last counts, an older one ends", CLAUSE)
 async def newest_stream(subject: Subject) -> None:
     """Two hosts' steps must not mix."""
     old = await shown(subject)
@@ -146,9 +124,7 @@ async def newest_stream(subject: Subject) -> None:
     await new.step()
 
 
-@check(
-    "sync/lost-chunk", "a commit that counts other nodes is refused", CLAUSE, needs=("nodes",), after=SYNCED
-)
+@check("sync/lost-chunk", "a commit that counts other nodes is refused", CLAUSE, needs=("nodes",))
 async def lost_chunk(subject: Subject) -> None:
     """A lost chunk can't go unnoticed."""
     world = await shown(subject)
@@ -157,9 +133,7 @@ async def lost_chunk(subject: Subject) -> None:
     await world.stream.nacked(state_pb2.NACK_REASON_MISMATCH)
 
 
-@check(
-    "sync/bad-object", "an object that can't be decoded is refused", CLAUSE, needs=("nodes",), after=SYNCED
-)
+@check("sync/bad-object", "an object that can't be decoded is refused", CLAUSE, needs=("nodes",))
 async def bad_object(subject: Subject) -> None:
     """It must not be passed over: the plugin would hold something else than the host."""
     world = await shown(subject)
@@ -170,7 +144,7 @@ async def bad_object(subject: Subject) -> None:
     await world.stream.nacked(state_pb2.NACK_REASON_BAD_OBJECT)
 
 
-@check("sync/out-of-order", "a message that does not belong there is refused", CLAUSE, after=SYNCED)
+@check("sync/out-of-order", "a message that does not belong there is refused", CLAUSE)
 async def out_of_order(subject: Subject) -> None:
     """A chunk needs a Begin."""
     stream = await Stream(subject).opened()

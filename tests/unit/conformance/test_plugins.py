@@ -1,0 +1,107 @@
+"""The plugins of this repository keep the protocol, as processes of their own."""
+
+import asyncio
+import json
+import sys
+import tempfile
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from berth.cli import main
+from berth.conformance import CHECKS, Options, verify
+from berth_sdk.serving import Server
+from tests.go_toolchain import GO_SDK, ROOT, build
+from tests.unit.conformance.broken import Fault, failed, served
+from tests.unit.conformance.every_fault import FAULTS
+from tests.unit.out_of_tree.scripted import until
+from tests.unit.test_readme import first_plugin
+
+GO_PLUGINS = {"template": GO_SDK / "template", "coscheduling": ROOT / "out-of-tree-plugins/coscheduling"}
+
+
+@asynccontextmanager
+async def process(*command):
+    """A plugin in a process of its own, and the options to verify it to its end."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        path, spans = Path(folder, "p.sock"), Path(folder, "spans")
+        environment = {"BERTH_PLUGIN_ADDRESS": f"unix:{path}", "BERTH_TRACE_FILE": str(spans)}
+        started = await asyncio.create_subprocess_exec(
+            *command, env=environment, stderr=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
+        )
+        await until(path.exists)
+
+        async def stop():
+            started.terminate()
+            await started.wait()
+
+        try:
+            yield Options(f"unix:{path}", many_nodes=500, trace_file=spans, stop=stop)
+        finally:
+            if started.returncode is None:
+                started.kill()
+            await started.wait()
+
+
+async def test_gpu_share():
+    """The plugin gpu-share passes every check."""
+    async with process(sys.executable, "-m", "berth_gpu_share") as options:
+        _, results = await verify(replace(options, stop=None), CHECKS.values())
+
+    assert {} == failed({each.check.id: each for each in results})
+
+
+@pytest.mark.parametrize("name", GO_PLUGINS)
+async def test_go(tmp_path, name):
+    """The Go SDK's template and the plugin coscheduling pass every check, and end when told to."""
+    program = build(".", tmp_path / name, folder=GO_PLUGINS[name])
+
+    async with process(str(program)) as options:
+        _, results = await verify(options, CHECKS.values())
+
+    assert {} == failed({each.check.id: each for each in results})
+
+
+async def test_readme(tmp_path):
+    """The README's first plugin passes every check."""
+    server = Server(first_plugin(), f"unix:{tmp_path / 'p.sock'}")
+    await server.start()
+    try:
+        _, results = await verify(Options(server.address, many_nodes=100), CHECKS.values())
+    finally:
+        await server.stop(0)
+
+    assert {} == failed({each.check.id: each for each in results})
+
+
+async def run(*arguments):
+    """The command, beside the plugin that this process serves."""
+    return await asyncio.to_thread(CliRunner().invoke, main, ["plugin", "verify", *arguments])
+
+
+@pytest.mark.parametrize(("name", "code"), [(None, 0), ("handshake/name", 1)])
+async def test_exit_code(name, code):
+    """The command's exit code says whether a check failed, its JSON which and why."""
+    async with served(Fault() if name is None else FAULTS[name]) as options:
+        outcome = await run(options.address, "--only", "handshake/*", "--output", "json")
+    report = json.loads(outcome.output)
+
+    assert code == outcome.exit_code
+    assert [name] * code == [each["id"] for each in report["checks"] if each["outcome"] == "fail"]
+    assert all("DNS label" in each["text"] for each in report["checks"] if each["outcome"] == "fail")
+
+
+async def test_lines():
+    """A failure says what was expected, what came, and where the protocol says so."""
+    async with served(FAULTS["handshake/name"]) as options:
+        outcome = await run(options.address, "--only", "handshake/name")
+
+    assert [
+        "FAIL  handshake/name                        the name is a DNS label",
+        "      expected a DNS label, came 'Not a label'",
+        "      docs/protocol.md, 'Order of calls'",
+        "Not a label 1.2.3: 0 passed, 1 failed, 0 skipped",
+    ] == outcome.output.splitlines()
