@@ -14,7 +14,8 @@ $(UV):
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet uv==$(UV_VERSION)
 
-$(STAMP): pyproject.toml uv.lock plugin-sdk/python/pyproject.toml out-of-tree-plugins/gpu-share/pyproject.toml | $(UV)
+$(STAMP): pyproject.toml uv.lock plugin-sdk/python/pyproject.toml out-of-tree-plugins/gpu-share/pyproject.toml \
+		out-of-tree-plugins/capacity-scheduling/pyproject.toml | $(UV)
 	$(UV) sync --frozen --quiet --no-python-downloads
 	@touch $(STAMP)
 

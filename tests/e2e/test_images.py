@@ -18,6 +18,7 @@ pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]
 FILES = {
     "berth": ROOT / "core/images/berth.Dockerfile",
+    "capacity-scheduling": ROOT / "out-of-tree-plugins/capacity-scheduling/Dockerfile",
     "gpu-share": ROOT / "out-of-tree-plugins/gpu-share/Dockerfile",
 }
 NOBODY = 65532
@@ -88,6 +89,7 @@ def as_nobody(program, *arguments):
     ("image", "program", "arguments", "shown"),
     [
         ("berth", "berth", ("operator", "--help"), "--scheduler-image"),
+        ("capacity-scheduling", "berth-capacity-scheduling", ("--help",), "--log-level"),
         ("gpu-share", "berth-gpu-share", ("--help",), "--policy"),
     ],
 )

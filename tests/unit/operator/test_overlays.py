@@ -58,7 +58,9 @@ def test_complete(name):
     objects = overlay(name)
 
     assert {"schedulers.berth.dev", "schedulerplugins.berth.dev"} == {
-        one["metadata"]["name"] for one in of_kind(objects, "CustomResourceDefinition")
+        one["metadata"]["name"]
+        for one in of_kind(objects, "CustomResourceDefinition")
+        if one["spec"]["group"] == "berth.dev"
     }
     assert ["main"] == [one["metadata"]["name"] for one in of_kind(objects, "Scheduler")]
     named = {one["metadata"]["name"] for one in of_kind(objects, "SchedulerPlugin")}
@@ -74,7 +76,7 @@ def test_complete(name):
         ("default", {"berth", "default-scheduler"}, 3),
         ("ha", {"berth"}, 3),
         ("sandbox", {"berth", "gpu-share"}, 1),
-        ("all-plugins", {"berth", "gpu-share"}, 1),
+        ("all-plugins", {"berth", "capacity", "gpu-share"}, 1),
     ],
 )
 def test_audience(name, profiles, replicas):
@@ -102,7 +104,7 @@ def test_one_place_for_versions(tmp_path):
     found = images(built(str(tmp_path / "k" / "overlays" / "all-plugins")))
 
     assert {"9.9.9"} == {image.rpartition(":")[2] for image in found}
-    assert {"berth/operator", "berth/scheduler", "berth/gpu-share"} == {
+    assert {"berth/operator", "berth/scheduler", "berth/capacity-scheduling", "berth/gpu-share"} == {
         image.rpartition(":")[0] for image in found
     }
 

@@ -39,7 +39,7 @@ from berth_sdk.outcomes import (
 )
 from berth_sdk.plugin import Call, EventInterest, Plugin, WatchedResource, current_call, plugin
 from berth_sdk.serving import Server, serve
-from berth_sdk.state import Nodes, PlacedPod
+from berth_sdk.state import Nodes, ObjectKey, PlacedPod
 from berth_sdk.tracing import Tracing
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "Nodes",
     "Nomination",
     "Normalization",
+    "ObjectKey",
     "PlacedPod",
     "Plugin",
     "Pod",

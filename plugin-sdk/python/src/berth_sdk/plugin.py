@@ -28,7 +28,7 @@ from berth_sdk.outcomes import (
     Wait,
 )
 from berth_sdk.requeue import Requeue
-from berth_sdk.state import Nodes, PlacedPod
+from berth_sdk.state import Nodes, ObjectKey, PlacedPod
 
 Result = TypeVar("Result")
 Maybe: TypeAlias = Result | Awaitable[Result]
@@ -211,7 +211,7 @@ class Plugin:
     # -- told about the cluster: keep your own columns with these -------------------------------------------
 
     def state_reset(self, *, epoch_changed: bool) -> None:
-        """Forget all nodes and pods; the present ones follow.
+        """Forget all nodes, pods and watched objects; the present ones follow.
 
         A changed epoch means another run of the scheduler: its attempts are void, and so is what you hold.
         """
@@ -230,6 +230,12 @@ class Plugin:
 
     def pod_removed(self, placed: PlacedPod) -> None:
         """Drop a pod that no longer counts."""
+
+    def object_upserted(self, key: ObjectKey, source: bytes) -> None:
+        """Take over an object of one of `watches`, as JSON, or a change of it."""
+
+    def object_removed(self, key: ObjectKey) -> None:
+        """Drop one."""
 
 
 def overrides(plugin: Plugin, *methods: str) -> bool:

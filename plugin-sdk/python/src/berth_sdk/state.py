@@ -8,7 +8,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol, TypeAlias, overload
+from typing import NamedTuple, Protocol, TypeAlias, overload
 
 import msgspec
 import numpy as np
@@ -40,8 +40,14 @@ class NodeRow:
     node: Node
 
 
-ObjectKey: TypeAlias = tuple[str, str, str, str, str]
-"""Group, version, plural, namespace, name."""
+class ObjectKey(NamedTuple):
+    """What names an object of a watched kind."""
+
+    group: str
+    version: str
+    resource: str
+    namespace: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,7 @@ class Listener(Protocol):
     """Who keeps columns of its own; Plugin is one."""
 
     def state_reset(self, *, epoch_changed: bool) -> None:
-        """Forget all nodes and pods."""
+        """Forget all nodes, pods and watched objects."""
 
     def state_settled(self) -> None:
         """Hear that a full transfer is complete."""
@@ -75,6 +81,12 @@ class Listener(Protocol):
 
     def pod_removed(self, placed: PlacedPod) -> None:
         """Drop a pod."""
+
+    def object_upserted(self, key: ObjectKey, source: bytes) -> None:
+        """Take over a watched object."""
+
+    def object_removed(self, key: ObjectKey) -> None:
+        """Drop a watched object."""
 
 
 @dataclass
@@ -210,10 +222,11 @@ class Mirror:
         self.listener.pod_removed(placed)
 
     def _put_object(self, document: Document) -> None:
-        if document.source is None:
-            self.objects.pop(document.key, None)
-        else:
+        if document.source is not None:
             self.objects[document.key] = document.source
+            self.listener.object_upserted(document.key, document.source)
+        elif self.objects.pop(document.key, None) is not None:
+            self.listener.object_removed(document.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +307,7 @@ def placed_pod(upsert: pb.PodUpsert, node_name: str) -> PlacedPod:
 
 
 def _key(key: pb.ObjectKey) -> ObjectKey:
-    return key.group, key.version, key.resource, key.namespace, key.name
+    return ObjectKey(key.group, key.version, key.resource, key.namespace, key.name)
 
 
 def _mismatch(text: str) -> SyncError:

@@ -32,12 +32,15 @@ def make_pod(
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     node_name: str | None = None,
+    priority: int = 0,
 ) -> Document:
     """Return a pod with one container; its UID is made from its name."""
     resources = {"requests": dict(requests or {}), "limits": dict(requests or {})}
     spec: Document = {"containers": [{"name": "main", "image": "image", "resources": resources}]}
     if node_name:
         spec["nodeName"] = node_name
+    if priority:
+        spec["priority"] = priority
     metadata = {
         "name": name,
         "namespace": namespace,

@@ -1,4 +1,4 @@
-"""The host's side of the state: nodes by index, pods by UID, and the changes since the last generation."""
+"""The host's side of the state: nodes by index, pods by UID, objects by key, and the last changes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,6 +7,7 @@ import msgspec
 
 from berth_sdk._generated import state_pb2 as pb
 from berth_sdk.outcomes import PodStage
+from berth_sdk.state import ObjectKey
 from berth_sdk.testing.builders import Document
 
 CHUNK = 256
@@ -20,6 +21,7 @@ class Cluster:
     names: list[str] = field(default_factory=list)
     nodes: dict[str, Document] = field(default_factory=dict)
     pods: dict[str, pb.PodUpsert] = field(default_factory=dict)
+    objects: dict[ObjectKey, Document] = field(default_factory=dict)
     pending: list[pb.Change] = field(default_factory=list)
 
     def put_node(self, node: Document) -> None:
@@ -58,6 +60,16 @@ class Cluster:
         self.pods.pop(uid, None)
         self.pending.append(pb.Change(pod_remove=pb.PodRemove(uid=uid)))
 
+    def put_object(self, key: ObjectKey, document: Document) -> None:
+        """Add or change an object of a watched kind."""
+        self.objects[key] = document
+        self.pending.append(_object(key, document))
+
+    def remove_object(self, key: ObjectKey) -> None:
+        """Take an object away."""
+        del self.objects[key]
+        self.pending.append(pb.Change(object_remove=pb.ObjectRemove(key=_key(key))))
+
     def step(self) -> pb.Delta:
         """Return everything since the last step as a delta to a new generation."""
         delta = pb.Delta(
@@ -76,6 +88,7 @@ class Cluster:
         yield pb.SyncRequest(begin=pb.Begin(epoch=epoch))
         changes = [pb.Change(node_upsert=self._node(index)) for index in range(len(self.names))]
         changes += [pb.Change(pod_upsert=upsert) for upsert in self.pods.values()]
+        changes += [_object(key, document) for key, document in self.objects.items()]
         for start in range(0, len(changes), CHUNK):
             yield pb.SyncRequest(chunk=pb.Chunk(changes=changes[start : start + CHUNK]))
         yield pb.SyncRequest(commit=pb.Commit(generation=self.generation, node_count=len(self.names)))
@@ -83,3 +96,11 @@ class Cluster:
     def _node(self, index: int) -> pb.NodeUpsert:
         name = self.names[index]
         return pb.NodeUpsert(index=index, name=name, object=msgspec.json.encode(self.nodes[name]))
+
+
+def _object(key: ObjectKey, document: Document) -> pb.Change:
+    return pb.Change(object_upsert=pb.ObjectUpsert(key=_key(key), object=msgspec.json.encode(document)))
+
+
+def _key(key: ObjectKey) -> pb.ObjectKey:
+    return pb.ObjectKey(**key._asdict())

@@ -1,0 +1,221 @@
+"""Which pods have to wait: max, borrowing, and what counts as used."""
+
+import asyncio
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from berth_capacity_scheduling.amounts import requests_of
+from berth_capacity_scheduling.balance import Balance
+from berth_capacity_scheduling.quota import Quotas, read
+from berth_sdk import PodStage
+from berth_sdk._generated import queueing_pb2
+from berth_sdk.objects import decode_pod
+from berth_sdk.testing import make_pod
+from tests.unit.capacity_scheduling.builders import at_work, cpu, key, pod, quota, refusal, uid
+
+
+MAX = "ElasticQuota a/quota would be over its max of cpu"
+SUM = "ElasticQuota a/quota: all quotas together would be over the sum of their min of cpu"
+
+
+@pytest.mark.parametrize(
+    ("quotas", "used", "expected"),
+    [
+        pytest.param({}, {"a": 8}, None, id="no quota, no limit"),
+        pytest.param({"a": cpu(2, 4)}, {"a": 1}, None, id="within min"),
+        pytest.param({"a": cpu(2, 4)}, {"a": 2}, SUM, id="nobody to borrow from"),
+        pytest.param({"a": cpu(2, 4), "b": cpu(2)}, {"a": 2}, None, id="borrows what b leaves"),
+        pytest.param({"a": cpu(2, 4), "b": cpu(2)}, {"a": 2, "b": 2}, SUM, id="b uses its own"),
+        pytest.param({"a": cpu(2, 4), "b": cpu(4)}, {"a": 4}, MAX, id="its own max"),
+        pytest.param({"a": cpu(2), "b": cpu(4)}, {"a": 5}, None, id="no max"),
+        pytest.param({"a": cpu(2, 4), "b": cpu(2)}, {"a": 2, "free": 6}, None, id="no quota, no use"),
+        pytest.param({"a": cpu(2), "b": cpu(2)}, {"a": 1, "b": 3}, SUM, id="guaranteed and lent"),
+        pytest.param({"a": quota({"memory": "1Gi"}, {})}, {"a": 8}, None, id="cpu is not governed"),
+    ],
+)
+async def test_filter(quotas, used, expected):
+    """A pod waits exactly when its namespace would be over its max, or all together over all min."""
+    async with at_work(quotas) as host:
+        for namespace, cores in used.items():
+            host.cluster.put_pod(pod(namespace, "placed", cores), "n0")
+
+        assert expected == await refusal(host, pod("a", "p"))
+
+
+async def test_other_resources():
+    """Every resource counts by itself, and only those that the pod asks for; `pods` counts pods."""
+    quotas = {"a": quota({"cpu": "1", "example.com/gpu": "2", "pods": "2"}, {"memory": "1Gi"})}
+    async with at_work(quotas) as host:
+        host.cluster.put_pod(pod("a", "placed", 4, **{"example.com/gpu": 1}), "n0")
+
+        assert "min of cpu" in await refusal(host, pod("a", "p"))
+        assert "min of cpu, example.com/gpu" in await refusal(
+            host, pod("a", "p", 1, **{"example.com/gpu": 2})
+        )
+        assert "max of memory" in await refusal(host, pod("a", "p", memory="2Gi"))
+        only_gpu = make_pod("p", namespace="a", requests={"example.com/gpu": 1})
+        assert await refusal(host, only_gpu) is None
+        host.cluster.put_pod(make_pod("second", namespace="a"), "n0")
+        assert "min of pods" in await refusal(host, only_gpu)
+
+
+async def test_reserve_counts_once():
+    """Reserving twice takes nothing more, the state's word takes its place, an old attempt frees nothing."""
+    async with at_work({"a": cpu(4)}) as host:
+        first, other = pod("a", "first", 3), pod("a", "other", 1)
+        await host.reserve(first, "n0")
+        await host.reserve(first, "n0")
+        assert await refusal(host, other) is None
+        host.cluster.put_pod(first, "n0", PodStage.ASSUMED, attempt=1)
+        assert await refusal(host, other) is None
+        assert await refusal(host, pod("a", "big", 2)) == SUM
+
+        host.cluster.remove_pod(uid(first))
+        await host.update()
+        host.attempts[uid(first)] = 2
+        await host.reserve(first, "n0")
+        host.attempts[uid(first)] = 1
+        await host.unreserve(first, "n0")
+        assert await refusal(host, pod("a", "big", 2)) == SUM
+        await host.unreserve(first, "n0")
+        assert await refusal(host, pod("a", "big", 4)) is None
+
+
+async def test_quotas_come_and_go():
+    """A quota counts from its first word to its last, and each change has the waiting pods tried again."""
+    async with at_work({"a": cpu(1)}) as host:
+        news = host.queueing.Requeue(queueing_pb2.RequeueRequest())
+        first = asyncio.create_task(news.read())
+        await host.handshake()  # comes after the stream on the same connection
+        assert await refusal(host, pod("a", "p", 2)) == SUM
+        host.cluster.put_object(key("a"), cpu(2))
+        assert await refusal(host, pod("a", "p", 2)) is None
+        message = await first
+        assert ("requeue_all", "ElasticQuota a/quota changed") == (
+            message.WhichOneof("action"),
+            message.cause,
+        )
+
+        host.cluster.put_object(key("a"), {**cpu(2), "status": {"used": {"cpu": "1"}}})
+        host.cluster.remove_object(key("a"))
+        assert await refusal(host, pod("a", "p", 8)) is None
+        await news.read()
+        host.cluster.put_object(key("b"), cpu(3))
+        await host.update()
+        assert "ElasticQuota b/quota changed" == (await news.read()).cause
+        news.cancel()
+
+
+async def test_all_is_told_again():
+    """After a full transfer the same counts, once."""
+    async with at_work({"a": cpu(4)}) as host:
+        host.cluster.put_pod(pod("a", "placed", 2), "n0")
+        await host.update()
+        await host.sync()
+
+        assert await refusal(host, pod("a", "p", 2)) is None
+        assert await refusal(host, pod("a", "p", 3)) == SUM
+
+
+def test_several_quotas():
+    """Of several quotas in a namespace the first by name counts; one that can't be read is none."""
+    quotas = Quotas()
+    assert quotas.put(key("a", "x"), msgspec.json.encode(cpu(1)))
+    assert not quotas.put(key("a", "y"), msgspec.json.encode(cpu(2)))
+    assert "x" == quotas.by_namespace["a"].name
+    assert quotas.put(key("a", "x"), msgspec.json.encode(quota({"cpu": "much"})))
+    assert "y" == quotas.by_namespace["a"].name
+    assert not quotas.put(key("b"), b'{"spec": []}')
+    assert {"a"} == set(quotas.by_namespace)
+
+
+def test_what_a_pod_asks_for():
+    """Requests are those that the scheduler counts: init containers, overhead and pod-level ones included."""
+    document = make_pod("p", requests={"cpu": "500m", "memory": "1Ki"})
+    document["spec"]["initContainers"] = [{"name": "i", "resources": {"requests": {"cpu": "2", "x/y": 1}}}]
+    document["spec"]["overhead"] = {"cpu": "100m"}
+
+    assert {"cpu": 2100, "memory": 1024, "x/y": 1, "pods": 1} == requests_of(
+        decode_pod(msgspec.json.encode(document))
+    )
+
+
+@pytest.mark.parametrize(
+    ("gone", "waiting", "expected"),
+    [
+        pytest.param(pod("a", "gone"), pod("a", "p"), True, id="of its own namespace"),
+        pytest.param(pod("b", "gone"), pod("a", "p"), True, id="of a namespace that borrows"),
+        pytest.param(pod("free", "gone"), pod("a", "p"), False, id="of one without a quota"),
+        pytest.param(pod("b", "gone"), pod("a", "p", 4), False, id="its own max is in the way"),
+        pytest.param(pod("b", "gone", cores=0), make_pod("p", namespace="a"), True, id="pods count too"),
+    ],
+)
+async def test_hints(gone, waiting, expected):
+    """A pod's end is of interest where it leaves room that the waiting pod may use."""
+    async with at_work({"a": cpu(2, 4), "b": cpu(2)}) as host:
+        host.cluster.put_pod(pod("a", "placed", 1), "n0")
+        await host.update()
+        event = queueing_pb2.ClusterEvent(resource="Pod", action=2, old_object=msgspec.json.encode(gone))
+
+        assert [[expected]] == await host.hints([waiting], [event])
+
+
+async def test_arguments():
+    """What can't be is refused, all of it at once."""
+    async with at_work({}) as host:
+        assert [] == await host.configure({"reclaim": False, "sparedPriority": 5})
+        assert [
+            "colour: unknown argument",
+            "reclaim: 'yes' is neither true nor false",
+            "sparedPriority: True is no whole number",
+        ] == await host.configure({"colour": 1, "reclaim": "yes", "sparedPriority": True})
+
+
+async def test_announced():
+    """The plugin asks for the quotas, and says what it reads of a pod."""
+    async with at_work({}) as host:
+        offered = (await host.handshake()).capabilities
+
+    assert ["elasticquotas"] == [each.resource for each in offered.state.resources]
+    assert {"Pod"} == {each.resource for each in offered.events}
+    assert "/metadata/namespace" in offered.pod_fields.paths
+
+
+AMOUNTS = st.dictionaries(st.sampled_from(["cpu", "memory", "x/y"]), st.integers(0, 5))
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("use"), st.sampled_from("abc"), AMOUNTS),
+        st.tuples(st.just("quota"), st.sampled_from("abc"), AMOUNTS),
+        st.tuples(st.just("none"), st.sampled_from("abc"), AMOUNTS),
+    )
+)
+
+
+@given(STEPS)
+def test_totals_follow(steps):
+    """Totals that are kept are those that adding up all namespaces with a quota would give."""
+    balance = Balance()
+    for what, namespace, amounts in steps:
+        if what == "use":
+            balance.use(namespace, amounts)
+        elif what == "quota":
+            balance.quotas.put(key(namespace), msgspec.json.encode(quota(amounts)))
+            balance.quotas_changed()
+        else:
+            balance.quotas.remove(key(namespace))
+            balance.quotas_changed()
+
+    for name in ("cpu", "memory", "x/y"):
+        having = balance.quotas.by_namespace
+        assert balance.total.get(name, 0) == sum(balance.used.get(each, {}).get(name, 0) for each in having)
+        assert balance.guaranteed.get(name, 0) == sum(each.min.get(name, 0) for each in having.values())
+
+
+def test_units():
+    """CPU counts in thousandths of a core, all else in units."""
+    found = read(key("a"), msgspec.json.encode(quota({"cpu": 1, "memory": "1Ki"}, {"cpu": "1500m"})))
+
+    assert ({"cpu": 1000, "memory": 1024}, {"cpu": 1500}) == (found.min, found.max)
