@@ -18,7 +18,7 @@ podInitialBackoffSeconds: 1
 SIDECAR_PROFILE = """
 profiles:
 - schedulerName: default-scheduler
-  plugins: {{multiPoint: {{enabled: [{names}]}}}}
+  plugins: {{multiPoint: {{enabled: [{names}], disabled: [{without}]}}}}
 """
 
 
@@ -34,15 +34,16 @@ def node(name, **labels):
 
 
 @asynccontextmanager
-async def scheduling(kubeconfig, *documents, options=None, sidecars=None):
+async def scheduling(kubeconfig, *documents, options=None, sidecars=None, without=()):
     """A scheduler at work on a sandbox with these objects; gives the sandbox and the scheduler's core.
 
-    The sandbox's kubeconfig stands in the file of that path. Sidecars are addresses by name.
+    The sandbox's kubeconfig stands in the file of that path. Sidecars are addresses by name;
+    where there are some, the profile is without those other plugins.
     """
     specs = tuple(SidecarSpec(name, address) for name, address in (sidecars or {}).items())
     text = CONFIGURATION.format(kubeconfig=kubeconfig)
     if specs:
-        text += SIDECAR_PROFILE.format(names=", ".join(f"{{name: {spec.name}}}" for spec in specs))
+        text += SIDECAR_PROFILE.format(names=_list(spec.name for spec in specs), without=_list(without))
     async with await serve(options or Options()) as sandbox:
         sandbox.load(documents)
         sandbox.write_kubeconfig(kubeconfig)
@@ -60,6 +61,11 @@ async def scheduling(kubeconfig, *documents, options=None, sidecars=None):
         finally:
             process.cancel()
             await asyncio.gather(process, return_exceptions=True)
+
+
+def _list(names):
+    """Plugins as a plugin set has them."""
+    return ", ".join(f"{{name: {name}}}" for name in names)
 
 
 async def eventually(claim):

@@ -16,7 +16,6 @@ from berth_sdk.objects import decode_pod
 from berth_sdk.testing import make_pod
 from tests.unit.capacity_scheduling.builders import at_work, cpu, key, pod, quota, refusal, uid
 
-
 MAX = "ElasticQuota a/quota would be over its max of cpu"
 SUM = "ElasticQuota a/quota: all quotas together would be over the sum of their min of cpu"
 
