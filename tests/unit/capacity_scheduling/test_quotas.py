@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth_capacity_scheduling.amounts import requests_of
@@ -193,6 +193,7 @@ STEPS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(STEPS)
 def test_totals_follow(steps):
     """Totals that are kept are those that adding up all namespaces with a quota would give."""
