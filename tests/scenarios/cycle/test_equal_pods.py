@@ -35,7 +35,7 @@ def _records(cluster):
 
 
 async def test_4_16_2_attempts_are_counted_by_what_they_could_use():
-    """The first two of a kind find nothing to go by (answers are kept from the second on), their equals do."""
+    """The first two of a kind find nothing (answers are kept from the second on), their equals do."""
     cluster = Cluster()
     for number in range(3):
         cluster.add_node(f"n{number}")
