@@ -90,20 +90,20 @@ class GivesMore(Slots):
 
     def __init__(self):
         super().__init__()
-        self.released, self.extra = set(), {}
+        self.given_back, self.extra = set(), {}
 
     def state_reset(self, *, epoch_changed):
         super().state_reset(epoch_changed=epoch_changed)
-        self.released, self.extra = set(), {}
+        self.given_back, self.extra = set(), {}
 
     def free(self, node, nodes=None):
         return super().free(node, nodes) + self.extra.get(node.name, 0)
 
     def unreserve(self, key, node_name):
-        if key.uid not in self.held and key in self.released:
+        if key.uid not in self.held and key in self.given_back:
             self.extra[node_name] = self.extra.get(node_name, 0) + 1
         if key.uid in self.held:
-            self.released.add(key)
+            self.given_back.add(key)
         super().unreserve(key, node_name)
 
 
