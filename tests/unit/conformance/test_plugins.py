@@ -105,3 +105,48 @@ async def test_lines():
         "      docs/protocol.md, 'Order of calls'",
         "Not a label 1.2.3: 0 passed, 1 failed, 0 skipped",
     ] == outcome.output.splitlines()
+
+
+NODES = """
+apiVersion: v1
+kind: List
+items:
+- {kind: Node, metadata: {name: given, labels: {team: green}}, spec: {}, status: {allocatable: {cpu: "8"}}}
+"""
+PODS = """
+kind: Pod
+metadata: {name: given, labels: {team: green}}
+spec: {containers: [{name: main, image: image}]}
+"""
+
+
+async def test_given_objects(tmp_path):
+    """Pods and nodes that the user gives are shown and asked about."""
+    nodes, pods = tmp_path / "nodes.yaml", tmp_path / "pods.yaml"
+    nodes.write_text(NODES)
+    pods.write_text(PODS)
+    seen = set()
+
+    async def call(server, name, request, proceed):
+        if name == "Filter":
+            seen.add((request.call.pod.name, server.mirror.nodes[0].name))
+        return await proceed(request)
+
+    async with served(Fault(call)) as options:
+        outcome = await run(
+            options.address, "--only", "filter/o*", "--nodes", str(nodes), "--pods", str(pods)
+        )
+
+    assert "1 passed, 0 failed, 0 skipped" in outcome.output
+    assert ("given", "given") in seen
+
+
+async def test_what_is_no_object(tmp_path):
+    """A file of anything else is refused by name, with what to write."""
+    file = tmp_path / "pods.yaml"
+    file.write_text("kind: Pod")
+
+    outcome = await run("unix:/nowhere/p.sock", "--pods", str(file))
+
+    assert 2 == outcome.exit_code
+    assert f"{file}: an object lacks metadata.name" in outcome.output
