@@ -46,9 +46,10 @@ async def process(*command):
             await started.wait()
 
 
-async def test_gpu_share():
-    """The plugin gpu-share passes every check."""
-    async with process(sys.executable, "-m", "berth_gpu_share") as options:
+@pytest.mark.parametrize("module", ["berth_gpu_share", "berth_capacity_scheduling"])
+async def test_python_plugins(module):
+    """The plugins in Python pass every check."""
+    async with process(sys.executable, "-m", module) as options:
         _, results = await verify(replace(options, stop=None), CHECKS.values())
 
     assert {} == failed({each.check.id: each for each in results})
