@@ -35,6 +35,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.proto_check
 	$(BIN)/python -m tests.go_toolchain
+	$(BIN)/python -m tests.node_toolchain
 
 proto: $(STAMP)
 	$(BIN)/python -m tests.proto_check --write
@@ -46,4 +47,4 @@ install.yaml: $(STAMP)
 	$(BIN)/kubectl kustomize kustomize/overlays/secondary > install.yaml
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache run
+	rm -rf $(VENV) node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache run

@@ -15,6 +15,7 @@ from pathlib import Path
 import grpc_tools
 from grpc_tools import protoc
 
+from tests import node_toolchain
 from tests.go_toolchain import run_go
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +30,7 @@ GO_COPY = ROOT / "plugin-sdk/go/internal/pluginv1"
 GO_TOOLS = ROOT / "plugin-sdk/go/tools"
 GO_PACKAGE = "berth.dev/plugin-sdk/go/internal/pluginv1"
 GO_GENERATORS = ("protoc-gen-go", "protoc-gen-go-grpc")
+TYPESCRIPT_COPY = node_toolchain.NODE_SDK / "src/generated"
 PACKAGE = "berth.plugin.v1"
 HEADER = '"""Generated from proto/berth/plugin/v1 by `make proto`; never edited."""\n'
 
@@ -56,6 +58,8 @@ def check() -> list[str]:
         fresh = generate(Path(folder) / "_generated")
         problems += [problem for copy in COPIES for problem in differences(fresh, copy)]
         problems += differences(generate_go(Path(folder) / "pluginv1"), GO_COPY)
+        typescript = node_toolchain.generate(Path(folder) / "generated", compile_with)
+        problems += differences(typescript, TYPESCRIPT_COPY)
     return problems
 
 
@@ -69,6 +73,7 @@ def write(*, release: bool) -> list[str]:
         fresh = generate(Path(folder) / "_generated")
         stubs = dict.fromkeys(COPIES, fresh)
         stubs[GO_COPY] = generate_go(Path(folder) / "pluginv1")
+        stubs[TYPESCRIPT_COPY] = node_toolchain.generate(Path(folder) / "generated", compile_with)
         for copy, made in stubs.items():
             shutil.rmtree(copy, ignore_errors=True)
             shutil.copytree(made, copy)
@@ -140,10 +145,15 @@ def flatten(source: Path, folder: Path) -> None:
 
 def differences(fresh: Path, copy: Path) -> list[str]:
     """Return a sentence if the committed copy is not what the .proto files give."""
-    names = sorted(path.name for path in fresh.iterdir())
-    held = sorted(path.name for path in copy.iterdir() if path.is_file()) if copy.is_dir() else []
+    names, held = files_in(fresh), files_in(copy)
     same = names == held and not any(filecmp.cmpfiles(fresh, copy, names, shallow=False)[1:])
     return [] if same else [f"{copy.relative_to(ROOT)} is stale: make proto"]
+
+
+def files_in(folder: Path) -> list[str]:
+    """Every file below a folder by its path there, compiled Python left out."""
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(str(path) for path in found if "__pycache__" not in path.parts)
 
 
 if __name__ == "__main__":

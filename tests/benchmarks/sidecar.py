@@ -22,6 +22,7 @@ from berth.testing.handles import make_handle
 from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.workloads import Core, node_bytes, pod_template, read_node, read_pod
 from tests.go_toolchain import GO_SDK, build
+from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
 
 PYTHON_PLUGIN = [sys.executable, "-m", "tests.benchmarks.sidecar_plugin"]
 NODES = 5_000
@@ -44,7 +45,13 @@ async def measure(rounds):
     table.add("none", *base, "", "")
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         go_plugin = build("./internal/benchplugin", Path(folder, "plugin"), folder=GO_SDK)
-        for language, command in (("Python", PYTHON_PLUGIN), ("Go", [str(go_plugin)])):
+        node_plugin = [str(NODE), FROM_SOURCE, str(NODE_SDK / "test/benchplugin.ts")]
+        install()
+        for language, command in (
+            ("Python", PYTHON_PLUGIN),
+            ("Go", [str(go_plugin)]),
+            ("TypeScript", node_plugin),
+        ):
             for count in (1, 3):
                 async with with_sidecars(count, command) as (core, host):
                     figures = await timed(core, rounds, host.pods.decoding(read_pod))

@@ -1,0 +1,86 @@
+/** Asking the author's functions; what they throw fails the attempt, never the process. */
+
+import { ContractError, describe } from "./errors.ts";
+import type { Status as StatusMessage } from "./generated/berth/plugin/v1/common.ts";
+import { log } from "./log.ts";
+import { Code, type Maybe, type Status, statusOf } from "./outcomes.ts";
+import type { Plugin } from "./plugin.ts";
+
+/**
+ * What the author's function returns, at once unless it is a promise.
+ * @throws ContractError if it failed.
+ */
+export function ask<Result>(name: string, question: () => Maybe<Result>): Maybe<Result> {
+  try {
+    const answer = question();
+    return isPromise(answer) ? answer.catch((error) => failed(name, error)) : answer;
+  } catch (error) {
+    return failed(name, error);
+  }
+}
+
+/** The author's verdict on the pod; a failure is one too. */
+export function verdict(name: string, question: () => unknown): Maybe<StatusMessage> {
+  return then(
+    () => then(() => ask(name, question), statusOf),
+    packStatus,
+    (error) => ({ code: Code.ERROR, reasons: [describe(error)] }),
+  );
+}
+
+/** Tell the author something; a failure is logged and nothing else. */
+export function tell(name: string, question: () => unknown): Maybe<unknown> {
+  return then(
+    () => ask(name, question),
+    () => undefined,
+    (error) => log.warn("ignored", { error: describe(error) }),
+  );
+}
+
+/**
+ * Go on with a value that may be a promise, without waiting where it is none: calls that need no wait are answered
+ * in the order in which they came.
+ */
+export function then<From, To>(
+  start: () => Maybe<From>,
+  next: (value: From) => Maybe<To>,
+  failed?: (error: unknown) => Maybe<To>,
+): Maybe<To> {
+  try {
+    const value = start();
+    if (isPromise(value)) return failed ? value.then(next).catch(failed) : value.then(next);
+    const result = next(value);
+    return failed && isPromise(result) ? result.catch(failed) : result;
+  } catch (error) {
+    if (failed) return failed(error);
+    throw error;
+  }
+}
+
+/** Whether a value comes later. */
+export function isPromise<Result>(value: Maybe<Result>): value is Promise<Result> {
+  return value instanceof Promise;
+}
+
+/** The message of a status. */
+export function packStatus(status: Status): StatusMessage {
+  return { code: status.code, reasons: [...status.reasons] };
+}
+
+/**
+ * The status of an author's failure.
+ * @throws the error itself if it is another.
+ */
+export function failure(plugin: Plugin, error: unknown): StatusMessage {
+  if (!(error instanceof ContractError)) throw error;
+  return { code: Code.ERROR, reasons: [`${plugin.name}: ${error.message}`] };
+}
+
+function failed(name: string, error: unknown): never {
+  if (error instanceof ContractError) throw error;
+  log.error("plugin function failed", {
+    function: name,
+    stack: error instanceof Error ? error.stack : String(error),
+  });
+  throw new ContractError(`${name}: ${describe(error)}`);
+}

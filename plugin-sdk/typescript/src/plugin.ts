@@ -1,0 +1,188 @@
+/** What authors fill in; whatever functions a plugin has become its capabilities. */
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Span } from "@opentelemetry/api";
+import type { AnyArguments } from "./arguments.ts";
+import { ArgumentError, ContractError } from "./errors.ts";
+import type { Listener } from "./mirror.ts";
+import type { Nodes } from "./nodes.ts";
+import type { Node, Pod } from "./objects.ts";
+import type {
+  Action,
+  Answer,
+  ClusterEvent,
+  CycleOutcome,
+  Maybe,
+  MetadataPatch,
+  Nomination,
+  Normalization,
+  PodKey,
+  Points,
+  Reason,
+  Scores,
+  Verdicts,
+  Wait,
+} from "./outcomes.ts";
+import { Requeue } from "./requeue.ts";
+
+/** The call being answered. */
+export interface Call {
+  readonly profile: string;
+  readonly key: PodKey;
+  /** The span of the call; attributes set here are exported with it. */
+  readonly span: Span;
+}
+
+/** Where `currentCall` finds the call. */
+export const answering = new AsyncLocalStorage<Call>();
+
+/**
+ * The call being answered: its profile, the pod's attempt, and its span.
+ * @throws Error if no call is being answered.
+ */
+export function currentCall(): Call {
+  const call = answering.getStore();
+  if (!call) throw new Error("no call is being answered");
+  return call;
+}
+
+/** Cluster events that may let a pod fit which this plugin rejected; all given conditions must hold. */
+export interface EventInterest {
+  /** "Node", "Pod", or a watched kind as "podgroups.v1alpha1.group". */
+  readonly resource: string;
+  readonly actions: readonly Action[];
+  readonly changedFields?: readonly string[];
+  readonly labelSelector?: string;
+  readonly podResources?: readonly string[];
+  /** The object has to be in the waiting pod's namespace. */
+  readonly sameNamespace?: boolean;
+  /** Labels that object and waiting pod have to carry with equal values. */
+  readonly equalLabels?: readonly string[];
+  /** A label of the waiting pod whose value has to be the object's name. */
+  readonly podLabelNamesObject?: string;
+  /** Whether `queueingHint` is asked about such an event; by default, if the plugin has one. */
+  readonly askHint?: boolean;
+}
+
+/** A kind of object beside nodes and pods to be mirrored, as `nodes.objects`. */
+export interface WatchedResource {
+  readonly group: string;
+  readonly version: string;
+  readonly resource: string;
+  readonly labelSelector?: string;
+}
+
+/**
+ * A scheduler plugin, as its author writes it.
+ *
+ * One call is answered at a time unless a function awaits, so plain variables need no locks.
+ */
+export interface PluginSpec extends Listener {
+  /** A DNS label: what profiles call the plugin. */
+  readonly name: string;
+  readonly version?: string;
+  /** The arguments of profiles, checked and with their defaults; see `argumentsOf`. */
+  readonly arguments?: AnyArguments;
+  /** How the scheduler maps scores to 0 to 100; by default they are that already. */
+  readonly normalization?: Normalization;
+  readonly events?: readonly EventInterest[];
+  /** JSON pointers of all pod fields the verdicts depend on; by default any. */
+  readonly podFields?: readonly string[];
+  /** Mirror only the pods that request one of these; by default all. */
+  readonly podResources?: readonly string[];
+  /** Mirror the pods on nodes, for `nodes.podsOn` and the pod hooks. */
+  readonly wantsPods?: boolean;
+  readonly wantsNominations?: boolean;
+  readonly watches?: readonly WatchedResource[];
+  /** A node's verdict and score depend on the pod, the node and the pods on it, never on pods elsewhere. */
+  readonly nodeLocal?: boolean;
+  readonly scoreNeedsFeasible?: boolean;
+  /** The time wanted for a call. */
+  readonly wantedDeadlineSeconds?: number;
+  /** The time wanted at single points, by function: `{preBind: 5}`. */
+  readonly wantedDeadlinesSeconds?: Readonly<Record<string, number>>;
+
+  /** Take over a profile's arguments, after `arguments` found nothing wrong; throw ArgumentError with what is. */
+  configure?(settings: Record<string, unknown>, profile: string): void;
+  /** Hear that a profile does not use the plugin any more. */
+  released?(profile: string): void;
+
+  /** Whether the pod may enter the queue. */
+  preEnqueue?(pod: Pod): Maybe<Answer>;
+  /** A verdict on the pod before any node is looked at; SKIP: there is nothing to filter. */
+  preFilter?(pod: Pod): Maybe<Answer>;
+  /** Nothing if the node can take the pod, else why not. */
+  filter?(pod: Pod, node: Node): undefined | null | string | Reason;
+  /** All nodes at once. */
+  filterNodes?(pod: Pod, nodes: Nodes): Verdicts;
+  /** How good the node is for the pod, an integer. */
+  score?(pod: Pod, node: Node): number;
+  /** All nodes at once; undefined: no opinion on this pod. */
+  scoreNodes?(pod: Pod, nodes: Nodes): Points | Scores | undefined;
+  /** Make room somewhere, after no node was left. */
+  postFilter?(pod: Pod, nodes: Nodes, verdicts: Verdicts): Maybe<Nomination | Answer>;
+
+  /** Set aside what the pod will use, under `currentCall().key`; repeating it changes nothing. */
+  reserve?(pod: Pod, node: Node): Maybe<MetadataPatch | Answer>;
+  /** Give it back; unknown keys and old attempts are none of your business. */
+  unreserve?(key: PodKey, nodeName: string): Maybe<void>;
+  /** Let the pod go on, stop it, or make it wait. */
+  permit?(pod: Pod, node: Node): Maybe<Wait | Answer>;
+  /** Prepare the binding, or have annotations and labels written to the pod. */
+  preBind?(pod: Pod, node: Node): Maybe<MetadataPatch | Answer>;
+  /** Write the binding, with these annotations, in the scheduler's place; SKIP: this pod is not yours. */
+  bind?(pod: Pod, node: Node, annotations: Readonly<Record<string, string>>): Maybe<Answer>;
+  /** Hear that the pod was bound. */
+  postBind?(key: PodKey, nodeName: string): Maybe<void>;
+  /** Hear what became of an attempt. */
+  cycleDone?(key: PodKey, outcome: CycleOutcome, nodeName: string | undefined): Maybe<void>;
+
+  /** Whether the event may let the pod fit, which this plugin rejected. */
+  queueingHint?(pod: Pod, event: ClusterEvent): Maybe<boolean>;
+  /** All pairs at once: a row of answers for each event, one a pod. */
+  queueingHints?(pods: readonly Pod[], events: readonly ClusterEvent[]): Maybe<ArrayLike<boolean | number>[]>;
+}
+
+/** A plugin that can be served. */
+export interface Plugin extends PluginSpec {
+  readonly version: string;
+  /** Tell the scheduler that state outside the cluster changed. */
+  readonly requeue: Requeue;
+}
+
+/**
+ * The plugin that its author's functions make.
+ * @throws ContractError if the name is no DNS label, or both forms of one function are given.
+ */
+export function definePlugin(spec: PluginSpec): Plugin {
+  if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(spec.name)) {
+    throw new ContractError(`name: ${JSON.stringify(spec.name)} is no DNS label`);
+  }
+  for (const [one, all] of [
+    ["filter", "filterNodes"],
+    ["score", "scoreNodes"],
+    ["queueingHint", "queueingHints"],
+  ] as const) {
+    if (spec[one] && spec[all])
+      throw new ContractError(`${spec.name}: ${one} and ${all} answer the same; give one`);
+  }
+  return Object.assign(Object.create(Object.getPrototypeOf(spec)), spec, {
+    version: spec.version ?? "0.0.0",
+    requeue: new Requeue(),
+  });
+}
+
+/**
+ * Hand a profile's arguments to the plugin.
+ * @throws ArgumentError with everything that is wrong.
+ */
+export function takeArguments(plugin: Plugin, given: Record<string, unknown>, profile: string): void {
+  if (!plugin.arguments && !plugin.configure) {
+    const unknown = Object.keys(given).map((key) => `${key}: unknown argument of profile ${profile}`);
+    if (unknown.length) throw new ArgumentError(...unknown);
+    return;
+  }
+  const settings = plugin.arguments?.read(given) ?? given;
+  plugin.configure?.(settings as Record<string, unknown>, profile);
+  plugin.arguments?.keep(profile, settings);
+}

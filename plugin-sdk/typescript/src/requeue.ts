@@ -1,0 +1,38 @@
+/** Telling the scheduler, unasked, that pods are worth another attempt or may stop waiting. */
+
+import type { RequeueResponse } from "./generated/berth/plugin/v1/queueing.ts";
+
+/** The plugin's side of the Requeue stream. What is said while no scheduler listens is lost. */
+export class Requeue {
+  readonly #listeners = new Set<(message: RequeueResponse) => void>();
+
+  /** Try these pods again. */
+  pods(uids: Iterable<string>, cause: string): void {
+    this.#say({ action: { $case: "requeue", value: { uids: [...uids] } }, cause });
+  }
+
+  /** Try all pods again that this plugin rejected. */
+  allRejected(cause: string): void {
+    this.#say({ action: { $case: "requeueAll", value: {} }, cause });
+  }
+
+  /** Let pods go on that wait at Permit. */
+  allow(uids: Iterable<string>, cause: string): void {
+    this.#say({ action: { $case: "allowWaiting", value: { uids: [...uids] } }, cause });
+  }
+
+  /** Stop pods that wait at Permit. */
+  reject(uids: Iterable<string>, cause: string): void {
+    this.#say({ action: { $case: "rejectWaiting", value: { uids: [...uids] } }, cause });
+  }
+
+  /** Hear what is said from now on; the returned function ends it. */
+  listen(listener: (message: RequeueResponse) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #say(message: RequeueResponse): void {
+    for (const listener of this.#listeners) listener(message);
+  }
+}

@@ -1,0 +1,78 @@
+"""The TypeScript SDK and its template: their own tests, the README, and a host in another language."""
+
+import asyncio
+import re
+
+import pytest
+
+from berth_sdk.testing import make_node, make_pod
+from berth_sdk.testing.host import Host
+from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, PACKAGES, ROOT, install, run_node, run_tests
+
+HELLO = NODE_SDK / "template/hello.ts"
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_package(package):
+    """A package's own tests pass."""
+    done = run_tests(package)
+
+    assert 0 == done.returncode, done.stdout
+
+
+def test_readme(tmp_path):
+    """The plugin of the README is complete, and its test passes."""
+    install()
+    readme = (NODE_SDK / "README.md").read_text(encoding="utf-8")
+    plugin, test = re.findall(r"```ts\n(.*?)```", readme, re.DOTALL)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "team-nodes.ts").write_text(plugin)
+    (tmp_path / "team-nodes.test.ts").write_text(test)
+    (tmp_path / "node_modules").symlink_to(ROOT / "node_modules")
+
+    done = run_node(FROM_SOURCE, "--test", "team-nodes.test.ts", folder=tmp_path, capture=True)
+
+    assert 0 == done.returncode, done.stdout
+
+
+async def test_a_host_in_another_language(tmp_path):
+    """The template, as a process, answers a host that is written in Python, and goes when it is told to."""
+    process = await started("--address", f"unix:{tmp_path / 'hello.sock'}", "--log-level", "error")
+    host = Host(f"unix:{tmp_path / 'hello.sock'}")
+    try:
+        await appeared(tmp_path / "hello.sock", process)
+        host.cluster.put_node(make_node("blue", labels={"team": "blue"}))
+        host.cluster.put_node(make_node("red", labels={"team": "red"}))
+        introduction = await host.connect({"label": "team"})
+        rejections, scores = await host.filter_score(make_pod("p", labels={"team": "blue"}))
+    finally:
+        await host.close()
+        process.terminate()
+        code = await process.wait()
+
+    assert ("hello", ["red"], {"blue": 100}) == (introduction.name, list(rejections.nodes), scores)
+    assert 0 == code
+
+
+async def test_an_address_that_cannot_be_served():
+    """A program that can't listen says why, and ends with exit code 2."""
+    process = await started("--address", "127.0.0.1:0", stderr=asyncio.subprocess.PIPE)
+
+    _, complaint = await process.communicate()
+
+    assert 2 == process.returncode
+    assert b"hello: 127.0.0.1:0: only unix:/path sockets are served without certificates\n" == complaint
+
+
+async def started(*flags, stderr=None):
+    """The template as a process of its own."""
+    await asyncio.to_thread(install)
+    return await asyncio.create_subprocess_exec(NODE, FROM_SOURCE, HELLO, *flags, stderr=stderr)
+
+
+async def appeared(path, process):
+    """Wait for a process' socket."""
+    async with asyncio.timeout(60):
+        while not path.exists():
+            assert process.returncode is None
+            await asyncio.sleep(0.01)
