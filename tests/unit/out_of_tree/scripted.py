@@ -182,7 +182,17 @@ def rejected(queue, pod, *plugins):
 class World:
     """Cache, snapshot and host of one profile with one plugin."""
 
-    def __init__(self, path, *, name=NAME, policy=None, timeout_seconds=5.0, exempt=None, **surroundings):
+    def __init__(
+        self,
+        path,
+        *,
+        name=NAME,
+        policy=None,
+        timeout_seconds=5.0,
+        exempt=None,
+        arguments=None,
+        **surroundings,
+    ):
         policies = {**DEFAULT_POLICY, **(policy or {})}
         spec = SidecarSpec(
             name,
@@ -192,7 +202,9 @@ class World:
             exempt_pods=exempt,
         )
         profile = SimpleNamespace(
-            scheduler_name=PROFILE, points={ExtensionPoint.FILTER: [(name, 1)]}, args={name: {"a": 1}}
+            scheduler_name=PROFILE,
+            points={ExtensionPoint.FILTER: [(name, 1)]},
+            args={name: arguments or {"a": 1}},
         )
         self.host = PluginHost([spec], [profile], sampled=lambda _: True, **surroundings)
         self.cache, self.snapshot, self.writer = Cache(), Snapshot(), RecordingWriter()
@@ -205,10 +217,11 @@ class World:
         self._decode_node = self.host.nodes.decoding(decoder(Node))
         self._decode_pod = self.host.pods.decoding(decoder(Pod))
 
-    def add_nodes(self, *names):
+    def add_nodes(self, *names, **fields):
         """Bring nodes, as a watch does."""
         for name in names:
-            self.cache.add_node(self._decode_node(msgspec.json.encode(documents.make_node(name))))
+            document = documents.make_node(name, **fields)
+            self.cache.add_node(self._decode_node(msgspec.json.encode(document)))
         self.step()
 
     def pod(self, name="p", **fields):

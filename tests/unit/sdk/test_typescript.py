@@ -9,6 +9,7 @@ from berth.conformance import Options, Outcome, chosen, verify
 from berth_sdk.testing import make_node, make_pod
 from berth_sdk.testing.host import Host
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, PACKAGES, ROOT, install, run_node, run_tests
+from tests.unit.out_of_tree.scripted import World, running
 
 HELLO = NODE_SDK / "template/hello.ts"
 
@@ -53,6 +54,26 @@ async def test_a_host_in_another_language(tmp_path):
 
     assert ("hello", ["red"], {"blue": 100}) == (introduction.name, list(rejections.nodes), scores)
     assert 0 == code
+
+
+async def test_the_scheduler_s_host(tmp_path):
+    """The template, as a process, filters for the scheduler's own host, also nodes that came since."""
+    socket = tmp_path / "hello.sock"
+    process = await started("--address", f"unix:{socket}", "--log-level", "error")
+    try:
+        await appeared(socket, process)
+        async with running(World(socket, name="hello", arguments={"label": "team"})) as world:
+            world.add_nodes("red", labels={"team": "red"})
+            await world.up()
+            first = await world.filter(world.pod(labels={"team": "blue"}))
+            world.add_nodes("other", labels={"team": "red"})
+            then = await world.filter(world.pod("q", labels={"team": "red"}))
+    finally:
+        process.terminate()
+        await process.wait()
+
+    assert [False, False, False, True] == [bool(code) for code in first]
+    assert [False] * 5 == [bool(code) for code in then]
 
 
 async def test_conformance(tmp_path):
