@@ -334,7 +334,10 @@ FAULTS = {
     ),
     "calls/waits": asked(
         FILTER,
-        refuses(Cause.GENERATION_GONE, lambda m, c: c.generation > m.generation and not c.deltas),
+        refuses(
+            Cause.GENERATION_GONE,
+            lambda m, c: c.epoch == m.epoch and c.generation > m.generation and not c.deltas,
+        ),
     ),
     "calls/later-generation": asked(
         FILTER, refuses(Cause.GENERATION_GONE, lambda m, c: c.generation < m.generation)
