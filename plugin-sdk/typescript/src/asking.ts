@@ -19,6 +19,17 @@ export function ask<Result>(name: string, question: () => Maybe<Result>): Maybe<
   }
 }
 
+/**
+ * What a function about nodes returned, which must not come later: nothing waits for it there.
+ * @throws ContractError if it is a promise.
+ */
+export function atOnce<Result>(name: string, answer: Result): Result {
+  if (!(answer instanceof Promise)) return answer;
+  // Nobody else will look at it, and an unhandled rejection would end the process.
+  answer.catch((error: unknown) => log.warn("ignored", { function: name, error: describe(error) }));
+  throw new ContractError(`${name} has to answer at once, not with a promise`);
+}
+
 /** The author's verdict on the pod; a failure is one too. */
 export function verdict(name: string, question: () => unknown): Maybe<StatusMessage> {
   return then(

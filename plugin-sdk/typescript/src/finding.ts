@@ -1,6 +1,6 @@
 /** Filter, Score and FilterScore: the author's answers for all nodes, packed. */
 
-import { ask, failure, packStatus, then } from "./asking.ts";
+import { ask, atOnce, failure, packStatus, then } from "./asking.ts";
 import { ContractError } from "./errors.ts";
 import type {
   FilterRequest,
@@ -76,7 +76,7 @@ export function preFilter(plugin: Plugin, pod: Pod): Maybe<Status> {
  */
 export function nodeVerdicts(plugin: Plugin, pod: Pod, nodes: Nodes): Verdicts {
   if (plugin.filterNodes) {
-    const answer = ask("filterNodes", () => plugin.filterNodes?.(pod, nodes));
+    const answer = ask("filterNodes", () => atOnce("filterNodes", plugin.filterNodes?.(pod, nodes)));
     return checkedVerdicts(answer, nodes.length);
   }
   if (plugin.filter) return ask("filter", () => filterEach(plugin, pod, nodes)) as Verdicts;
@@ -142,7 +142,7 @@ function filterEach(plugin: Plugin, pod: Pod, nodes: Nodes): Verdicts {
   const codes = new Uint8Array(nodes.length);
   const table = new ReasonTable();
   for (const [index, node] of nodes.asked()) {
-    const answer = plugin.filter?.(pod, node);
+    const answer = atOnce("filter", plugin.filter?.(pod, node));
     if (answer === undefined || answer === null) continue;
     const { code, reasons } = statusOf(answer);
     if (reasons.length !== 1) throw new ContractError("filter answers nothing, a text or a Reason");
@@ -156,7 +156,7 @@ function scored(session: Session, pod: Pod, nodes: Nodes): ScoreResponse {
   const { generation } = mirror;
   try {
     const answer = plugin.scoreNodes
-      ? ask("scoreNodes", () => plugin.scoreNodes?.(pod, nodes))
+      ? ask("scoreNodes", () => atOnce("scoreNodes", plugin.scoreNodes?.(pod, nodes)))
       : ask("score", () => scoreEach(plugin, pod, nodes));
     if (!answer) return { generation, status: packStatus(SKIP), scores: undefined };
     if (!("length" in answer || "points" in answer))
@@ -176,6 +176,6 @@ function scored(session: Session, pod: Pod, nodes: Nodes): ScoreResponse {
 function scoreEach(plugin: Plugin, pod: Pod, nodes: Nodes): number[] | undefined {
   if (!plugin.score) return undefined;
   const points = new Array<number>(nodes.length).fill(0);
-  for (const [index, node] of nodes.asked()) points[index] = plugin.score(pod, node);
+  for (const [index, node] of nodes.asked()) points[index] = atOnce("score", plugin.score(pod, node));
   return points;
 }

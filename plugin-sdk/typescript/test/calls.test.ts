@@ -214,3 +214,14 @@ test("a name that is no DNS label, and two forms of one question, are refused at
   assert.throws(() => definePlugin({ name: "Not Good" }), /no DNS label/);
   assert.throws(() => made({ score: () => 0, scoreNodes: () => [] }), /score and scoreNodes answer the same/);
 });
+
+test("a filter or score that answers with a promise fails the attempt, and its rejection ends nothing", async () => {
+  const late = (async () => Promise.reject(new Error("too late"))) as unknown as () => undefined & number;
+  await using host = await running(made({ filter: late }), nodes);
+  await using other = await running(made({ score: late }), nodes);
+
+  const { status } = await host.filter(pod);
+
+  assert.match(status.reasons.join(), /filter has to answer at once, not with a promise/);
+  await assert.rejects(other.score(pod), /score has to answer at once, not with a promise/);
+});
