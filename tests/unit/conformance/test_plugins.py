@@ -15,9 +15,9 @@ from berth.cli import main
 from berth.conformance import CHECKS, Options, verify
 from berth_sdk.serving import Server
 from tests.go_toolchain import GO_SDK, ROOT, build
+from tests.sockets import served as socket_served
 from tests.unit.conformance.broken import Fault, failed, served
 from tests.unit.conformance.every_fault import FAULTS
-from tests.unit.out_of_tree.scripted import until
 from tests.unit.test_readme import first_plugin
 
 GO_PLUGINS = {"template": GO_SDK / "template", "coscheduling": ROOT / "out-of-tree-plugins/coscheduling"}
@@ -32,7 +32,7 @@ async def process(*command):
         started = await asyncio.create_subprocess_exec(
             *command, env=environment, stderr=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
         )
-        await until(path.exists)
+        await socket_served(path, started)
 
         async def stop():
             started.terminate()

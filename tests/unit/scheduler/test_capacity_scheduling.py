@@ -10,6 +10,7 @@ import yaml
 
 from berth.client import Api, load_endpoint
 from berth.client.resources import Resource
+from tests.sockets import served
 from tests.unit.client.conftest import transport_to
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
@@ -51,7 +52,7 @@ async def at_work(tmp_path):
         command = [sys.executable, "-m", "berth_capacity_scheduling", "--address", f"unix:{socket}"]
         plugin = await asyncio.create_subprocess_exec(*command, "--log-level", "warning")
         try:
-            await eventually(lambda: socket.exists() or plugin.returncode is not None)
+            await served(socket, plugin)
             namespaces = [
                 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in ("a", "b")
             ]

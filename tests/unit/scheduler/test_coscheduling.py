@@ -11,6 +11,7 @@ import yaml
 from berth.client import Api, load_endpoint
 from berth.client.resources import PODS
 from tests.go_toolchain import ROOT, build
+from tests.sockets import served
 from tests.unit.client.conftest import transport_to
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
@@ -66,8 +67,7 @@ async def serving(program):
         address = f"unix:{folder}/p.sock"
         process = await asyncio.create_subprocess_exec(program, "-address", address, "-log-level", "warn")
         try:
-            await eventually(lambda: Path(folder, "p.sock").exists() or process.returncode is not None)
-            assert process.returncode is None
+            await served(Path(folder, "p.sock"), process)
             yield address
         finally:
             process.terminate()

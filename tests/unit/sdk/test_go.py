@@ -9,6 +9,7 @@ import pytest
 from berth_sdk.testing import make_node, make_pod
 from berth_sdk.testing.host import Host
 from tests.go_toolchain import GO_SDK, MODULES, ROOT, build, run_go, unformatted
+from tests.sockets import served
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -46,7 +47,7 @@ async def test_a_host_in_another_language(tmp_path):
     process = await asyncio.create_subprocess_exec(program, "-address", address, "-log-level", "error")
     host = Host(address)
     try:
-        await appeared(tmp_path / "hello.sock", process)
+        await served(tmp_path / "hello.sock", process)
         host.cluster.put_node(make_node("blue", labels={"team": "blue"}))
         host.cluster.put_node(make_node("red", labels={"team": "red"}))
         introduction = await host.connect({"label": "team"})
@@ -71,11 +72,3 @@ async def test_an_address_that_cannot_be_served(tmp_path):
 
     assert 2 == process.returncode
     assert b"hello: 127.0.0.1:0: only unix:/path sockets are served without certificates\n" == complaint
-
-
-async def appeared(path, process):
-    """Wait for a process' socket."""
-    async with asyncio.timeout(60):
-        while not path.exists():
-            assert process.returncode is None
-            await asyncio.sleep(0.01)

@@ -9,6 +9,7 @@ from berth.conformance import Options, Outcome, chosen, verify
 from berth_sdk.testing import make_node, make_pod
 from berth_sdk.testing.host import Host
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, PACKAGES, ROOT, install, run_node, run_tests
+from tests.sockets import served
 from tests.unit.out_of_tree.scripted import World, running
 
 HELLO = NODE_SDK / "template/hello.ts"
@@ -42,7 +43,7 @@ async def test_a_host_in_another_language(tmp_path):
     process = await started("--address", f"unix:{tmp_path / 'hello.sock'}", "--log-level", "error")
     host = Host(f"unix:{tmp_path / 'hello.sock'}")
     try:
-        await appeared(tmp_path / "hello.sock", process)
+        await served(tmp_path / "hello.sock", process)
         host.cluster.put_node(make_node("blue", labels={"team": "blue"}))
         host.cluster.put_node(make_node("red", labels={"team": "red"}))
         introduction = await host.connect({"label": "team"})
@@ -61,7 +62,7 @@ async def test_the_scheduler_s_host(tmp_path):
     socket = tmp_path / "hello.sock"
     process = await started("--address", f"unix:{socket}", "--log-level", "error")
     try:
-        await appeared(socket, process)
+        await served(socket, process)
         async with running(World(socket, name="hello", arguments={"label": "team"})) as world:
             world.add_nodes("red", labels={"team": "red"})
             await world.up()
@@ -80,7 +81,7 @@ async def test_conformance(tmp_path):
     """The template keeps the protocol: of the kit's checks none fails, and those of its own points pass."""
     process = await started("--address", f"unix:{tmp_path / 'hello.sock'}", stderr=asyncio.subprocess.DEVNULL)
     try:
-        await appeared(tmp_path / "hello.sock", process)
+        await served(tmp_path / "hello.sock", process)
         _, results = await verify(Options(f"unix:{tmp_path / 'hello.sock'}"), chosen(skip=["stop/*"]))
     finally:
         process.terminate()
@@ -104,11 +105,3 @@ async def started(*flags, stderr=None):
     """The template as a process of its own."""
     await asyncio.to_thread(install)
     return await asyncio.create_subprocess_exec(NODE, FROM_SOURCE, HELLO, *flags, stderr=stderr)
-
-
-async def appeared(path, process):
-    """Wait for a process' socket."""
-    async with asyncio.timeout(60):
-        while not path.exists():
-            assert process.returncode is None
-            await asyncio.sleep(0.01)
