@@ -10,6 +10,7 @@ from berth_gpu_share import POLICIES, GpuShare
 from berth_gpu_share.contract import WHOLE, Demand
 from berth_gpu_share.devices import DeviceTable, Share
 from berth_gpu_share.fragmentation import FragmentationGradientDescent, Workload, fragments, fragments_after
+from berth_gpu_share.ledger import Holding, Ledger
 from berth_gpu_share.policies import BestFit, Packing, tightest
 from berth_sdk import Call, PlacedPod, PodKey, PodStage, Reason
 from berth_sdk.objects import decode_node, decode_pod
@@ -112,6 +113,35 @@ def test_a_late_unreserve_frees_nothing_of_a_newer_attempt():
     attempts.plugin.unreserve(PodKey(attempts.pods["p"][0].uid, 1), "n0")
 
     assert attempts.left[:, :2].tolist() == [[600, 1000]]
+
+
+def test_the_next_attempt_takes_a_share_over():
+    """A share confirmed by another attempt on the same node stays, and is that attempt's to give back."""
+    share = Share((0,), 400, 1000)
+    ledger = Ledger()
+
+    assert ledger.put(Holding("u", 1, "n0", share)) == {"n0"}
+    assert ledger.put(Holding("u", 2, "n0", share)) == set()
+    assert ledger.on("n0") == [share]
+    assert ledger.release("u", 1) == set()
+    assert ledger.release("u", 2) == {"n0"}
+
+
+@given(
+    count=st.integers(0, 9),
+    shares=st.lists(st.tuples(st.integers(0, 9), st.integers(1, WHOLE), st.integers(0, 9000)), max_size=12),
+)
+def test_a_charged_row_sums_its_devices(count, shares):
+    """What a row says of all devices together is what its devices say one by one."""
+    table = DeviceTable()
+    taken = [Share((device,), milli, cpu) for device, milli, cpu in shares]
+    table.put(0, decode_node(encode(gpu_node("n0", count))), taken)
+    left = table.left[0, :count]
+
+    assert table.free[0] == left.clip(min=0).sum()
+    assert table.largest[0] == left.max(initial=0)
+    assert table.untouched[0] == np.count_nonzero(left == WHOLE)
+    assert table.cpu_left[0] == 64_000 - sum(cpu for _, _, cpu in shares)
 
 
 def placed(document, node_name, stage=PodStage.PLACED, attempt=0):

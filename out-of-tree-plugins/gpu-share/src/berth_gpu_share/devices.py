@@ -119,20 +119,22 @@ class DeviceTable:
 
     def charge(self, index: int, shares: Iterable[Share]) -> None:
         """Compute a row anew from the pods on the node."""
-        count = int(self._columns["count"][index])
-        row = self._left[index]
-        row[:count] = WHOLE
-        row[count:] = -1
-        cpu = int(self._columns["cpu"][index])
+        columns = self._columns
+        count = int(columns["count"][index])
+        cpu = int(columns["cpu"][index])
+        # Plain numbers: a node has a handful of devices, each NumPy reduction costs as much as all of them.
+        left = [WHOLE] * count
         for share in shares:
             cpu -= share.cpu
             for device in share.devices:
                 if device < count:
-                    row[device] -= share.milli
-        self._columns["cpu_left"][index] = cpu
-        self._columns["free"][index] = row.clip(min=0).sum()
-        self._columns["largest"][index] = row.max(initial=0)
-        self._columns["untouched"][index] = np.count_nonzero(row == WHOLE)
+                    left[device] -= share.milli
+        self._left[index, :count] = left
+        self._left[index, count:] = -1
+        columns["cpu_left"][index] = cpu
+        columns["free"][index] = sum(each for each in left if each > 0)
+        columns["largest"][index] = max(0, *left) if left else 0
+        columns["untouched"][index] = left.count(WHOLE)
         self._touch(index)
 
     def allowed(self, models: frozenset[str]) -> Mask:

@@ -38,7 +38,14 @@ class Ledger:
         return holding if same else None
 
     def put(self, holding: Holding) -> set[str]:
-        """Take over a holding in place of whatever the pod held; return the nodes that changed."""
+        """Take over a holding in place of whatever the pod held; return the nodes that changed.
+
+        The same share on the same node changes nothing, though another attempt may hold it now.
+        """
+        before = self.by_uid.get(holding.uid)
+        if before is not None and (before.node_name, before.share) == (holding.node_name, holding.share):
+            self.by_uid[holding.uid] = self.by_node[holding.node_name][holding.uid] = holding
+            return set()
         changed = self.drop(holding.uid)
         self.by_uid[holding.uid] = holding
         self.by_node.setdefault(holding.node_name, {})[holding.uid] = holding

@@ -90,6 +90,7 @@ class GpuShare(Plugin):
         self.table = DeviceTable()
         self.ledger = Ledger()
         self._before_transfer: dict[str, Holding] = {}
+        self._read: tuple[Pod | None, Demand | None] = (None, None)
 
     def configure(self, arguments: dict[str, Any], profile: str) -> None:
         """Take over the profile's policy; FGD learns from all pods and has to be the process's own policy."""
@@ -110,7 +111,7 @@ class GpuShare(Plugin):
     def pre_filter(self, pod: Pod) -> Answer:
         """Skip pods that ask for no GPU; turn down those that ask for nonsense."""
         try:
-            demand = demand_of(pod)
+            demand = self._demand(pod)
         except DemandError as error:
             return Reason(str(error), Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
         if demand is None:
@@ -122,7 +123,8 @@ class GpuShare(Plugin):
     def filter_nodes(self, pod: Pod, nodes: Nodes) -> NDArray[np.uint8]:
         """Number the first of `reasons` that holds for each node."""
         del nodes
-        demand = _demand(pod)
+        demand = self._demand(pod)
+        assert demand is not None, "pre_filter skips pods without a demand"
         table = self.table
         codes = np.where(table.room(demand), np.uint8(0), np.uint8(4 if demand.milli < WHOLE else 5))
         codes[table.count < demand.count] = 3
@@ -134,13 +136,13 @@ class GpuShare(Plugin):
     def score_nodes(self, pod: Pod, nodes: Nodes) -> Scores | None:
         """Score by the profile's policy."""
         del nodes
-        demand = demand_of(pod)
+        demand = self._demand(pod)
         return None if demand is None else self._policy().score(demand, self.table)
 
     def reserve(self, pod: Pod, node: Node) -> MetadataPatch | Answer:
         """Hold devices for the attempt, and have them written to the pod before it is bound."""
-        demand = demand_of(pod)
-        if demand is not None and not self._hold(demand, pod, current_call().key, node.name):
+        demand = self._demand(pod)
+        if demand is not None and not self._hold(demand, current_call().key, node.name):
             return self.reasons[3 if demand.milli < WHOLE else 4]
         holding = self.ledger.by_uid.get(pod.uid)
         if holding is None or not holding.share.devices:
@@ -187,7 +189,8 @@ class GpuShare(Plugin):
         if demand is not None and known is None and not placed.attempt:
             self._saw(demand)
         devices = () if demand is None else self._devices(placed, demand, known)
-        share = Share(devices, demand.milli if demand else 0, placed.pod.request("cpu"))
+        milli, cpu = (demand.milli, demand.cpu) if demand else (0, placed.pod.request("cpu"))
+        share = Share(devices, milli, cpu)
         self._recompute(self.ledger.put(Holding(placed.uid, placed.attempt, placed.node_name, share)))
 
     def pod_removed(self, placed: PlacedPod) -> None:
@@ -211,14 +214,14 @@ class GpuShare(Plugin):
             picked = tuple(fullest_last[: demand.count].tolist())
         return picked
 
-    def _hold(self, demand: Demand, pod: Pod, key: PodKey, node_name: str) -> bool:
+    def _hold(self, demand: Demand, key: PodKey, node_name: str) -> bool:
         if self.ledger.held(key.uid, key.attempt, node_name):
             return True
         self._recompute(self.ledger.drop(key.uid))
         devices = self._policy().pick(demand, self.table, self.table.index[node_name])
         if devices is None:
             return False
-        share = Share(devices, demand.milli, pod.request("cpu"))
+        share = Share(devices, demand.milli, demand.cpu)
         self._recompute(self.ledger.put(Holding(key.uid, key.attempt, node_name, share)))
         return True
 
@@ -228,15 +231,18 @@ class GpuShare(Plugin):
             if index is not None:
                 self.table.charge(index, self.ledger.on(name))
 
+    def _demand(self, pod: Pod) -> Demand | None:
+        """Read what the pod asks for, once for the calls of an attempt: they all get the same object.
+
+        Raises: DemandError.
+        """
+        if self._read[0] is not pod:
+            self._read = (pod, demand_of(pod))
+        return self._read[1]
+
     def _policy(self) -> Policy:
         return self.profiles[current_call().profile]
 
     def _saw(self, demand: Demand) -> None:
         for policy in self.policies.values():
             policy.saw(demand)
-
-
-def _demand(pod: Pod) -> Demand:
-    demand = demand_of(pod)
-    assert demand is not None, "pre_filter skips pods without a demand"
-    return demand
