@@ -257,7 +257,7 @@ class Connection:
                 beside = [tasks.create_task(self._listen(channel)), tasks.create_task(self._give_up())]
                 scheduling: Any = scheduling_pb2_grpc.SchedulingServiceStub(channel)
                 if self.capabilities.converse:
-                    scheduling = Conversation(scheduling)
+                    scheduling = Conversation(scheduling, together=self.capabilities.converse_together)
                     beside.append(tasks.create_task(scheduling.run()))
                 self._upcoming = channel, scheduling
                 try:

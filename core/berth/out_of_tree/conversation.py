@@ -1,13 +1,15 @@
 """All scheduling calls to a plugin over one stream.
 
-A message on a stream that stands costs a quarter of a call of its own (docs/decisions/0004-one-stream.md). To
-whoever asks, a conversation looks like the generated stub: a method for each call, gRPC's own errors.
+A message on a stream that stands costs a quarter of a call of its own; calls that share a message cost even
+less (docs/decisions/0004-one-stream.md). To whoever asks, a conversation looks like the generated stub: a
+method for each call, gRPC's own errors.
 
 Source: proto/berth/plugin/v1/scheduling.proto Converse.
 """
 
 import asyncio
 import re
+from collections import deque
 from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
@@ -21,20 +23,33 @@ from berth.out_of_tree.traceparent import Metadata
 REASON_KEY = "berth-reason"
 TRACEPARENT = "traceparent"
 
+PATIENT = frozenset({"reserve", "unreserve", "permit", "pre_bind", "post_bind", "cycle_done"})
+"""Calls that no scheduling cycle stands still for: they may wait a turn of the loop for company."""
+MOST_TOGETHER_BYTES = 1 << 20
+
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 Call = Callable[..., Awaitable[Any]]
 
 
 class Conversation:
-    """A scheduling service behind one stream; `run` reads the answers."""
+    """A scheduling service behind one stream; `run` reads the answers.
 
-    def __init__(self, stub: "scheduling_pb2_grpc.SchedulingServiceAsyncStub") -> None:
+    With `together`, calls that are asked at about the same time share a message: the Reserve of a pod and the
+    filter of the next one.
+    """
+
+    def __init__(
+        self, stub: "scheduling_pb2_grpc.SchedulingServiceAsyncStub", *, together: bool = False
+    ) -> None:
         self._stream = stub.Converse()
+        self._together = together
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._numbers = count(1)
-        self._writing = asyncio.Lock()
-        self._sending: set[asyncio.Task[None]] = set()
+        self._outbox: deque[Any] = deque()
+        self._patient = True
+        """Whether nothing but patient calls is in the outbox."""
+        self._writer: asyncio.Task[None] | None = None
 
     def __getattr__(self, name: str) -> Call:
         """The call of that name, such as `FilterScore`."""
@@ -75,7 +90,7 @@ class Conversation:
         getattr(message, field).CopyFrom(request)
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            self._send(message, answer)
+            self._send(message, patient=field in PATIENT)
             async with asyncio.timeout(seconds):
                 response = await answer
         except TimeoutError:
@@ -86,27 +101,54 @@ class Conversation:
             raise _refusal(response.error)
         return getattr(response, field) if response.HasField(field) else None
 
-    def _send(self, message: Any, answer: "asyncio.Future[Any]") -> None:
-        """Write it, even if nobody waits any longer: a write that is given up cancels the stream."""
-        sending = asyncio.get_running_loop().create_task(self._write(message, answer))
-        self._sending.add(sending)
-        sending.add_done_callback(self._sending.discard)
+    def _send(self, message: Any, *, patient: bool) -> None:
+        """Have it written, even if nobody waits any longer: a write that is given up cancels the stream."""
+        self._outbox.append(message)
+        self._patient = self._patient and patient
+        if self._writer is None:
+            self._writer = asyncio.get_running_loop().create_task(self._write())
 
-    async def _write(self, message: Any, answer: "asyncio.Future[Any]") -> None:
+    async def _write(self) -> None:
+        """Write what is in the outbox, and what comes meanwhile."""
+        message = None
         try:
-            async with self._writing:
+            if self._together and self._patient:
+                await asyncio.sleep(0)
+            while self._outbox:
+                message = self._next()
                 await self._stream.write(message)
         except (asyncio.InvalidStateError, asyncio.CancelledError, grpc.aio.AioRpcError):
-            if not answer.done():
-                answer.set_exception(_ended())
+            lost = [*self._outbox, *([message, *message.also] if message is not None else ())]
+            self._outbox.clear()
+            for each in lost:
+                self._break(each.id, _ended())
+        finally:
+            self._writer, self._patient = None, True
 
-    def _deliver(self, answer: Any) -> None:
-        """Hand it over; an answer that nobody waits for any longer came too late."""
-        if answer is None:
-            raise _error(grpc.StatusCode.INTERNAL, "sent a message that can't be read")
-        waiting = self._waiting.get(answer.id)
+    def _next(self) -> Any:
+        """The oldest call, with those behind it that may share its message."""
+        message = self._outbox.popleft()
+        size = message.ByteSize()
+        while self._together and self._outbox:
+            size += self._outbox[0].ByteSize()
+            if size > MOST_TOGETHER_BYTES:
+                break
+            message.also.append(self._outbox.popleft())
+        return message
+
+    def _break(self, number: int, error: grpc.aio.AioRpcError) -> None:
+        waiting = self._waiting.get(number)
         if waiting is not None and not waiting.done():
-            waiting.set_result(answer)
+            waiting.set_exception(error)
+
+    def _deliver(self, message: Any) -> None:
+        """Hand answers over; one that nobody waits for any longer came too late."""
+        if message is None:
+            raise _error(grpc.StatusCode.INTERNAL, "sent a message that can't be read")
+        for answer in (message, *message.also):
+            waiting = self._waiting.get(answer.id)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(answer)
 
 
 def _ended() -> grpc.aio.AioRpcError:

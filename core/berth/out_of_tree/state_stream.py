@@ -112,18 +112,23 @@ class StateStream:
 
     async def _send_steps(self, sent: int) -> None:
         """Send what no answered call has shown the plugin to hold already."""
+        due = self._feed.generation
         while True:
-            self._changed.clear()
             sent = max(sent, self.acknowledged)
             deltas = self._feed.since(sent)
             if self._transfer_wanted or deltas is None:
-                sent = await self._transfer()
+                due = sent = await self._transfer()
                 continue
             for delta in deltas:
+                if delta.generation > due:
+                    break  # a call may still carry it
                 await self._write(state_pb2.SyncRequest(delta=delta))
                 sent = delta.generation
             await self._changed.wait()
-            await asyncio.sleep(CALLS_FIRST_SECONDS)
+            self._changed.clear()
+            due = self._feed.generation
+            if not self._transfer_wanted:
+                await asyncio.sleep(CALLS_FIRST_SECONDS)
 
     async def _read_answers(self) -> None:
         while True:

@@ -47,6 +47,7 @@ func (p *Plugin) capabilities() *pb.Capabilities {
 		NodeLocal:          p.NodeLocal,
 		ScoreNeedsFeasible: p.ScoreNeedsFeasible,
 		Converse:           true,
+		ConverseTogether:   true,
 	}
 	for _, event := range p.Events {
 		announced.Events = append(announced.Events, event.message(p.hints()))

@@ -113,14 +113,16 @@ func (c *conversation) listen() error {
 		if err != nil {
 			return err
 		}
-		if !c.running.begin() {
-			return nil
+		for _, each := range append([]*pb.ConverseRequest{request}, request.Also...) {
+			if !c.running.begin() {
+				return nil
+			}
+			here := c.server.session.line.place()
+			go func() {
+				defer c.running.end()
+				c.reply(each, here)
+			}()
 		}
-		here := c.server.session.line.place()
-		go func() {
-			defer c.running.end()
-			c.reply(request, here)
-		}()
 	}
 }
 

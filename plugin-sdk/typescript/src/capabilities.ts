@@ -48,6 +48,7 @@ export function capabilities(plugin: Plugin): Capabilities {
     wantedDeadline:
       plugin.wantedDeadlineSeconds === undefined ? undefined : duration(plugin.wantedDeadlineSeconds),
     converse: true,
+    converseTogether: true,
     wantedDeadlines: Object.entries(plugin.wantedDeadlinesSeconds ?? {}).map(([name, seconds]) => ({
       extensionPoint: pointOf(name),
       deadline: duration(seconds),

@@ -77,7 +77,7 @@ export class Answering {
 
   /** Answer all calls of a stream, each as soon as it has its answer. */
   converse(stream: ServerDuplexStream<ConverseRequest, ConverseResponse>): void {
-    stream.on("data", ({ id, call, traceparent, timeout }: ConverseRequest) => {
+    const take = ({ id, call, traceparent, timeout }: ConverseRequest) => {
       const reply = (error: CallError | undefined, response?: object) => {
         if (!stream.writable) return;
         stream.write(
@@ -88,6 +88,9 @@ export class Answering {
       if (!answer) return reply(invalid("no such call"));
       const wait = timeout ? timeout.seconds * 1e3 + timeout.nanos / 1e6 : PATIENCE_MILLISECONDS;
       return this.call(call.$case, answer, call.value, { traceparent }, Date.now() + wait, reply);
+    };
+    stream.on("data", (request: ConverseRequest) => {
+      for (const each of [request, ...request.also]) take(each);
     });
     stream.on("error", () => undefined);
     stream.on("end", () => stream.end());

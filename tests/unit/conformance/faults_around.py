@@ -129,6 +129,16 @@ class AnswersNothing(BrokenServer):
         return await super()._answer(request)
 
 
+class OnlyTheFirst(BrokenServer):
+    async def _converse(self, requests, context):
+        async def alone():
+            async for request in requests:
+                request.ClearField("also")
+                yield request
+
+        await super()._converse(alone(), context)
+
+
 class OneAtATime(BrokenServer):
     async def _converse(self, requests, context):
         async for request in requests:
@@ -251,6 +261,7 @@ FAULTS = {
     "converse/answer": Fault(server=OtherIds),
     "converse/same": Fault(server=OtherAnswers),
     "converse/many": Fault(server=Muddles),
+    "converse/together": Fault(server=OnlyTheFirst),
     "converse/refusal": Fault(server=GivesNoReason),
     "converse/no-call": Fault(server=AnswersNothing),
     "converse/waiting": Fault(server=OneAtATime),

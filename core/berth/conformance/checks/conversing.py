@@ -90,6 +90,32 @@ async def many(subject: Subject) -> None:
 
 
 @check(
+    "converse/together",
+    "calls that share a message are all answered",
+    CLAUSE,
+    needs=(*NEEDS, "converse_together"),
+    after=("converse/answer", "converse/many"),
+)
+async def together(subject: Subject) -> None:
+    """Each under its own id, in as many messages as the plugin likes."""
+    world = await shown(subject)
+    stream: Any = subject.scheduling.Converse()
+    subject.open.callback(stream.cancel)
+    first, *others = (
+        scheduling_pb2.ConverseRequest(id=number, filter=world.request("Filter", subject.pods[0]))
+        for number in (7, 8, 9)
+    )
+    first.also.extend(others)
+    await stream.write(first)
+    came: list[int] = []
+    while len(came) < 1 + len(others):
+        message = await subject.in_time(stream.read(), f"answers to 7, 8 and 9, after {came}")
+        expect(message is not grpc.aio.EOF, "a stream that goes on", "its end")
+        came += [answer.id for answer in (message, *message.also) if answer.WhichOneof("answer") == "filter"]
+    expect(sorted(came) == [7, 8, 9], "one answer each to 7, 8 and 9", came)
+
+
+@check(
     "converse/refusal",
     "a refusal on the stream says why, and the stream goes on",
     CLAUSE,

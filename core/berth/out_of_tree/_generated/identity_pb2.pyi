@@ -256,6 +256,7 @@ class Capabilities(_message.Message):
     WANTED_DEADLINE_FIELD_NUMBER: _builtins.int
     CONVERSE_FIELD_NUMBER: _builtins.int
     WANTED_DEADLINES_FIELD_NUMBER: _builtins.int
+    CONVERSE_TOGETHER_FIELD_NUMBER: _builtins.int
     node_local: _builtins.bool
     """Filter's and Score's answer for a node depends on the pod, that node, and
     the pods on it; beyond that at most on what other nodes are and can allocate,
@@ -272,6 +273,10 @@ class Capabilities(_message.Message):
     converse: _builtins.bool
     """SchedulingService.Converse is served; the host then uses it for all
     scheduling calls.
+    """
+    converse_together: _builtins.bool
+    """Several calls may come in one message of SchedulingService.Converse, and
+    several answers in one message back. Needs converse.
     """
     @_builtins.property
     def extension_points(self) -> _containers.RepeatedScalarFieldContainer[Global___ExtensionPoint.ValueType]:
@@ -318,10 +323,11 @@ class Capabilities(_message.Message):
         wanted_deadline: _duration_pb2.Duration | None = ...,
         converse: _builtins.bool = ...,
         wanted_deadlines: _abc.Iterable[Global___WantedDeadline] | None = ...,
+        converse_together: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "pod_fields", b"pod_fields", "state", b"state", "wanted_deadline", b"wanted_deadline"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "converse", b"converse", "events", b"events", "extension_points", b"extension_points", "node_local", b"node_local", "pod_fields", b"pod_fields", "score_needs_feasible", b"score_needs_feasible", "state", b"state", "wanted_deadline", b"wanted_deadline", "wanted_deadlines", b"wanted_deadlines"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "converse", b"converse", "converse_together", b"converse_together", "events", b"events", "extension_points", b"extension_points", "node_local", b"node_local", "pod_fields", b"pod_fields", "score_needs_feasible", b"score_needs_feasible", "state", b"state", "wanted_deadline", b"wanted_deadline", "wanted_deadlines", b"wanted_deadlines"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__arguments_schema: _TypeAlias = _typing.Literal["arguments_schema"]  # noqa: Y015
     _WhichOneofArgType__arguments_schema: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema"]  # noqa: Y015

@@ -110,6 +110,7 @@ class ConverseRequest(_message.Message):
     CYCLE_DONE_FIELD_NUMBER: _builtins.int
     BIND_FIELD_NUMBER: _builtins.int
     FILTER_OVERLAYS_FIELD_NUMBER: _builtins.int
+    ALSO_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Given out by the host, unique on the stream; the answer repeats it."""
     traceparent: _builtins.str
@@ -170,6 +171,13 @@ class ConverseRequest(_message.Message):
     def filter_overlays(self) -> Global___FilterOverlaysRequest:
         """As in the call of that name."""
 
+    @_builtins.property
+    def also(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConverseRequest]:
+        """Further calls, which come after this one and in this order, as if each had
+        been a message of its own; they have no further calls themselves. Only with
+        Capabilities.converse_together.
+        """
+
     def __init__(
         self,
         *,
@@ -189,10 +197,11 @@ class ConverseRequest(_message.Message):
         cycle_done: Global___CycleDoneRequest | None = ...,
         bind: Global___BindRequest | None = ...,
         filter_overlays: Global___FilterOverlaysRequest | None = ...,
+        also: _abc.Iterable[Global___ConverseRequest] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent", "bind", b"bind", "call", b"call", "cycle_done", b"cycle_done", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "timeout", b"timeout", "traceparent", b"traceparent", "unreserve", b"unreserve"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent", "bind", b"bind", "call", b"call", "cycle_done", b"cycle_done", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "id", b"id", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "timeout", b"timeout", "traceparent", b"traceparent", "unreserve", b"unreserve"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent", "also", b"also", "bind", b"bind", "call", b"call", "cycle_done", b"cycle_done", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "id", b"id", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "timeout", b"timeout", "traceparent", b"traceparent", "unreserve", b"unreserve"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__traceparent: _TypeAlias = _typing.Literal["traceparent"]  # noqa: Y015
     _WhichOneofArgType__traceparent: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent"]  # noqa: Y015
@@ -226,6 +235,7 @@ class ConverseResponse(_message.Message):
     CYCLE_DONE_FIELD_NUMBER: _builtins.int
     BIND_FIELD_NUMBER: _builtins.int
     FILTER_OVERLAYS_FIELD_NUMBER: _builtins.int
+    ALSO_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """The request's."""
     @_builtins.property
@@ -284,6 +294,13 @@ class ConverseResponse(_message.Message):
     def filter_overlays(self) -> Global___FilterOverlaysResponse:
         """As in the call of that name."""
 
+    @_builtins.property
+    def also(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConverseResponse]:
+        """Further answers that were ready at the same time, to whatever calls; they
+        have no further answers themselves. Only with
+        Capabilities.converse_together.
+        """
+
     def __init__(
         self,
         *,
@@ -302,10 +319,11 @@ class ConverseResponse(_message.Message):
         cycle_done: Global___CycleDoneResponse | None = ...,
         bind: Global___BindResponse | None = ...,
         filter_overlays: Global___FilterOverlaysResponse | None = ...,
+        also: _abc.Iterable[Global___ConverseResponse] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "bind", b"bind", "cycle_done", b"cycle_done", "error", b"error", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "unreserve", b"unreserve"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "bind", b"bind", "cycle_done", b"cycle_done", "error", b"error", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "id", b"id", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "unreserve", b"unreserve"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["also", b"also", "answer", b"answer", "bind", b"bind", "cycle_done", b"cycle_done", "error", b"error", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "id", b"id", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "unreserve", b"unreserve"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_answer: _TypeAlias = _typing.Literal["error", "pre_enqueue", "filter", "score", "filter_score", "post_filter", "reserve", "unreserve", "permit", "pre_bind", "post_bind", "cycle_done", "bind", "filter_overlays"]  # noqa: Y015
     _WhichOneofArgType_answer: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015

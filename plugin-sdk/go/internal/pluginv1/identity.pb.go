@@ -394,8 +394,11 @@ type Capabilities struct {
 	// The time wanted at single extension points, where it differs from
 	// wanted_deadline; clamped likewise. A point named twice is a protocol error.
 	WantedDeadlines []*WantedDeadline `protobuf:"bytes,10,rep,name=wanted_deadlines,json=wantedDeadlines,proto3" json:"wanted_deadlines,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Several calls may come in one message of SchedulingService.Converse, and
+	// several answers in one message back. Needs converse.
+	ConverseTogether bool `protobuf:"varint,11,opt,name=converse_together,json=converseTogether,proto3" json:"converse_together,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Capabilities) Reset() {
@@ -496,6 +499,13 @@ func (x *Capabilities) GetWantedDeadlines() []*WantedDeadline {
 		return x.WantedDeadlines
 	}
 	return nil
+}
+
+func (x *Capabilities) GetConverseTogether() bool {
+	if x != nil {
+		return x.ConverseTogether
+	}
+	return false
 }
 
 // WantedDeadline is the time that calls of one extension point may take.
@@ -1043,7 +1053,7 @@ const file_berth_plugin_v1_identity_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12-\n" +
 	"\x12supported_versions\x18\x03 \x03(\rR\x11supportedVersions\x12A\n" +
-	"\fcapabilities\x18\x04 \x01(\v2\x1d.berth.plugin.v1.CapabilitiesR\fcapabilities\"\xf2\x04\n" +
+	"\fcapabilities\x18\x04 \x01(\v2\x1d.berth.plugin.v1.CapabilitiesR\fcapabilities\"\x9f\x05\n" +
 	"\fCapabilities\x12J\n" +
 	"\x10extension_points\x18\x01 \x03(\x0e2\x1f.berth.plugin.v1.ExtensionPointR\x0fextensionPoints\x126\n" +
 	"\x06events\x18\x02 \x03(\v2\x1e.berth.plugin.v1.EventInterestR\x06events\x12>\n" +
@@ -1057,7 +1067,8 @@ const file_berth_plugin_v1_identity_proto_rawDesc = "" +
 	"\x0fwanted_deadline\x18\b \x01(\v2\x19.google.protobuf.DurationH\x02R\x0ewantedDeadline\x88\x01\x01\x12\x1a\n" +
 	"\bconverse\x18\t \x01(\bR\bconverse\x12J\n" +
 	"\x10wanted_deadlines\x18\n" +
-	" \x03(\v2\x1f.berth.plugin.v1.WantedDeadlineR\x0fwantedDeadlinesB\r\n" +
+	" \x03(\v2\x1f.berth.plugin.v1.WantedDeadlineR\x0fwantedDeadlines\x12+\n" +
+	"\x11converse_together\x18\v \x01(\bR\x10converseTogetherB\r\n" +
 	"\v_pod_fieldsB\x13\n" +
 	"\x11_arguments_schemaB\x12\n" +
 	"\x10_wanted_deadline\"\x91\x01\n" +

@@ -171,7 +171,11 @@ type ConverseRequest struct {
 	//	*ConverseRequest_CycleDone
 	//	*ConverseRequest_Bind
 	//	*ConverseRequest_FilterOverlays
-	Call          isConverseRequest_Call `protobuf_oneof:"call"`
+	Call isConverseRequest_Call `protobuf_oneof:"call"`
+	// Further calls, which come after this one and in this order, as if each had
+	// been a message of its own; they have no further calls themselves. Only with
+	// Capabilities.converse_together.
+	Also          []*ConverseRequest `protobuf:"bytes,17,rep,name=also,proto3" json:"also,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -351,6 +355,13 @@ func (x *ConverseRequest) GetFilterOverlays() *FilterOverlaysRequest {
 	return nil
 }
 
+func (x *ConverseRequest) GetAlso() []*ConverseRequest {
+	if x != nil {
+		return x.Also
+	}
+	return nil
+}
+
 type isConverseRequest_Call interface {
 	isConverseRequest_Call()
 }
@@ -469,7 +480,11 @@ type ConverseResponse struct {
 	//	*ConverseResponse_CycleDone
 	//	*ConverseResponse_Bind
 	//	*ConverseResponse_FilterOverlays
-	Answer        isConverseResponse_Answer `protobuf_oneof:"answer"`
+	Answer isConverseResponse_Answer `protobuf_oneof:"answer"`
+	// Further answers that were ready at the same time, to whatever calls; they
+	// have no further answers themselves. Only with
+	// Capabilities.converse_together.
+	Also          []*ConverseResponse `protobuf:"bytes,17,rep,name=also,proto3" json:"also,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -640,6 +655,13 @@ func (x *ConverseResponse) GetFilterOverlays() *FilterOverlaysResponse {
 		if x, ok := x.Answer.(*ConverseResponse_FilterOverlays); ok {
 			return x.FilterOverlays
 		}
+	}
+	return nil
+}
+
+func (x *ConverseResponse) GetAlso() []*ConverseResponse {
+	if x != nil {
+		return x.Also
 	}
 	return nil
 }
@@ -2601,7 +2623,7 @@ var File_berth_plugin_v1_scheduling_proto protoreflect.FileDescriptor
 
 const file_berth_plugin_v1_scheduling_proto_rawDesc = "" +
 	"\n" +
-	" berth/plugin/v1/scheduling.proto\x12\x0fberth.plugin.v1\x1a\x1cberth/plugin/v1/common.proto\x1a\x1bberth/plugin/v1/state.proto\x1a\x1egoogle/protobuf/duration.proto\"\xe2\a\n" +
+	" berth/plugin/v1/scheduling.proto\x12\x0fberth.plugin.v1\x1a\x1cberth/plugin/v1/common.proto\x1a\x1bberth/plugin/v1/state.proto\x1a\x1egoogle/protobuf/duration.proto\"\x98\b\n" +
 	"\x0fConverseRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12%\n" +
 	"\vtraceparent\x18\x02 \x01(\tH\x01R\vtraceparent\x88\x01\x01\x123\n" +
@@ -2622,9 +2644,10 @@ const file_berth_plugin_v1_scheduling_proto_rawDesc = "" +
 	"\n" +
 	"cycle_done\x18\x0e \x01(\v2!.berth.plugin.v1.CycleDoneRequestH\x00R\tcycleDone\x122\n" +
 	"\x04bind\x18\x0f \x01(\v2\x1c.berth.plugin.v1.BindRequestH\x00R\x04bind\x12Q\n" +
-	"\x0ffilter_overlays\x18\x10 \x01(\v2&.berth.plugin.v1.FilterOverlaysRequestH\x00R\x0efilterOverlaysB\x06\n" +
+	"\x0ffilter_overlays\x18\x10 \x01(\v2&.berth.plugin.v1.FilterOverlaysRequestH\x00R\x0efilterOverlays\x124\n" +
+	"\x04also\x18\x11 \x03(\v2 .berth.plugin.v1.ConverseRequestR\x04alsoB\x06\n" +
 	"\x04callB\x0e\n" +
-	"\f_traceparent\"\xba\a\n" +
+	"\f_traceparent\"\xf1\a\n" +
 	"\x10ConverseResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x122\n" +
 	"\x05error\x18\x02 \x01(\v2\x1a.berth.plugin.v1.CallErrorH\x00R\x05error\x12F\n" +
@@ -2644,7 +2667,8 @@ const file_berth_plugin_v1_scheduling_proto_rawDesc = "" +
 	"\n" +
 	"cycle_done\x18\x0e \x01(\v2\".berth.plugin.v1.CycleDoneResponseH\x00R\tcycleDone\x123\n" +
 	"\x04bind\x18\x0f \x01(\v2\x1d.berth.plugin.v1.BindResponseH\x00R\x04bind\x12R\n" +
-	"\x0ffilter_overlays\x18\x10 \x01(\v2'.berth.plugin.v1.FilterOverlaysResponseH\x00R\x0efilterOverlaysB\b\n" +
+	"\x0ffilter_overlays\x18\x10 \x01(\v2'.berth.plugin.v1.FilterOverlaysResponseH\x00R\x0efilterOverlays\x125\n" +
+	"\x04also\x18\x11 \x03(\v2!.berth.plugin.v1.ConverseResponseR\x04alsoB\b\n" +
 	"\x06answer\"Q\n" +
 	"\tCallError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
@@ -2880,91 +2904,93 @@ var file_berth_plugin_v1_scheduling_proto_depIdxs = []int32{
 	33, // 11: berth.plugin.v1.ConverseRequest.cycle_done:type_name -> berth.plugin.v1.CycleDoneRequest
 	29, // 12: berth.plugin.v1.ConverseRequest.bind:type_name -> berth.plugin.v1.BindRequest
 	17, // 13: berth.plugin.v1.ConverseRequest.filter_overlays:type_name -> berth.plugin.v1.FilterOverlaysRequest
-	4,  // 14: berth.plugin.v1.ConverseResponse.error:type_name -> berth.plugin.v1.CallError
-	6,  // 15: berth.plugin.v1.ConverseResponse.pre_enqueue:type_name -> berth.plugin.v1.PreEnqueueResponse
-	10, // 16: berth.plugin.v1.ConverseResponse.filter:type_name -> berth.plugin.v1.FilterResponse
-	13, // 17: berth.plugin.v1.ConverseResponse.score:type_name -> berth.plugin.v1.ScoreResponse
-	15, // 18: berth.plugin.v1.ConverseResponse.filter_score:type_name -> berth.plugin.v1.FilterScoreResponse
-	20, // 19: berth.plugin.v1.ConverseResponse.post_filter:type_name -> berth.plugin.v1.PostFilterResponse
-	22, // 20: berth.plugin.v1.ConverseResponse.reserve:type_name -> berth.plugin.v1.ReserveResponse
-	24, // 21: berth.plugin.v1.ConverseResponse.unreserve:type_name -> berth.plugin.v1.UnreserveResponse
-	26, // 22: berth.plugin.v1.ConverseResponse.permit:type_name -> berth.plugin.v1.PermitResponse
-	28, // 23: berth.plugin.v1.ConverseResponse.pre_bind:type_name -> berth.plugin.v1.PreBindResponse
-	32, // 24: berth.plugin.v1.ConverseResponse.post_bind:type_name -> berth.plugin.v1.PostBindResponse
-	34, // 25: berth.plugin.v1.ConverseResponse.cycle_done:type_name -> berth.plugin.v1.CycleDoneResponse
-	30, // 26: berth.plugin.v1.ConverseResponse.bind:type_name -> berth.plugin.v1.BindResponse
-	18, // 27: berth.plugin.v1.ConverseResponse.filter_overlays:type_name -> berth.plugin.v1.FilterOverlaysResponse
-	37, // 28: berth.plugin.v1.PreEnqueueRequest.call:type_name -> berth.plugin.v1.Call
-	38, // 29: berth.plugin.v1.PreEnqueueResponse.status:type_name -> berth.plugin.v1.Status
-	37, // 30: berth.plugin.v1.FilterRequest.call:type_name -> berth.plugin.v1.Call
-	7,  // 31: berth.plugin.v1.FilterRequest.candidates:type_name -> berth.plugin.v1.Candidates
-	39, // 32: berth.plugin.v1.Verdicts.reasons:type_name -> berth.plugin.v1.Reason
-	38, // 33: berth.plugin.v1.FilterResponse.status:type_name -> berth.plugin.v1.Status
-	9,  // 34: berth.plugin.v1.FilterResponse.verdicts:type_name -> berth.plugin.v1.Verdicts
-	0,  // 35: berth.plugin.v1.Scores.normalization:type_name -> berth.plugin.v1.Normalization
-	37, // 36: berth.plugin.v1.ScoreRequest.call:type_name -> berth.plugin.v1.Call
-	7,  // 37: berth.plugin.v1.ScoreRequest.candidates:type_name -> berth.plugin.v1.Candidates
-	38, // 38: berth.plugin.v1.ScoreResponse.status:type_name -> berth.plugin.v1.Status
-	11, // 39: berth.plugin.v1.ScoreResponse.scores:type_name -> berth.plugin.v1.Scores
-	37, // 40: berth.plugin.v1.FilterScoreRequest.call:type_name -> berth.plugin.v1.Call
-	7,  // 41: berth.plugin.v1.FilterScoreRequest.candidates:type_name -> berth.plugin.v1.Candidates
-	10, // 42: berth.plugin.v1.FilterScoreResponse.filter:type_name -> berth.plugin.v1.FilterResponse
-	13, // 43: berth.plugin.v1.FilterScoreResponse.score:type_name -> berth.plugin.v1.ScoreResponse
-	40, // 44: berth.plugin.v1.Overlay.added_pods:type_name -> berth.plugin.v1.PodUpsert
-	37, // 45: berth.plugin.v1.FilterOverlaysRequest.call:type_name -> berth.plugin.v1.Call
-	16, // 46: berth.plugin.v1.FilterOverlaysRequest.overlays:type_name -> berth.plugin.v1.Overlay
-	38, // 47: berth.plugin.v1.FilterOverlaysResponse.status:type_name -> berth.plugin.v1.Status
-	9,  // 48: berth.plugin.v1.FilterOverlaysResponse.verdicts:type_name -> berth.plugin.v1.Verdicts
-	37, // 49: berth.plugin.v1.PostFilterRequest.call:type_name -> berth.plugin.v1.Call
-	9,  // 50: berth.plugin.v1.PostFilterRequest.verdicts:type_name -> berth.plugin.v1.Verdicts
-	38, // 51: berth.plugin.v1.PostFilterResponse.status:type_name -> berth.plugin.v1.Status
-	37, // 52: berth.plugin.v1.ReserveRequest.call:type_name -> berth.plugin.v1.Call
-	38, // 53: berth.plugin.v1.ReserveResponse.status:type_name -> berth.plugin.v1.Status
-	37, // 54: berth.plugin.v1.UnreserveRequest.call:type_name -> berth.plugin.v1.Call
-	37, // 55: berth.plugin.v1.PermitRequest.call:type_name -> berth.plugin.v1.Call
-	38, // 56: berth.plugin.v1.PermitResponse.status:type_name -> berth.plugin.v1.Status
-	36, // 57: berth.plugin.v1.PermitResponse.timeout:type_name -> google.protobuf.Duration
-	37, // 58: berth.plugin.v1.PreBindRequest.call:type_name -> berth.plugin.v1.Call
-	38, // 59: berth.plugin.v1.PreBindResponse.status:type_name -> berth.plugin.v1.Status
-	37, // 60: berth.plugin.v1.BindRequest.call:type_name -> berth.plugin.v1.Call
-	35, // 61: berth.plugin.v1.BindRequest.annotations:type_name -> berth.plugin.v1.BindRequest.AnnotationsEntry
-	38, // 62: berth.plugin.v1.BindResponse.status:type_name -> berth.plugin.v1.Status
-	37, // 63: berth.plugin.v1.PostBindRequest.call:type_name -> berth.plugin.v1.Call
-	37, // 64: berth.plugin.v1.CycleDoneRequest.call:type_name -> berth.plugin.v1.Call
-	1,  // 65: berth.plugin.v1.CycleDoneRequest.outcome:type_name -> berth.plugin.v1.CycleOutcome
-	5,  // 66: berth.plugin.v1.SchedulingService.PreEnqueue:input_type -> berth.plugin.v1.PreEnqueueRequest
-	8,  // 67: berth.plugin.v1.SchedulingService.Filter:input_type -> berth.plugin.v1.FilterRequest
-	12, // 68: berth.plugin.v1.SchedulingService.Score:input_type -> berth.plugin.v1.ScoreRequest
-	14, // 69: berth.plugin.v1.SchedulingService.FilterScore:input_type -> berth.plugin.v1.FilterScoreRequest
-	17, // 70: berth.plugin.v1.SchedulingService.FilterOverlays:input_type -> berth.plugin.v1.FilterOverlaysRequest
-	19, // 71: berth.plugin.v1.SchedulingService.PostFilter:input_type -> berth.plugin.v1.PostFilterRequest
-	21, // 72: berth.plugin.v1.SchedulingService.Reserve:input_type -> berth.plugin.v1.ReserveRequest
-	23, // 73: berth.plugin.v1.SchedulingService.Unreserve:input_type -> berth.plugin.v1.UnreserveRequest
-	25, // 74: berth.plugin.v1.SchedulingService.Permit:input_type -> berth.plugin.v1.PermitRequest
-	27, // 75: berth.plugin.v1.SchedulingService.PreBind:input_type -> berth.plugin.v1.PreBindRequest
-	29, // 76: berth.plugin.v1.SchedulingService.Bind:input_type -> berth.plugin.v1.BindRequest
-	31, // 77: berth.plugin.v1.SchedulingService.PostBind:input_type -> berth.plugin.v1.PostBindRequest
-	33, // 78: berth.plugin.v1.SchedulingService.CycleDone:input_type -> berth.plugin.v1.CycleDoneRequest
-	2,  // 79: berth.plugin.v1.SchedulingService.Converse:input_type -> berth.plugin.v1.ConverseRequest
-	6,  // 80: berth.plugin.v1.SchedulingService.PreEnqueue:output_type -> berth.plugin.v1.PreEnqueueResponse
-	10, // 81: berth.plugin.v1.SchedulingService.Filter:output_type -> berth.plugin.v1.FilterResponse
-	13, // 82: berth.plugin.v1.SchedulingService.Score:output_type -> berth.plugin.v1.ScoreResponse
-	15, // 83: berth.plugin.v1.SchedulingService.FilterScore:output_type -> berth.plugin.v1.FilterScoreResponse
-	18, // 84: berth.plugin.v1.SchedulingService.FilterOverlays:output_type -> berth.plugin.v1.FilterOverlaysResponse
-	20, // 85: berth.plugin.v1.SchedulingService.PostFilter:output_type -> berth.plugin.v1.PostFilterResponse
-	22, // 86: berth.plugin.v1.SchedulingService.Reserve:output_type -> berth.plugin.v1.ReserveResponse
-	24, // 87: berth.plugin.v1.SchedulingService.Unreserve:output_type -> berth.plugin.v1.UnreserveResponse
-	26, // 88: berth.plugin.v1.SchedulingService.Permit:output_type -> berth.plugin.v1.PermitResponse
-	28, // 89: berth.plugin.v1.SchedulingService.PreBind:output_type -> berth.plugin.v1.PreBindResponse
-	30, // 90: berth.plugin.v1.SchedulingService.Bind:output_type -> berth.plugin.v1.BindResponse
-	32, // 91: berth.plugin.v1.SchedulingService.PostBind:output_type -> berth.plugin.v1.PostBindResponse
-	34, // 92: berth.plugin.v1.SchedulingService.CycleDone:output_type -> berth.plugin.v1.CycleDoneResponse
-	3,  // 93: berth.plugin.v1.SchedulingService.Converse:output_type -> berth.plugin.v1.ConverseResponse
-	80, // [80:94] is the sub-list for method output_type
-	66, // [66:80] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	2,  // 14: berth.plugin.v1.ConverseRequest.also:type_name -> berth.plugin.v1.ConverseRequest
+	4,  // 15: berth.plugin.v1.ConverseResponse.error:type_name -> berth.plugin.v1.CallError
+	6,  // 16: berth.plugin.v1.ConverseResponse.pre_enqueue:type_name -> berth.plugin.v1.PreEnqueueResponse
+	10, // 17: berth.plugin.v1.ConverseResponse.filter:type_name -> berth.plugin.v1.FilterResponse
+	13, // 18: berth.plugin.v1.ConverseResponse.score:type_name -> berth.plugin.v1.ScoreResponse
+	15, // 19: berth.plugin.v1.ConverseResponse.filter_score:type_name -> berth.plugin.v1.FilterScoreResponse
+	20, // 20: berth.plugin.v1.ConverseResponse.post_filter:type_name -> berth.plugin.v1.PostFilterResponse
+	22, // 21: berth.plugin.v1.ConverseResponse.reserve:type_name -> berth.plugin.v1.ReserveResponse
+	24, // 22: berth.plugin.v1.ConverseResponse.unreserve:type_name -> berth.plugin.v1.UnreserveResponse
+	26, // 23: berth.plugin.v1.ConverseResponse.permit:type_name -> berth.plugin.v1.PermitResponse
+	28, // 24: berth.plugin.v1.ConverseResponse.pre_bind:type_name -> berth.plugin.v1.PreBindResponse
+	32, // 25: berth.plugin.v1.ConverseResponse.post_bind:type_name -> berth.plugin.v1.PostBindResponse
+	34, // 26: berth.plugin.v1.ConverseResponse.cycle_done:type_name -> berth.plugin.v1.CycleDoneResponse
+	30, // 27: berth.plugin.v1.ConverseResponse.bind:type_name -> berth.plugin.v1.BindResponse
+	18, // 28: berth.plugin.v1.ConverseResponse.filter_overlays:type_name -> berth.plugin.v1.FilterOverlaysResponse
+	3,  // 29: berth.plugin.v1.ConverseResponse.also:type_name -> berth.plugin.v1.ConverseResponse
+	37, // 30: berth.plugin.v1.PreEnqueueRequest.call:type_name -> berth.plugin.v1.Call
+	38, // 31: berth.plugin.v1.PreEnqueueResponse.status:type_name -> berth.plugin.v1.Status
+	37, // 32: berth.plugin.v1.FilterRequest.call:type_name -> berth.plugin.v1.Call
+	7,  // 33: berth.plugin.v1.FilterRequest.candidates:type_name -> berth.plugin.v1.Candidates
+	39, // 34: berth.plugin.v1.Verdicts.reasons:type_name -> berth.plugin.v1.Reason
+	38, // 35: berth.plugin.v1.FilterResponse.status:type_name -> berth.plugin.v1.Status
+	9,  // 36: berth.plugin.v1.FilterResponse.verdicts:type_name -> berth.plugin.v1.Verdicts
+	0,  // 37: berth.plugin.v1.Scores.normalization:type_name -> berth.plugin.v1.Normalization
+	37, // 38: berth.plugin.v1.ScoreRequest.call:type_name -> berth.plugin.v1.Call
+	7,  // 39: berth.plugin.v1.ScoreRequest.candidates:type_name -> berth.plugin.v1.Candidates
+	38, // 40: berth.plugin.v1.ScoreResponse.status:type_name -> berth.plugin.v1.Status
+	11, // 41: berth.plugin.v1.ScoreResponse.scores:type_name -> berth.plugin.v1.Scores
+	37, // 42: berth.plugin.v1.FilterScoreRequest.call:type_name -> berth.plugin.v1.Call
+	7,  // 43: berth.plugin.v1.FilterScoreRequest.candidates:type_name -> berth.plugin.v1.Candidates
+	10, // 44: berth.plugin.v1.FilterScoreResponse.filter:type_name -> berth.plugin.v1.FilterResponse
+	13, // 45: berth.plugin.v1.FilterScoreResponse.score:type_name -> berth.plugin.v1.ScoreResponse
+	40, // 46: berth.plugin.v1.Overlay.added_pods:type_name -> berth.plugin.v1.PodUpsert
+	37, // 47: berth.plugin.v1.FilterOverlaysRequest.call:type_name -> berth.plugin.v1.Call
+	16, // 48: berth.plugin.v1.FilterOverlaysRequest.overlays:type_name -> berth.plugin.v1.Overlay
+	38, // 49: berth.plugin.v1.FilterOverlaysResponse.status:type_name -> berth.plugin.v1.Status
+	9,  // 50: berth.plugin.v1.FilterOverlaysResponse.verdicts:type_name -> berth.plugin.v1.Verdicts
+	37, // 51: berth.plugin.v1.PostFilterRequest.call:type_name -> berth.plugin.v1.Call
+	9,  // 52: berth.plugin.v1.PostFilterRequest.verdicts:type_name -> berth.plugin.v1.Verdicts
+	38, // 53: berth.plugin.v1.PostFilterResponse.status:type_name -> berth.plugin.v1.Status
+	37, // 54: berth.plugin.v1.ReserveRequest.call:type_name -> berth.plugin.v1.Call
+	38, // 55: berth.plugin.v1.ReserveResponse.status:type_name -> berth.plugin.v1.Status
+	37, // 56: berth.plugin.v1.UnreserveRequest.call:type_name -> berth.plugin.v1.Call
+	37, // 57: berth.plugin.v1.PermitRequest.call:type_name -> berth.plugin.v1.Call
+	38, // 58: berth.plugin.v1.PermitResponse.status:type_name -> berth.plugin.v1.Status
+	36, // 59: berth.plugin.v1.PermitResponse.timeout:type_name -> google.protobuf.Duration
+	37, // 60: berth.plugin.v1.PreBindRequest.call:type_name -> berth.plugin.v1.Call
+	38, // 61: berth.plugin.v1.PreBindResponse.status:type_name -> berth.plugin.v1.Status
+	37, // 62: berth.plugin.v1.BindRequest.call:type_name -> berth.plugin.v1.Call
+	35, // 63: berth.plugin.v1.BindRequest.annotations:type_name -> berth.plugin.v1.BindRequest.AnnotationsEntry
+	38, // 64: berth.plugin.v1.BindResponse.status:type_name -> berth.plugin.v1.Status
+	37, // 65: berth.plugin.v1.PostBindRequest.call:type_name -> berth.plugin.v1.Call
+	37, // 66: berth.plugin.v1.CycleDoneRequest.call:type_name -> berth.plugin.v1.Call
+	1,  // 67: berth.plugin.v1.CycleDoneRequest.outcome:type_name -> berth.plugin.v1.CycleOutcome
+	5,  // 68: berth.plugin.v1.SchedulingService.PreEnqueue:input_type -> berth.plugin.v1.PreEnqueueRequest
+	8,  // 69: berth.plugin.v1.SchedulingService.Filter:input_type -> berth.plugin.v1.FilterRequest
+	12, // 70: berth.plugin.v1.SchedulingService.Score:input_type -> berth.plugin.v1.ScoreRequest
+	14, // 71: berth.plugin.v1.SchedulingService.FilterScore:input_type -> berth.plugin.v1.FilterScoreRequest
+	17, // 72: berth.plugin.v1.SchedulingService.FilterOverlays:input_type -> berth.plugin.v1.FilterOverlaysRequest
+	19, // 73: berth.plugin.v1.SchedulingService.PostFilter:input_type -> berth.plugin.v1.PostFilterRequest
+	21, // 74: berth.plugin.v1.SchedulingService.Reserve:input_type -> berth.plugin.v1.ReserveRequest
+	23, // 75: berth.plugin.v1.SchedulingService.Unreserve:input_type -> berth.plugin.v1.UnreserveRequest
+	25, // 76: berth.plugin.v1.SchedulingService.Permit:input_type -> berth.plugin.v1.PermitRequest
+	27, // 77: berth.plugin.v1.SchedulingService.PreBind:input_type -> berth.plugin.v1.PreBindRequest
+	29, // 78: berth.plugin.v1.SchedulingService.Bind:input_type -> berth.plugin.v1.BindRequest
+	31, // 79: berth.plugin.v1.SchedulingService.PostBind:input_type -> berth.plugin.v1.PostBindRequest
+	33, // 80: berth.plugin.v1.SchedulingService.CycleDone:input_type -> berth.plugin.v1.CycleDoneRequest
+	2,  // 81: berth.plugin.v1.SchedulingService.Converse:input_type -> berth.plugin.v1.ConverseRequest
+	6,  // 82: berth.plugin.v1.SchedulingService.PreEnqueue:output_type -> berth.plugin.v1.PreEnqueueResponse
+	10, // 83: berth.plugin.v1.SchedulingService.Filter:output_type -> berth.plugin.v1.FilterResponse
+	13, // 84: berth.plugin.v1.SchedulingService.Score:output_type -> berth.plugin.v1.ScoreResponse
+	15, // 85: berth.plugin.v1.SchedulingService.FilterScore:output_type -> berth.plugin.v1.FilterScoreResponse
+	18, // 86: berth.plugin.v1.SchedulingService.FilterOverlays:output_type -> berth.plugin.v1.FilterOverlaysResponse
+	20, // 87: berth.plugin.v1.SchedulingService.PostFilter:output_type -> berth.plugin.v1.PostFilterResponse
+	22, // 88: berth.plugin.v1.SchedulingService.Reserve:output_type -> berth.plugin.v1.ReserveResponse
+	24, // 89: berth.plugin.v1.SchedulingService.Unreserve:output_type -> berth.plugin.v1.UnreserveResponse
+	26, // 90: berth.plugin.v1.SchedulingService.Permit:output_type -> berth.plugin.v1.PermitResponse
+	28, // 91: berth.plugin.v1.SchedulingService.PreBind:output_type -> berth.plugin.v1.PreBindResponse
+	30, // 92: berth.plugin.v1.SchedulingService.Bind:output_type -> berth.plugin.v1.BindResponse
+	32, // 93: berth.plugin.v1.SchedulingService.PostBind:output_type -> berth.plugin.v1.PostBindResponse
+	34, // 94: berth.plugin.v1.SchedulingService.CycleDone:output_type -> berth.plugin.v1.CycleDoneResponse
+	3,  // 95: berth.plugin.v1.SchedulingService.Converse:output_type -> berth.plugin.v1.ConverseResponse
+	82, // [82:96] is the sub-list for method output_type
+	68, // [68:82] is the sub-list for method input_type
+	68, // [68:68] is the sub-list for extension type_name
+	68, // [68:68] is the sub-list for extension extendee
+	0,  // [0:68] is the sub-list for field type_name
 }
 
 func init() { file_berth_plugin_v1_scheduling_proto_init() }

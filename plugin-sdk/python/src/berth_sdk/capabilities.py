@@ -53,6 +53,7 @@ def capabilities(plugin: Plugin) -> pb.Capabilities:
         else msgspec.json.encode(plugin.arguments_schema),
         wanted_deadline=_duration(plugin.wanted_deadline_seconds),
         converse=True,
+        converse_together=True,
         wanted_deadlines=[
             pb.WantedDeadline(extension_point=_point(method), deadline=_duration(seconds))
             for method, seconds in plugin.wanted_deadlines_seconds.items()

@@ -21,6 +21,7 @@ from berth_sdk import sync as state
 from berth_sdk._generated import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
 from berth_sdk.errors import AddressError, CallError, ContractError
 from berth_sdk.plugin import Call, Plugin, answering
+from berth_sdk.replies import Replies
 from berth_sdk.session import Session, key_of
 from berth_sdk.tracing import Tracing
 
@@ -196,17 +197,14 @@ class Server:
         self, requests: AsyncIterator[scheduling_pb2.ConverseRequest], context: Context
     ) -> None:
         """Answer calls side by side, each as soon as it has its answer."""
-        writing = asyncio.Lock()
         async with asyncio.TaskGroup() as tasks:
+            replies = Replies(context, tasks)
             async for request in requests:
-                tasks.create_task(self._reply(request, context, writing))
+                for each in (request, *request.also):
+                    tasks.create_task(self._reply(each, replies))
 
-    async def _reply(
-        self, request: scheduling_pb2.ConverseRequest, context: Context, writing: asyncio.Lock
-    ) -> None:
-        answer = await self._answer(request)
-        async with writing:
-            await context.write(answer)
+    async def _reply(self, request: scheduling_pb2.ConverseRequest, replies: Replies) -> None:
+        replies.send(await self._answer(request))
 
     async def _answer(self, request: scheduling_pb2.ConverseRequest) -> scheduling_pb2.ConverseResponse:
         field = request.WhichOneof("call") or ""

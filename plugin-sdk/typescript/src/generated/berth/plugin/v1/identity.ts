@@ -201,6 +201,11 @@ export interface Capabilities {
    * wanted_deadline; clamped likewise. A point named twice is a protocol error.
    */
   wantedDeadlines: WantedDeadline[];
+  /**
+   * Several calls may come in one message of SchedulingService.Converse, and
+   * several answers in one message back. Needs converse.
+   */
+  converseTogether: boolean;
 }
 
 /** WantedDeadline is the time that calls of one extension point may take. */
@@ -521,6 +526,7 @@ function createBaseCapabilities(): Capabilities {
     wantedDeadline: undefined,
     converse: false,
     wantedDeadlines: [],
+    converseTogether: false,
   };
 }
 
@@ -559,6 +565,9 @@ export const Capabilities: MessageFns<Capabilities> = {
     }
     for (const v of message.wantedDeadlines) {
       WantedDeadline.encode(v!, writer.uint32(82).fork()).join();
+    }
+    if (message.converseTogether !== false) {
+      writer.uint32(88).bool(message.converseTogether);
     }
     return writer;
   },
@@ -664,6 +673,14 @@ export const Capabilities: MessageFns<Capabilities> = {
             }
 
             message.wantedDeadlines.push(WantedDeadline.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 11: {
+            if (tag !== 88) {
+              break;
+            }
+
+            message.converseTogether = reader.bool();
             continue;
           }
         }

@@ -117,6 +117,12 @@ export interface ConverseRequest {
     /** As in the call of that name. */
     { $case: "filterOverlays"; value: FilterOverlaysRequest }
     | undefined;
+  /**
+   * Further calls, which come after this one and in this order, as if each had
+   * been a message of its own; they have no further calls themselves. Only with
+   * Capabilities.converse_together.
+   */
+  also: ConverseRequest[];
 }
 
 /** ConverseResponse is the answer to one call. */
@@ -168,6 +174,12 @@ export interface ConverseResponse {
     /** As in the call of that name. */
     { $case: "filterOverlays"; value: FilterOverlaysResponse }
     | undefined;
+  /**
+   * Further answers that were ready at the same time, to whatever calls; they
+   * have no further answers themselves. Only with
+   * Capabilities.converse_together.
+   */
+  also: ConverseResponse[];
 }
 
 /**
@@ -560,7 +572,7 @@ export interface CycleDoneResponse {
 }
 
 function createBaseConverseRequest(): ConverseRequest {
-  return { id: 0, traceparent: undefined, timeout: undefined, call: undefined };
+  return { id: 0, traceparent: undefined, timeout: undefined, call: undefined, also: [] };
 }
 
 export const ConverseRequest: MessageFns<ConverseRequest> = {
@@ -614,6 +626,9 @@ export const ConverseRequest: MessageFns<ConverseRequest> = {
       case "filterOverlays":
         FilterOverlaysRequest.encode(message.call.value, writer.uint32(130).fork()).join();
         break;
+    }
+    for (const v of message.also) {
+      ConverseRequest.encode(v!, writer.uint32(138).fork()).join();
     }
     return writer;
   },
@@ -759,6 +774,14 @@ export const ConverseRequest: MessageFns<ConverseRequest> = {
             message.call = { $case: "filterOverlays", value: FilterOverlaysRequest.decode(reader, reader.uint32()) };
             continue;
           }
+          case 17: {
+            if (tag !== 138) {
+              break;
+            }
+
+            message.also.push(ConverseRequest.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -773,7 +796,7 @@ export const ConverseRequest: MessageFns<ConverseRequest> = {
 };
 
 function createBaseConverseResponse(): ConverseResponse {
-  return { id: 0, answer: undefined };
+  return { id: 0, answer: undefined, also: [] };
 }
 
 export const ConverseResponse: MessageFns<ConverseResponse> = {
@@ -824,6 +847,9 @@ export const ConverseResponse: MessageFns<ConverseResponse> = {
       case "filterOverlays":
         FilterOverlaysResponse.encode(message.answer.value, writer.uint32(130).fork()).join();
         break;
+    }
+    for (const v of message.also) {
+      ConverseResponse.encode(v!, writer.uint32(138).fork()).join();
     }
     return writer;
   },
@@ -959,6 +985,14 @@ export const ConverseResponse: MessageFns<ConverseResponse> = {
             }
 
             message.answer = { $case: "filterOverlays", value: FilterOverlaysResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 17: {
+            if (tag !== 138) {
+              break;
+            }
+
+            message.also.push(ConverseResponse.decode(reader, reader.uint32()));
             continue;
           }
         }
