@@ -81,7 +81,9 @@ export class Answering {
       const reply = (error: CallError | undefined, response?: object) => {
         if (!stream.writable) return;
         stream.write(
-          error ? failed(id, error) : ({ id, answer: { $case: call?.$case, value: response } } as never),
+          error
+            ? failed(id, error)
+            : ({ id, answer: { $case: call?.$case, value: response }, also: [] } as never),
         );
       };
       const answer = call && CALLS[call.$case];
@@ -104,5 +106,5 @@ export class Answering {
 }
 
 function failed(id: number, { code, remedy, message }: CallError): ConverseResponse {
-  return { id, answer: { $case: "error", value: { code, reason: remedy, message } } };
+  return { id, answer: { $case: "error", value: { code, reason: remedy, message } }, also: [] };
 }

@@ -142,7 +142,8 @@ class OnlyTheFirst(BrokenServer):
 class OneAtATime(BrokenServer):
     async def _converse(self, requests, context):
         async for request in requests:
-            await context.write(await self._answer(request))
+            for each in (request, *request.also):
+                await context.write(await self._answer(each))
 
 
 class Reads(BrokenServer):
