@@ -4,8 +4,10 @@ import json
 import ssl
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPResponse
 from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 
@@ -26,16 +28,36 @@ class Server:
     token: str = ""
     insecure: bool = False
 
+    @contextmanager
+    def stream(self, path: str, method: str, patience: float | None, **query: Any) -> Iterator[HTTPResponse]:
+        """The body that comes in answer, as it comes; each piece of it within so many seconds.
+
+        Ends the program with the scheduler's own text where there is none.
+        """
+        with self._told(), self._open(path, method, None, patience, **query) as response:
+            yield response
+
     def ask(self, path: str, method: str = "GET", body: bytes | None = None, **query: Any) -> Any:
         """The JSON that comes back; ends the program with the scheduler's own text where there is none."""
+        with self._told(), self._open(path, method, body, TIMEOUT_SECONDS, **query) as response:
+            return json.load(response)
+
+    def _open(
+        self, path: str, method: str, body: bytes | None, patience: float | None, **query: Any
+    ) -> HTTPResponse:
         asked = urllib.parse.urlencode(query, doseq=True)
         url = f"{self.url}{path}?{asked}" if asked else f"{self.url}{path}"
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         request = urllib.request.Request(url, body, headers, method=method)  # noqa: S310 - the user's own URL
         context = ssl._create_unverified_context() if self.insecure else None  # noqa: S323, SLF001 - asked for by flag
+        response: HTTPResponse = urllib.request.urlopen(request, timeout=patience, context=context)  # noqa: S310 - as above
+        return response
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """End the program with what went wrong."""
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS, context=context) as response:  # noqa: S310 - as above
-                return json.load(response)
+            yield
         except HTTPError as error:
             fail(_message(error))
         except (URLError, OSError) as error:

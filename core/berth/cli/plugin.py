@@ -8,6 +8,7 @@ import click
 
 from berth.cli.asking import Server, asks_a_server
 from berth.cli.failing import fail
+from berth.cli.recording import record, replay
 from berth.cli.verifying import verify
 
 COLUMNS = ("name", "version", "phase", "circuit", "profiles", "address")
@@ -15,7 +16,7 @@ COLUMNS = ("name", "version", "phase", "circuit", "profiles", "address")
 
 @click.group()
 def plugin() -> None:
-    """List, describe, attach and detach plugins of a running scheduler; verify one that is to be attached."""
+    """Plugins of a running scheduler: list, describe, attach, detach, record; verify and replay need none."""
 
 
 @plugin.command("list")
@@ -89,7 +90,8 @@ def detach(name: str, server: str, *, token: str, insecure: bool, profiles: tupl
     click.echo(f"{name} detached")
 
 
-plugin.add_command(verify)
+for verb in (verify, record, replay):
+    plugin.add_command(verb)
 
 
 def _list_of(
@@ -124,6 +126,7 @@ def _lines(answer: dict[str, Any]) -> list[str]:
         f"State:             generation {state['acknowledged']} of {state['generation']}",
         f"Starts:            {state['starts']}",
         f"Attempts:          {answer['attempts']}",
+        f"Recorded now:      {'yes' if answer['recording'] else 'no'}",
         "Failure policy:",
         *(f"  {point}: {policy}" for point, policy in answer["failurePolicy"].items()),
         "Arguments:",

@@ -106,7 +106,7 @@ def _run(options: Options, checks: list[Check], output: str) -> list[Result]:
 def _options(address: str, given: dict[str, Any]) -> Options:
     return Options(
         address,
-        tls=_tls(given["ca"], given["cert"], given["key"]),
+        tls=tls_of(given["ca"], given["cert"], given["key"]),
         arguments=_arguments(given["arguments"]),
         profile=given["profile"],
         nodes=_documents(given["nodes"]),
@@ -119,7 +119,8 @@ def _options(address: str, given: dict[str, Any]) -> Options:
     )
 
 
-def _tls(authority: Path | None, certificate: Path | None, key: Path | None) -> PluginTls | None:
+def tls_of(authority: Path | None, certificate: Path | None, key: Path | None) -> PluginTls | None:
+    """What --ca, --cert and --key come to; they come together."""
     if authority is None and certificate is None and key is None:
         return None
     if authority is None or certificate is None or key is None:

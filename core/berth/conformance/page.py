@@ -43,6 +43,9 @@ In tests the same checks are `berth.conformance`:
 subject, results = await verify(Options("unix:/run/berth/my-plugin.sock"), chosen(skip=["stop/*"]))
 assert not [line_of(each) for each in results if each.outcome is Outcome.FAIL]
 ```
+
+What a plugin decides is held by [record and replay](record-and-replay.md): the answers of a live
+run against those of its next version.
 """
 
 

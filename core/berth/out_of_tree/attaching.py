@@ -20,6 +20,7 @@ from berth.framework.runtime import Framework
 from berth.out_of_tree.enabling import begin_to_leave, disable, enable
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.recording import STOPPED, Extent, Recording
 from berth.out_of_tree.report import description, summary
 from berth.out_of_tree.versions import Version, drained
 
@@ -75,6 +76,31 @@ class Attaching:
         old = [each for each in self._host.others if each.connection.spec.name == name]
         plugins = [plugin for (known, _), plugin in self._host.plugins.items() if known == name]
         return description(version, old, plugins)
+
+    def record(self, name: str, extent: Extent) -> Recording:
+        """A recording of a plugin, by the version that new attempts begin with.
+
+        Raises: KeyError where there is no such plugin; AttachError where it can't be recorded now.
+        """
+        version = self._host.versions[name]
+        if not version.connection.starts:
+            why = version.connection.last_error or "waiting for it"
+            raise AttachError(f"{name} has never been ready: {why}")
+        if version.connection.recording is not None:
+            raise AttachError(f"{name} is being recorded already: one recording at a time")
+        log.info("plugin recorded plugin=%s", name)
+        return version.record(extent)
+
+    def end_recording(self, recording: Recording) -> None:
+        """Show nothing more to that recording."""
+        for version in (*self._host.versions.values(), *self._host.others):
+            if version.connection.recording is recording:
+                version.stop_recording(STOPPED)
+
+    def end_recordings(self) -> None:
+        """The scheduler ends."""
+        for version in (*self._host.versions.values(), *self._host.others):
+            version.stop_recording(STOPPED)
 
     def conditions(self) -> dict[tuple[str, str], float]:
         """Which condition holds, by plugin and type."""

@@ -37,6 +37,8 @@ from berth.out_of_tree.conversation import Conversation
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarError
 from berth.out_of_tree.event_interest import Interest, compiled
 from berth.out_of_tree.greeting import configure, readable, release, shake_hands
+from berth.out_of_tree.recorded_stub import RecordedStub
+from berth.out_of_tree.recording import Recording
 from berth.out_of_tree.state_feed import StateFeed
 from berth.out_of_tree.state_stream import StateStream, within
 from berth.out_of_tree.time_budget import wanted_seconds
@@ -64,14 +66,13 @@ class Phase(Enum):
 class Listeners:
     """Who hears of what a connection meets.
 
-    `greeted` is awaited before any state is sent; `exchanged` is shown every message, for a recording.
+    `greeted` is awaited before any state is sent.
     """
 
     requeue: Callable[[str, queueing_pb2.RequeueResponse], None]
     ready: Callable[["Connection"], None]
     greeted: Callable[["Connection"], Awaitable[None]]
     condition: OnChange
-    exchanged: Callable[[str, Any], None]
 
 
 class Connection:
@@ -96,6 +97,8 @@ class Connection:
         self.scheduling: Any = None
         """The generated stub, or a Conversation that stands for it; None while nobody can be asked."""
         self.queueing: queueing_pb2_grpc.QueueingServiceAsyncStub | None = None
+        self.recording: Recording | None = None
+        """What is shown everything that passes."""
         self.came_up = asyncio.Event()
         self.arguments = dict(arguments)
         self.conditions = Conditions(spec.name, time.time, listeners.condition)
@@ -109,7 +112,7 @@ class Connection:
             self.epoch,
             feed,
             on_ack=self._on_ack,
-            exchanged=lambda message: listeners.exchanged(spec.name, message),
+            exchanged=self._exchanged,
         )
         self._hung_up = asyncio.Event()
         self._identity: identity_pb2_grpc.IdentityServiceAsyncStub | None = None
@@ -128,6 +131,22 @@ class Connection:
     def acknowledged(self) -> int:
         """The newest generation that the plugin has shown to hold."""
         return self._state.acknowledged
+
+    def record(self, recording: Recording | None) -> None:
+        """Show that recording everything that passes from now on, or no recording any more."""
+        self.recording = recording
+        self.scheduling, self.queueing, self._identity = map(
+            self._shown, (self.scheduling, self.queueing, self._identity)
+        )
+
+    def _shown(self, stub: Any) -> Any:
+        """The stub, with its calls shown to the recording if there is one."""
+        plain = stub.plain if isinstance(stub, RecordedStub) else stub
+        return plain if plain is None or self.recording is None else RecordedStub(plain, self.recording)
+
+    def _exchanged(self, message: Any) -> None:
+        if self.recording is not None:
+            self.recording.exchanged(message)
 
     def offers(self, point: int) -> bool:
         """Whether the plugin announced that call."""
@@ -275,7 +294,9 @@ class Connection:
 
         Raises: ProtocolError with everything that is wrong.
         """
-        identity: identity_pb2_grpc.IdentityServiceAsyncStub = identity_pb2_grpc.IdentityServiceStub(channel)
+        identity: identity_pb2_grpc.IdentityServiceAsyncStub = self._shown(
+            identity_pb2_grpc.IdentityServiceStub(channel)
+        )
         answer, problems = await shake_hands(identity, self.spec)
         for profile, arguments in self.arguments.items():
             errors = await configure(identity, self.spec, profile, arguments, problems)
@@ -287,7 +308,6 @@ class Connection:
         self.conditions.put(Kind.CONFIGURED, "Accepted", holds=True)
         self._introduced(answer)
         self._identity = identity
-        self._listeners.exchanged(self.spec.name, answer)
 
     def _introduced(self, answer: identity_pb2.HandshakeResponse) -> None:
         """Take over what the plugin says of itself."""
@@ -306,8 +326,8 @@ class Connection:
             self._now_ready(*self._upcoming)
 
     def _now_ready(self, channel: grpc.aio.Channel, scheduling: Any) -> None:
-        self.scheduling = scheduling
-        self.queueing = queueing_pb2_grpc.QueueingServiceStub(channel)
+        self.scheduling = self._shown(scheduling)
+        self.queueing = self._shown(queueing_pb2_grpc.QueueingServiceStub(channel))
         self.phase, self.last_error = Phase.READY, ""
         self.starts += 1
         self.breaker.restarted()
@@ -337,7 +357,7 @@ class Connection:
         queueing: queueing_pb2_grpc.QueueingServiceAsyncStub = queueing_pb2_grpc.QueueingServiceStub(channel)
         async for response in queueing.Requeue(queueing_pb2.RequeueRequest()):
             message = readable(self.spec.name, response)
-            self._listeners.exchanged(self.spec.name, message)
+            self._exchanged(message)
             self._listeners.requeue(self.spec.name, message)
         raise ProtocolError(self.spec.name, "ended the requeue stream")
 

@@ -53,7 +53,7 @@ class Conversation:
 
     def __getattr__(self, name: str) -> Call:
         """The call of that name, such as `FilterScore`."""
-        field = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+        field = field_of(name)
 
         async def call(request: Any, *, timeout: float, metadata: Metadata = ()) -> Any:  # noqa: ASYNC109 - as a stub
             return await self._ask(field, request, timeout, metadata)
@@ -149,6 +149,11 @@ class Conversation:
             waiting = self._waiting.get(answer.id)
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer)
+
+
+def field_of(name: str) -> str:
+    """The field of a call, such as `filter_score` for `FilterScore`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def _ended() -> grpc.aio.AioRpcError:

@@ -3,6 +3,7 @@
 Source: docs/protocol.md "Order of calls".
 """
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -45,15 +46,23 @@ async def configure(
     problems: list[str],
 ) -> list[str]:
     """Hand over one profile's arguments; what the plugin finds wrong that we did not tell it."""
-    request = identity_pb2.ConfigureRequest(
+    response = readable(
+        spec.name, await identity.Configure(configuration(spec, profile, arguments, problems))
+    )
+    return [f"profile {profile}: {error}" for error in response.errors if error not in problems]
+
+
+def configuration(
+    spec: SidecarSpec, profile: str, arguments: Any, problems: Iterable[str] = ()
+) -> identity_pb2.ConfigureRequest:
+    """What hands over one profile's arguments, with what was found wrong before."""
+    return identity_pb2.ConfigureRequest(
         protocol_version=PROTOCOL_VERSION,
         handshake_errors=problems,
         profile=profile,
         arguments=None if arguments is None else msgspec.json.encode(arguments),
         shadow=spec.shadow,
     )
-    response = readable(spec.name, await identity.Configure(request))
-    return [f"profile {profile}: {error}" for error in response.errors if error not in problems]
 
 
 async def release(

@@ -145,6 +145,8 @@ class PluginHost:
             caller = plugin.release(record)
             if record.result == "scheduled" and name in record.rescued_from:
                 self.metrics.rescued(name)
+            if caller.connection.recording is not None:
+                caller.connection.recording.attempt_over()
             if caller.connection.offers(identity_pb2.EXTENSION_POINT_CYCLE_DONE):
                 yield f"end of {record.pod.key} to {name}", _tell_done(caller, record)
 
@@ -154,7 +156,6 @@ class PluginHost:
             ready=self._on_ready,
             greeted=self._on_greeted,
             condition=self._on_condition,
-            exchanged=lambda _plugin, _message: None,
         )
 
     def _factory(self, name: str) -> PluginFactory:

@@ -53,11 +53,13 @@ def description(
             "pods": wants.state.pods,
             "resources": [f"{each.resource}.{each.version}.{each.group}" for each in wants.state.resources],
         },
+        "recording": connection.recording is not None,
         "attempts": sum(plugin.serves(connection) for plugin in using),
         "draining": [
             {
                 "version": old.connection.version,
                 "address": old.connection.spec.address,
+                "recording": connection.recording is not None,
                 "attempts": sum(plugin.serves(old.connection) for plugin in using),
             }
             for old in draining

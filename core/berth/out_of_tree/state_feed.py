@@ -126,8 +126,8 @@ class StateFeed:
         return deltas if sum(delta.ByteSize() for delta in deltas) <= MAX_CARRIED_BYTES else []
 
     def transfer(self) -> Iterator[state_pb2.SyncRequest]:
-        """The whole state as chunks and a commit."""
-        generation, size = self.generation, 0
+        """The whole state as chunks and a commit, as it is when the first of them is taken."""
+        generation, count, size = self.generation, self._node_count, 0
         chunk = state_pb2.Chunk()
         for change in self._everything():
             size += change.ByteSize()
@@ -137,7 +137,7 @@ class StateFeed:
             chunk.changes.append(change)
         if chunk.changes:
             yield state_pb2.SyncRequest(chunk=chunk)
-        commit = state_pb2.Commit(generation=generation, node_count=self._node_count)
+        commit = state_pb2.Commit(generation=generation, node_count=count)
         yield state_pb2.SyncRequest(commit=commit)
 
     @property

@@ -9,9 +9,13 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
+from berth.out_of_tree._generated import identity_pb2, recording_pb2, state_pb2
 from berth.out_of_tree.connection import Connection
+from berth.out_of_tree.greeting import PROTOCOL_VERSION, configuration
+from berth.out_of_tree.recording import Extent, Opening, Recording
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.state_feed import StateFeed
 
@@ -29,9 +33,38 @@ class Version:
     feed: StateFeed
     task: "asyncio.Task[Any] | None" = None
 
+    def record(self, extent: Extent) -> Recording:
+        """Write down from now on what passes between the plugin and us, beginning with the state as it is."""
+        connection = self.connection
+        handshake = identity_pb2.HandshakeResponse(
+            name=connection.spec.name,
+            version=connection.version,
+            supported_versions=[PROTOCOL_VERSION],
+            capabilities=connection.capabilities,
+        )
+        begin = state_pb2.SyncRequest(begin=state_pb2.Begin(epoch=connection.epoch))
+        # Its first piece fixes which state it is of.
+        transfer = self.feed.transfer()
+        transfer = chain((begin, next(transfer)), transfer)
+        configured = (
+            configuration(connection.spec, profile, arguments)
+            for profile, arguments in connection.arguments.items()
+        )
+        opening = Opening(handshake, tuple(configured), transfer)
+        recording = Recording(opening, extent)
+        connection.record(recording)
+        return recording
+
+    def stop_recording(self, reason: Any) -> None:
+        """Write nothing more down."""
+        if self.connection.recording is not None:
+            self.connection.recording.end(reason)
+            self.connection.record(None)
+
     async def close(self) -> None:
         """Hang up for good."""
         self.feed.end()
+        self.stop_recording(recording_pb2.RECORDING_END_REASON_PLUGIN_GONE)
         if self.task is not None:
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)

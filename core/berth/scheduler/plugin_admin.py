@@ -1,6 +1,7 @@
 """Plugins in other processes as an administrator sees them: listed, described, attached, detached over HTTPS.
 
     GET /plugins   GET /plugins/NAME   PUT /plugins (a PluginList)   DELETE /plugins/NAME?profile=...
+    POST /plugins/NAME/recording (plugin_recording.py)
 
 Who may do so is asked of the same review as for every other path (docs/decisions/).
 """
@@ -16,6 +17,7 @@ from berth.config.errors import PluginListError
 from berth.config.plugin_list import parse_plugin_list
 from berth.out_of_tree.attaching import AttachError, Attaching, Wanted
 from berth.scheduler.http_status import http_status
+from berth.scheduler.plugin_recording import record
 
 BODY = "request"
 
@@ -33,6 +35,7 @@ class PluginAdmin:
         router.add_put("/plugins", self._attach)
         router.add_get("/plugins/{name}", self._describe)
         router.add_delete("/plugins/{name}", self._detach)
+        router.add_post("/plugins/{name}/recording", self._record)
 
     async def _list(self, _request: web.Request) -> web.Response:
         return _json({"plugins": self._attaching.list()})
@@ -56,6 +59,12 @@ class PluginAdmin:
         except AttachError as error:
             return http_status(409, "Conflict", str(error))
         return _json({"plugins": [spec.name for spec in specs]})
+
+    async def _record(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await record(self._attaching, request)
+        except KeyError:
+            return _unknown(request.match_info["name"])
 
     async def _detach(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]

@@ -363,6 +363,7 @@ class Process:
     async def finish(self) -> None:
         """Let the last writes out, give the lease back, and stop everything else."""
         self._stopping = True
+        self._attaching.end_recordings()
         self._core.shared.queue.close()
         await self._background.settle(LAST_WRITES_SECONDS)
         await self._extenders.close()

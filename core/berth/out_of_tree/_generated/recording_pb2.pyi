@@ -11,6 +11,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -21,6 +22,42 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _RecordingEndReason:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RecordingEndReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RecordingEndReason.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RECORDING_END_REASON_UNSPECIFIED: _RecordingEndReason.ValueType  # 0
+    """Not a reason."""
+    RECORDING_END_REASON_COMPLETE: _RecordingEndReason.ValueType  # 1
+    """What was asked for is recorded."""
+    RECORDING_END_REASON_SIZE: _RecordingEndReason.ValueType  # 2
+    """The file has the size that was allowed."""
+    RECORDING_END_REASON_BEHIND: _RecordingEndReason.ValueType  # 3
+    """More came than could be written in time."""
+    RECORDING_END_REASON_PLUGIN_GONE: _RecordingEndReason.ValueType  # 4
+    """The plugin was detached, or replaced by another version."""
+    RECORDING_END_REASON_STOPPED: _RecordingEndReason.ValueType  # 5
+    """Whoever recorded stopped, or the host did."""
+
+class RecordingEndReason(_RecordingEndReason, metaclass=_RecordingEndReasonEnumTypeWrapper):
+    """RecordingEndReason is why a recording ended."""
+
+RECORDING_END_REASON_UNSPECIFIED: RecordingEndReason.ValueType  # 0
+"""Not a reason."""
+RECORDING_END_REASON_COMPLETE: RecordingEndReason.ValueType  # 1
+"""What was asked for is recorded."""
+RECORDING_END_REASON_SIZE: RecordingEndReason.ValueType  # 2
+"""The file has the size that was allowed."""
+RECORDING_END_REASON_BEHIND: RecordingEndReason.ValueType  # 3
+"""More came than could be written in time."""
+RECORDING_END_REASON_PLUGIN_GONE: RecordingEndReason.ValueType  # 4
+"""The plugin was detached, or replaced by another version."""
+RECORDING_END_REASON_STOPPED: RecordingEndReason.ValueType  # 5
+"""Whoever recorded stopped, or the host did."""
+Global___RecordingEndReason: _TypeAlias = RecordingEndReason  # noqa: Y015
 
 @_typing.final
 class RecordingEntry(_message.Message):
@@ -43,6 +80,7 @@ class RecordingEntry(_message.Message):
     ANSWER_FIELD_NUMBER: _builtins.int
     HINTS_FIELD_NUMBER: _builtins.int
     REQUEUE_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def offset(self) -> _duration_pb2.Duration:
         """When, since the recording began."""
@@ -89,6 +127,12 @@ class RecordingEntry(_message.Message):
     def requeue(self) -> _queueing_pb2.RequeueResponse:
         """The plugin reported a change."""
 
+    @_builtins.property
+    def end(self) -> Global___RecordingEnd:
+        """The recording ended in order; the last entry. A file without it was cut
+        off, and what it holds up to there counts all the same.
+        """
+
     def __init__(
         self,
         *,
@@ -103,12 +147,13 @@ class RecordingEntry(_message.Message):
         answer: _scheduling_pb2.ConverseResponse | None = ...,
         hints: Global___RecordedHints | None = ...,
         requeue: _queueing_pb2.RequeueResponse | None = ...,
+        end: Global___RecordingEnd | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "call", b"call", "configure", b"configure", "configured", b"configured", "handshake", b"handshake", "header", b"header", "hints", b"hints", "message", b"message", "offset", b"offset", "requeue", b"requeue", "sync", b"sync", "synced", b"synced"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "call", b"call", "configure", b"configure", "configured", b"configured", "end", b"end", "handshake", b"handshake", "header", b"header", "hints", b"hints", "message", b"message", "offset", b"offset", "requeue", b"requeue", "sync", b"sync", "synced", b"synced"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "call", b"call", "configure", b"configure", "configured", b"configured", "handshake", b"handshake", "header", b"header", "hints", b"hints", "message", b"message", "offset", b"offset", "requeue", b"requeue", "sync", b"sync", "synced", b"synced"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "call", b"call", "configure", b"configure", "configured", b"configured", "end", b"end", "handshake", b"handshake", "header", b"header", "hints", b"hints", "message", b"message", "offset", b"offset", "requeue", b"requeue", "sync", b"sync", "synced", b"synced"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["header", "handshake", "configure", "configured", "sync", "synced", "call", "answer", "hints", "requeue"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["header", "handshake", "configure", "configured", "sync", "synced", "call", "answer", "hints", "requeue", "end"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -158,6 +203,7 @@ class RecordedHints(_message.Message):
 
     REQUEST_FIELD_NUMBER: _builtins.int
     RESPONSE_FIELD_NUMBER: _builtins.int
+    TOOK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def request(self) -> _queueing_pb2.QueueingHintsRequest:
         """What was asked."""
@@ -166,18 +212,49 @@ class RecordedHints(_message.Message):
     def response(self) -> _queueing_pb2.QueueingHintsResponse:
         """What was answered. Absent: the call failed."""
 
+    @_builtins.property
+    def took(self) -> _duration_pb2.Duration:
+        """How long the host waited; the entry's offset is when that was over."""
+
     def __init__(
         self,
         *,
         request: _queueing_pb2.QueueingHintsRequest | None = ...,
         response: _queueing_pb2.QueueingHintsResponse | None = ...,
+        took: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_response", b"_response", "request", b"request", "response", b"response"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_response", b"_response", "request", b"request", "response", b"response", "took", b"took"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_response", b"_response", "request", b"request", "response", b"response"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_response", b"_response", "request", b"request", "response", b"response", "took", b"took"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__response: _TypeAlias = _typing.Literal["response"]  # noqa: Y015
     _WhichOneofArgType__response: _TypeAlias = _typing.Literal["_response", b"_response"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__response) -> _WhichOneofReturnType__response | None: ...
 
 Global___RecordedHints: _TypeAlias = RecordedHints  # noqa: Y015
+
+@_typing.final
+class RecordingEnd(_message.Message):
+    """RecordingEnd says why nothing follows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    reason: Global___RecordingEndReason.ValueType
+    """Why."""
+    attempts: _builtins.int
+    """How many scheduling attempts ended while it was recorded."""
+    def __init__(
+        self,
+        *,
+        reason: Global___RecordingEndReason.ValueType = ...,
+        attempts: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordingEnd: _TypeAlias = RecordingEnd  # noqa: Y015

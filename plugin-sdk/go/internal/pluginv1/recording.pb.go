@@ -23,6 +23,71 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// RecordingEndReason is why a recording ended.
+type RecordingEndReason int32
+
+const (
+	// Not a reason.
+	RecordingEndReason_RECORDING_END_REASON_UNSPECIFIED RecordingEndReason = 0
+	// What was asked for is recorded.
+	RecordingEndReason_RECORDING_END_REASON_COMPLETE RecordingEndReason = 1
+	// The file has the size that was allowed.
+	RecordingEndReason_RECORDING_END_REASON_SIZE RecordingEndReason = 2
+	// More came than could be written in time.
+	RecordingEndReason_RECORDING_END_REASON_BEHIND RecordingEndReason = 3
+	// The plugin was detached, or replaced by another version.
+	RecordingEndReason_RECORDING_END_REASON_PLUGIN_GONE RecordingEndReason = 4
+	// Whoever recorded stopped, or the host did.
+	RecordingEndReason_RECORDING_END_REASON_STOPPED RecordingEndReason = 5
+)
+
+// Enum value maps for RecordingEndReason.
+var (
+	RecordingEndReason_name = map[int32]string{
+		0: "RECORDING_END_REASON_UNSPECIFIED",
+		1: "RECORDING_END_REASON_COMPLETE",
+		2: "RECORDING_END_REASON_SIZE",
+		3: "RECORDING_END_REASON_BEHIND",
+		4: "RECORDING_END_REASON_PLUGIN_GONE",
+		5: "RECORDING_END_REASON_STOPPED",
+	}
+	RecordingEndReason_value = map[string]int32{
+		"RECORDING_END_REASON_UNSPECIFIED": 0,
+		"RECORDING_END_REASON_COMPLETE":    1,
+		"RECORDING_END_REASON_SIZE":        2,
+		"RECORDING_END_REASON_BEHIND":      3,
+		"RECORDING_END_REASON_PLUGIN_GONE": 4,
+		"RECORDING_END_REASON_STOPPED":     5,
+	}
+)
+
+func (x RecordingEndReason) Enum() *RecordingEndReason {
+	p := new(RecordingEndReason)
+	*p = x
+	return p
+}
+
+func (x RecordingEndReason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RecordingEndReason) Descriptor() protoreflect.EnumDescriptor {
+	return file_berth_plugin_v1_recording_proto_enumTypes[0].Descriptor()
+}
+
+func (RecordingEndReason) Type() protoreflect.EnumType {
+	return &file_berth_plugin_v1_recording_proto_enumTypes[0]
+}
+
+func (x RecordingEndReason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RecordingEndReason.Descriptor instead.
+func (RecordingEndReason) EnumDescriptor() ([]byte, []int) {
+	return file_berth_plugin_v1_recording_proto_rawDescGZIP(), []int{0}
+}
+
 // RecordingEntry is one message between a host and one plugin. A recording is a
 // file of these, each behind its length as a varint, the header first. Whoever
 // replays it sends the host's messages to a plugin and compares what comes
@@ -45,6 +110,7 @@ type RecordingEntry struct {
 	//	*RecordingEntry_Answer
 	//	*RecordingEntry_Hints
 	//	*RecordingEntry_Requeue
+	//	*RecordingEntry_End
 	Message       isRecordingEntry_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -184,6 +250,15 @@ func (x *RecordingEntry) GetRequeue() *RequeueResponse {
 	return nil
 }
 
+func (x *RecordingEntry) GetEnd() *RecordingEnd {
+	if x != nil {
+		if x, ok := x.Message.(*RecordingEntry_End); ok {
+			return x.End
+		}
+	}
+	return nil
+}
+
 type isRecordingEntry_Message interface {
 	isRecordingEntry_Message()
 }
@@ -239,6 +314,12 @@ type RecordingEntry_Requeue struct {
 	Requeue *RequeueResponse `protobuf:"bytes,11,opt,name=requeue,proto3,oneof"`
 }
 
+type RecordingEntry_End struct {
+	// The recording ended in order; the last entry. A file without it was cut
+	// off, and what it holds up to there counts all the same.
+	End *RecordingEnd `protobuf:"bytes,12,opt,name=end,proto3,oneof"`
+}
+
 func (*RecordingEntry_Header) isRecordingEntry_Message() {}
 
 func (*RecordingEntry_Handshake) isRecordingEntry_Message() {}
@@ -258,6 +339,8 @@ func (*RecordingEntry_Answer) isRecordingEntry_Message() {}
 func (*RecordingEntry_Hints) isRecordingEntry_Message() {}
 
 func (*RecordingEntry_Requeue) isRecordingEntry_Message() {}
+
+func (*RecordingEntry_End) isRecordingEntry_Message() {}
 
 // RecordingHeader says where a recording comes from.
 type RecordingHeader struct {
@@ -338,7 +421,9 @@ type RecordedHints struct {
 	// What was asked.
 	Request *QueueingHintsRequest `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
 	// What was answered. Absent: the call failed.
-	Response      *QueueingHintsResponse `protobuf:"bytes,2,opt,name=response,proto3,oneof" json:"response,omitempty"`
+	Response *QueueingHintsResponse `protobuf:"bytes,2,opt,name=response,proto3,oneof" json:"response,omitempty"`
+	// How long the host waited; the entry's offset is when that was over.
+	Took          *durationpb.Duration `protobuf:"bytes,3,opt,name=took,proto3" json:"took,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -387,11 +472,73 @@ func (x *RecordedHints) GetResponse() *QueueingHintsResponse {
 	return nil
 }
 
+func (x *RecordedHints) GetTook() *durationpb.Duration {
+	if x != nil {
+		return x.Took
+	}
+	return nil
+}
+
+// RecordingEnd says why nothing follows.
+type RecordingEnd struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why.
+	Reason RecordingEndReason `protobuf:"varint,1,opt,name=reason,proto3,enum=berth.plugin.v1.RecordingEndReason" json:"reason,omitempty"`
+	// How many scheduling attempts ended while it was recorded.
+	Attempts      uint64 `protobuf:"varint,2,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordingEnd) Reset() {
+	*x = RecordingEnd{}
+	mi := &file_berth_plugin_v1_recording_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordingEnd) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordingEnd) ProtoMessage() {}
+
+func (x *RecordingEnd) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_plugin_v1_recording_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordingEnd.ProtoReflect.Descriptor instead.
+func (*RecordingEnd) Descriptor() ([]byte, []int) {
+	return file_berth_plugin_v1_recording_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RecordingEnd) GetReason() RecordingEndReason {
+	if x != nil {
+		return x.Reason
+	}
+	return RecordingEndReason_RECORDING_END_REASON_UNSPECIFIED
+}
+
+func (x *RecordingEnd) GetAttempts() uint64 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
 var File_berth_plugin_v1_recording_proto protoreflect.FileDescriptor
 
 const file_berth_plugin_v1_recording_proto_rawDesc = "" +
 	"\n" +
-	"\x1fberth/plugin/v1/recording.proto\x12\x0fberth.plugin.v1\x1a\x1eberth/plugin/v1/identity.proto\x1a\x1eberth/plugin/v1/queueing.proto\x1a berth/plugin/v1/scheduling.proto\x1a\x1bberth/plugin/v1/state.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xaf\x05\n" +
+	"\x1fberth/plugin/v1/recording.proto\x12\x0fberth.plugin.v1\x1a\x1eberth/plugin/v1/identity.proto\x1a\x1eberth/plugin/v1/queueing.proto\x1a berth/plugin/v1/scheduling.proto\x1a\x1bberth/plugin/v1/state.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe2\x05\n" +
 	"\x0eRecordingEntry\x121\n" +
 	"\x06offset\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x06offset\x12:\n" +
 	"\x06header\x18\x02 \x01(\v2 .berth.plugin.v1.RecordingHeaderH\x00R\x06header\x12B\n" +
@@ -406,17 +553,29 @@ const file_berth_plugin_v1_recording_proto_rawDesc = "" +
 	"\x06answer\x18\t \x01(\v2!.berth.plugin.v1.ConverseResponseH\x00R\x06answer\x126\n" +
 	"\x05hints\x18\n" +
 	" \x01(\v2\x1e.berth.plugin.v1.RecordedHintsH\x00R\x05hints\x12<\n" +
-	"\arequeue\x18\v \x01(\v2 .berth.plugin.v1.RequeueResponseH\x00R\arequeueB\t\n" +
+	"\arequeue\x18\v \x01(\v2 .berth.plugin.v1.RequeueResponseH\x00R\arequeue\x121\n" +
+	"\x03end\x18\f \x01(\v2\x1d.berth.plugin.v1.RecordingEndH\x00R\x03endB\t\n" +
 	"\amessage\"\x96\x01\n" +
 	"\x0fRecordingHeader\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x16\n" +
 	"\x06plugin\x18\x02 \x01(\tR\x06plugin\x12!\n" +
 	"\fhost_version\x18\x03 \x01(\tR\vhostVersion\x120\n" +
-	"\x05began\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05began\"\xa6\x01\n" +
+	"\x05began\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05began\"\xd5\x01\n" +
 	"\rRecordedHints\x12?\n" +
 	"\arequest\x18\x01 \x01(\v2%.berth.plugin.v1.QueueingHintsRequestR\arequest\x12G\n" +
-	"\bresponse\x18\x02 \x01(\v2&.berth.plugin.v1.QueueingHintsResponseH\x00R\bresponse\x88\x01\x01B\v\n" +
-	"\t_responseb\x06proto3"
+	"\bresponse\x18\x02 \x01(\v2&.berth.plugin.v1.QueueingHintsResponseH\x00R\bresponse\x88\x01\x01\x12-\n" +
+	"\x04took\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04tookB\v\n" +
+	"\t_response\"g\n" +
+	"\fRecordingEnd\x12;\n" +
+	"\x06reason\x18\x01 \x01(\x0e2#.berth.plugin.v1.RecordingEndReasonR\x06reason\x12\x1a\n" +
+	"\battempts\x18\x02 \x01(\x04R\battempts*\xe5\x01\n" +
+	"\x12RecordingEndReason\x12$\n" +
+	" RECORDING_END_REASON_UNSPECIFIED\x10\x00\x12!\n" +
+	"\x1dRECORDING_END_REASON_COMPLETE\x10\x01\x12\x1d\n" +
+	"\x19RECORDING_END_REASON_SIZE\x10\x02\x12\x1f\n" +
+	"\x1bRECORDING_END_REASON_BEHIND\x10\x03\x12$\n" +
+	" RECORDING_END_REASON_PLUGIN_GONE\x10\x04\x12 \n" +
+	"\x1cRECORDING_END_REASON_STOPPED\x10\x05b\x06proto3"
 
 var (
 	file_berth_plugin_v1_recording_proto_rawDescOnce sync.Once
@@ -430,44 +589,50 @@ func file_berth_plugin_v1_recording_proto_rawDescGZIP() []byte {
 	return file_berth_plugin_v1_recording_proto_rawDescData
 }
 
-var file_berth_plugin_v1_recording_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_berth_plugin_v1_recording_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_berth_plugin_v1_recording_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_berth_plugin_v1_recording_proto_goTypes = []any{
-	(*RecordingEntry)(nil),        // 0: berth.plugin.v1.RecordingEntry
-	(*RecordingHeader)(nil),       // 1: berth.plugin.v1.RecordingHeader
-	(*RecordedHints)(nil),         // 2: berth.plugin.v1.RecordedHints
-	(*durationpb.Duration)(nil),   // 3: google.protobuf.Duration
-	(*HandshakeResponse)(nil),     // 4: berth.plugin.v1.HandshakeResponse
-	(*ConfigureRequest)(nil),      // 5: berth.plugin.v1.ConfigureRequest
-	(*ConfigureResponse)(nil),     // 6: berth.plugin.v1.ConfigureResponse
-	(*SyncRequest)(nil),           // 7: berth.plugin.v1.SyncRequest
-	(*SyncResponse)(nil),          // 8: berth.plugin.v1.SyncResponse
-	(*ConverseRequest)(nil),       // 9: berth.plugin.v1.ConverseRequest
-	(*ConverseResponse)(nil),      // 10: berth.plugin.v1.ConverseResponse
-	(*RequeueResponse)(nil),       // 11: berth.plugin.v1.RequeueResponse
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
-	(*QueueingHintsRequest)(nil),  // 13: berth.plugin.v1.QueueingHintsRequest
-	(*QueueingHintsResponse)(nil), // 14: berth.plugin.v1.QueueingHintsResponse
+	(RecordingEndReason)(0),       // 0: berth.plugin.v1.RecordingEndReason
+	(*RecordingEntry)(nil),        // 1: berth.plugin.v1.RecordingEntry
+	(*RecordingHeader)(nil),       // 2: berth.plugin.v1.RecordingHeader
+	(*RecordedHints)(nil),         // 3: berth.plugin.v1.RecordedHints
+	(*RecordingEnd)(nil),          // 4: berth.plugin.v1.RecordingEnd
+	(*durationpb.Duration)(nil),   // 5: google.protobuf.Duration
+	(*HandshakeResponse)(nil),     // 6: berth.plugin.v1.HandshakeResponse
+	(*ConfigureRequest)(nil),      // 7: berth.plugin.v1.ConfigureRequest
+	(*ConfigureResponse)(nil),     // 8: berth.plugin.v1.ConfigureResponse
+	(*SyncRequest)(nil),           // 9: berth.plugin.v1.SyncRequest
+	(*SyncResponse)(nil),          // 10: berth.plugin.v1.SyncResponse
+	(*ConverseRequest)(nil),       // 11: berth.plugin.v1.ConverseRequest
+	(*ConverseResponse)(nil),      // 12: berth.plugin.v1.ConverseResponse
+	(*RequeueResponse)(nil),       // 13: berth.plugin.v1.RequeueResponse
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(*QueueingHintsRequest)(nil),  // 15: berth.plugin.v1.QueueingHintsRequest
+	(*QueueingHintsResponse)(nil), // 16: berth.plugin.v1.QueueingHintsResponse
 }
 var file_berth_plugin_v1_recording_proto_depIdxs = []int32{
-	3,  // 0: berth.plugin.v1.RecordingEntry.offset:type_name -> google.protobuf.Duration
-	1,  // 1: berth.plugin.v1.RecordingEntry.header:type_name -> berth.plugin.v1.RecordingHeader
-	4,  // 2: berth.plugin.v1.RecordingEntry.handshake:type_name -> berth.plugin.v1.HandshakeResponse
-	5,  // 3: berth.plugin.v1.RecordingEntry.configure:type_name -> berth.plugin.v1.ConfigureRequest
-	6,  // 4: berth.plugin.v1.RecordingEntry.configured:type_name -> berth.plugin.v1.ConfigureResponse
-	7,  // 5: berth.plugin.v1.RecordingEntry.sync:type_name -> berth.plugin.v1.SyncRequest
-	8,  // 6: berth.plugin.v1.RecordingEntry.synced:type_name -> berth.plugin.v1.SyncResponse
-	9,  // 7: berth.plugin.v1.RecordingEntry.call:type_name -> berth.plugin.v1.ConverseRequest
-	10, // 8: berth.plugin.v1.RecordingEntry.answer:type_name -> berth.plugin.v1.ConverseResponse
-	2,  // 9: berth.plugin.v1.RecordingEntry.hints:type_name -> berth.plugin.v1.RecordedHints
-	11, // 10: berth.plugin.v1.RecordingEntry.requeue:type_name -> berth.plugin.v1.RequeueResponse
-	12, // 11: berth.plugin.v1.RecordingHeader.began:type_name -> google.protobuf.Timestamp
-	13, // 12: berth.plugin.v1.RecordedHints.request:type_name -> berth.plugin.v1.QueueingHintsRequest
-	14, // 13: berth.plugin.v1.RecordedHints.response:type_name -> berth.plugin.v1.QueueingHintsResponse
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	5,  // 0: berth.plugin.v1.RecordingEntry.offset:type_name -> google.protobuf.Duration
+	2,  // 1: berth.plugin.v1.RecordingEntry.header:type_name -> berth.plugin.v1.RecordingHeader
+	6,  // 2: berth.plugin.v1.RecordingEntry.handshake:type_name -> berth.plugin.v1.HandshakeResponse
+	7,  // 3: berth.plugin.v1.RecordingEntry.configure:type_name -> berth.plugin.v1.ConfigureRequest
+	8,  // 4: berth.plugin.v1.RecordingEntry.configured:type_name -> berth.plugin.v1.ConfigureResponse
+	9,  // 5: berth.plugin.v1.RecordingEntry.sync:type_name -> berth.plugin.v1.SyncRequest
+	10, // 6: berth.plugin.v1.RecordingEntry.synced:type_name -> berth.plugin.v1.SyncResponse
+	11, // 7: berth.plugin.v1.RecordingEntry.call:type_name -> berth.plugin.v1.ConverseRequest
+	12, // 8: berth.plugin.v1.RecordingEntry.answer:type_name -> berth.plugin.v1.ConverseResponse
+	3,  // 9: berth.plugin.v1.RecordingEntry.hints:type_name -> berth.plugin.v1.RecordedHints
+	13, // 10: berth.plugin.v1.RecordingEntry.requeue:type_name -> berth.plugin.v1.RequeueResponse
+	4,  // 11: berth.plugin.v1.RecordingEntry.end:type_name -> berth.plugin.v1.RecordingEnd
+	14, // 12: berth.plugin.v1.RecordingHeader.began:type_name -> google.protobuf.Timestamp
+	15, // 13: berth.plugin.v1.RecordedHints.request:type_name -> berth.plugin.v1.QueueingHintsRequest
+	16, // 14: berth.plugin.v1.RecordedHints.response:type_name -> berth.plugin.v1.QueueingHintsResponse
+	5,  // 15: berth.plugin.v1.RecordedHints.took:type_name -> google.protobuf.Duration
+	0,  // 16: berth.plugin.v1.RecordingEnd.reason:type_name -> berth.plugin.v1.RecordingEndReason
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_berth_plugin_v1_recording_proto_init() }
@@ -490,6 +655,7 @@ func file_berth_plugin_v1_recording_proto_init() {
 		(*RecordingEntry_Answer)(nil),
 		(*RecordingEntry_Hints)(nil),
 		(*RecordingEntry_Requeue)(nil),
+		(*RecordingEntry_End)(nil),
 	}
 	file_berth_plugin_v1_recording_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
@@ -497,13 +663,14 @@ func file_berth_plugin_v1_recording_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_plugin_v1_recording_proto_rawDesc), len(file_berth_plugin_v1_recording_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   3,
+			NumEnums:      1,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_berth_plugin_v1_recording_proto_goTypes,
 		DependencyIndexes: file_berth_plugin_v1_recording_proto_depIdxs,
+		EnumInfos:         file_berth_plugin_v1_recording_proto_enumTypes,
 		MessageInfos:      file_berth_plugin_v1_recording_proto_msgTypes,
 	}.Build()
 	File_berth_plugin_v1_recording_proto = out.File

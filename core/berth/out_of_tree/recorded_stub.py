@@ -1,0 +1,77 @@
+"""A stub whose calls are shown to a recording, with their answers and what became of those without one.
+
+Source: proto/berth/plugin/v1/recording.proto.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from berth.out_of_tree._generated import scheduling_pb2
+from berth.out_of_tree.conversation import REASON_KEY, field_of
+from berth.out_of_tree.recording import Recording
+from berth.out_of_tree.traceparent import Metadata
+
+
+class RecordedStub:
+    """Stands for a stub; `plain` is the stub itself."""
+
+    def __init__(self, plain: Any, recording: Recording) -> None:
+        self.plain = plain
+        self._recording = recording
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """The call of that name, such as `FilterScore`."""
+        call, recording = getattr(self.plain, name), self._recording
+
+        async def identity(request: Any, **options: Any) -> Any:
+            response = await call(request, **options)
+            if name == "Handshake":
+                recording.greeted(response)
+            else:
+                recording.configured(request, response)
+            return response
+
+        async def hints(request: Any, **options: Any) -> Any:
+            number, started, response = recording.opened(), time.perf_counter(), None
+            try:
+                response = await call(request, **options)
+            finally:
+                recording.hinted(number, request, response, time.perf_counter() - started)
+            return response
+
+        async def scheduling(request: Any, *, timeout: float, metadata: Metadata = ()) -> Any:  # noqa: ASYNC109 - as a stub
+            number = recording.asked(name, request, timeout, metadata)
+            try:
+                response = await call(request, timeout=timeout, metadata=metadata)
+            except BaseException as error:
+                recording.answered(number, error=_call_error(error))
+                raise
+            if response is None:
+                unreadable = _failure(grpc.StatusCode.INTERNAL, "sent a message that can't be read")
+                recording.answered(number, error=unreadable)
+            else:
+                recording.answered(number, **{field_of(name): response})
+            return response
+
+        if name in ("Handshake", "Configure"):
+            return identity
+        return hints if name == "QueueingHints" else scheduling
+
+
+def _call_error(error: BaseException) -> scheduling_pb2.CallError:
+    if isinstance(error, grpc.aio.AioRpcError):
+        trailing = error.trailing_metadata() or ()
+        reason = next((str(value) for key, value in trailing if key == REASON_KEY), "")
+        return _failure(error.code(), error.details() or "", reason)
+    if isinstance(error, asyncio.CancelledError):
+        return _failure(grpc.StatusCode.CANCELLED, "nobody waited for it any longer")
+    return _failure(grpc.StatusCode.UNAVAILABLE, str(error))
+
+
+def _failure(code: grpc.StatusCode, text: str, reason: str = "") -> scheduling_pb2.CallError:
+    return scheduling_pb2.CallError(code=code.value[0], message=text, reason=reason)

@@ -1,0 +1,195 @@
+"""What an answer means, apart from how it is packed: a text for each thing that it says something of.
+
+A node stands under its name, so that neither the order of nodes nor that of a reason table counts; that all
+nodes pass is the same as SKIP, and a pod that is turned down is one that every node turns down.
+
+Source: docs/protocol.md "Vectors", "Scheduling calls".
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from berth.framework.status import Status
+from berth.out_of_tree._generated import queueing_pb2, scheduling_pb2
+from berth.out_of_tree.errors import ProtocolError
+from berth.out_of_tree.packing import bits_of, hints_of, scores_of, status_of, verdicts_of
+from berth.snapshot.columns import Rows
+
+PASSES = "passes"
+_PLUGIN = "replayed"
+
+
+class Subject(NamedTuple):
+    """Something that an answer says something of; `kind` is what it says."""
+
+    kind: str
+    name: str = ""
+
+
+Meaning = dict[Subject, str]
+Read = Callable[[Any, Any, Sequence[str]], Meaning]
+STATUS = Subject("status")
+DECIDED = {STATUS: "SUCCESS"}
+# What only the nodes that pass have, or the pods that are known, is compared where both answers have it.
+WHERE_BOTH = frozenset({"scores", "normalization", "score", "hint"})
+
+
+def meaning_of(request: Any, response: Any, names: Sequence[str]) -> Meaning:
+    """What a response to that request of the scheduling service says; `names` are the nodes by index."""
+    read: Read = _READ.get(type(request), _read_nothing)
+    try:
+        return read(request, response, names)
+    except ProtocolError as error:
+        return {STATUS: f"breaks the protocol: {str(error).removeprefix(f'plugin {_PLUGIN}: ')}"}
+
+
+def _filtered(request: Any, response: scheduling_pb2.FilterResponse, names: Sequence[str]) -> Meaning:
+    rows = _asked(request, len(names))
+    return _verdicts(response, [names[row] for row in rows], len(names), rows)
+
+
+def _verdicts(response: Any, subjects: Sequence[str], n: int, rows: Rows) -> Meaning:
+    status = status_of(_PLUGIN, response.status)
+    if status.skip:
+        return {**DECIDED, **{Subject("node", name): PASSES for name in subjects}}
+    if status.rejected:
+        return {**DECIDED, **{Subject("node", name): _said(status) for name in subjects}}
+    if not status.ok:
+        return {STATUS: _said(status)}
+    if not response.HasField("verdicts"):
+        raise ProtocolError(_PLUGIN, "Success and no verdicts")
+    codes, table = verdicts_of(_PLUGIN, response.verdicts, n, rows)
+    texts = (PASSES, *map(_said, table))
+    said = zip(subjects, (texts[code] for code in codes[rows].tolist()), strict=True)
+    return {**DECIDED, **{Subject("node", name): text for name, text in said}}
+
+
+def _scored(request: Any, response: scheduling_pb2.ScoreResponse, names: Sequence[str]) -> Meaning:
+    status = status_of(_PLUGIN, response.status)
+    rows = _asked(request, len(names))
+    if status.skip:
+        scores, how = np.zeros(len(names), dtype=np.int64), scheduling_pb2.NORMALIZATION_NONE
+    elif status.ok:
+        scores = scores_of(_PLUGIN, response.scores, len(names))
+        how = response.scores.normalization
+    else:
+        return {Subject("scores"): _said(status)}
+    found = {Subject("score", names[row]): str(score) for row, score in _by_row(rows, scores[rows])}
+    name = scheduling_pb2.Normalization.Name(how)
+    return {Subject("scores"): "SUCCESS", Subject("normalization"): name, **found}
+
+
+def _by_row(rows: Rows, values: Any) -> Iterable[tuple[int, int]]:
+    return zip(rows.tolist(), values.tolist(), strict=True)
+
+
+def _filtered_and_scored(
+    request: Any, response: scheduling_pb2.FilterScoreResponse, names: Sequence[str]
+) -> Meaning:
+    """Scores count on nodes that pass only."""
+    verdicts = _filtered(request, response.filter, names)
+    if not response.HasField("score"):
+        return verdicts
+    passing = {subject.name for subject, text in verdicts.items() if text == PASSES}
+    scores = _scored(request, response.score, names)
+    kept = {key: text for key, text in scores.items() if key.kind != "score" or key.name in passing}
+    return {**verdicts, **kept} if passing else verdicts
+
+
+def _overlaid(request: scheduling_pb2.FilterOverlaysRequest, response: Any, names: Sequence[str]) -> Meaning:
+    n = len(request.overlays)
+    subjects = [f"{names[each.node_index]} (overlay {i})" for i, each in enumerate(request.overlays)]
+    return _verdicts(response, subjects, n, np.arange(n))
+
+
+def _post_filtered(_request: Any, response: scheduling_pb2.PostFilterResponse, _names: Any) -> Meaning:
+    victims = ", ".join(sorted(response.victim_uids))
+    nominated = response.nominated_node_name if response.HasField("nominated_node_name") else "(as before)"
+    return {**_of_status(response), Subject("nominated node"): nominated, Subject("victims"): victims}
+
+
+def _reserved(_request: Any, response: scheduling_pb2.ReserveResponse, _names: Any) -> Meaning:
+    skips = str(response.skip_pre_bind).lower()
+    return {**_of_status(response), Subject("skip_pre_bind"): skips, **_patch(response)}
+
+
+def _permitted(_request: Any, response: scheduling_pb2.PermitResponse, _names: Any) -> Meaning:
+    seconds = response.timeout.seconds + response.timeout.nanos / 1e9
+    waits = {Subject("timeout"): f"{seconds:g} s"} if response.HasField("timeout") else {}
+    return {**_of_status(response), **waits}
+
+
+def _pre_bound(_request: Any, response: scheduling_pb2.PreBindResponse, _names: Any) -> Meaning:
+    return {**_of_status(response), **_patch(response)}
+
+
+def _read_status(_request: Any, response: Any, _names: Any) -> Meaning:
+    return _of_status(response)
+
+
+def _read_nothing(_request: Any, _response: Any, _names: Any) -> Meaning:
+    return {}
+
+
+_READ: Mapping[type, Read] = {
+    scheduling_pb2.PreEnqueueRequest: _read_status,
+    scheduling_pb2.FilterRequest: _filtered,
+    scheduling_pb2.ScoreRequest: _scored,
+    scheduling_pb2.FilterScoreRequest: _filtered_and_scored,
+    scheduling_pb2.FilterOverlaysRequest: _overlaid,
+    scheduling_pb2.PostFilterRequest: _post_filtered,
+    scheduling_pb2.ReserveRequest: _reserved,
+    scheduling_pb2.PermitRequest: _permitted,
+    scheduling_pb2.PreBindRequest: _pre_bound,
+    scheduling_pb2.BindRequest: _read_status,
+}
+
+
+def hints_meaning(
+    request: queueing_pb2.QueueingHintsRequest, response: queueing_pb2.QueueingHintsResponse
+) -> Meaning:
+    """Which event queues which pod; nothing of pods that the plugin did not know."""
+    count = len(request.pods)
+    try:
+        table = hints_of(_PLUGIN, response, len(request.events), count)
+        known = np.ones(count, dtype=bool)
+        if response.HasField("unknown_pods"):
+            known = ~bits_of(_PLUGIN, response.unknown_pods, count)
+    except ProtocolError as error:
+        return {STATUS: f"breaks the protocol: {error}"}
+    return {
+        Subject("hint", f"event {i} ({event.resource}), pod {pod.uid}"): "queue" if table[i, j] else "leave"
+        for i, event in enumerate(request.events)
+        for j, pod in enumerate(request.pods)
+        if known[j]
+    }
+
+
+def _asked(request: Any, n: int) -> Rows:
+    """The rows that the request asks about."""
+    if not request.HasField("candidates"):
+        return np.arange(n)
+    return np.flatnonzero(bits_of(_PLUGIN, request.candidates.bitmap, n))
+
+
+def _of_status(response: Any) -> Meaning:
+    return {STATUS: _said(status_of(_PLUGIN, response.status))}
+
+
+def _said(status: Status) -> str:
+    code = status.code.name
+    return f"{code}: {'; '.join(status.reasons)}" if status.reasons else code
+
+
+def _patch(response: Any) -> Meaning:
+    """The metadata patch, whatever the order of its keys."""
+    if not response.HasField("metadata_patch"):
+        return {Subject("metadata patch"): "none"}
+    try:
+        text = json.dumps(json.loads(response.metadata_patch), sort_keys=True)
+    except ValueError:
+        text = f"no JSON: {response.metadata_patch!r}"
+    return {Subject("metadata patch"): text}

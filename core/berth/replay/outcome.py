@@ -1,0 +1,107 @@
+"""What came of a replay: what was compared, what differs, how long answers took."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from berth.out_of_tree._generated import recording_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that an answer says otherwise: `kind` is what of (node, score, status, ...), `name` whose."""
+
+    kind: str
+    name: str
+    was: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A call that is answered otherwise than it was."""
+
+    call: str
+    pod: str
+    attempt: int
+    generation: int
+    changes: tuple[Change, ...]
+
+
+class Latency(NamedTuple):
+    """How long answers took, in milliseconds."""
+
+    p50: float
+    p99: float
+
+    @classmethod
+    def of(cls, seconds: Sequence[float]) -> "Latency":
+        """That of these calls, of which there is at least one."""
+        p50, p99 = np.percentile(seconds, [50, 99]) * 1e3
+        return cls(round(float(p50), 3), round(float(p99), 3))
+
+
+@dataclass(slots=True)
+class Timing:
+    """Seconds that the calls of one kind took, when they were recorded and now."""
+
+    recorded: list[float] = field(default_factory=list)
+    now: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a replay. `left_out` counts calls that were not compared, by why."""
+
+    header: recording_pb2.RecordingHeader
+    address: str
+    recorded_version: str = ""
+    version: str = ""
+    compared: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    timings: dict[str, Timing] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def same(self) -> int:
+        """How many calls have the same answer."""
+        return self.compared - sum(each.call != "Handshake" for each in self.differences)
+
+    def latencies(self) -> dict[str, tuple[int, Latency, Latency]]:
+        """By call: how many, how long they took when they were recorded, and now."""
+        return {
+            name: (len(timing.now), Latency.of(timing.recorded), Latency.of(timing.now))
+            for name, timing in sorted(self.timings.items())
+        }
+
+
+def as_json(outcome: Outcome) -> str:
+    """The report for machines."""
+    document: dict[str, Any] = {
+        "plugin": outcome.header.plugin,
+        "address": outcome.address,
+        "recorded": {
+            "version": outcome.recorded_version,
+            "host": outcome.header.host_version,
+            "began": outcome.header.began.ToJsonString(),
+        },
+        "version": outcome.version,
+        "counts": {
+            "compared": outcome.compared,
+            "same": outcome.same,
+            "different": len(outcome.differences),
+            "leftOut": dict(outcome.left_out),
+        },
+        "differences": [asdict(each) for each in outcome.differences],
+        "milliseconds": {
+            name: {"calls": count, "recorded": was._asdict(), "now": now._asdict()}
+            for name, (count, was, now) in outcome.latencies().items()
+        },
+        "warnings": outcome.warnings,
+    }
+    return json.dumps(document, indent=2)

@@ -1,0 +1,67 @@
+"""Recordings of plugins over the secure port: written to whoever asked, as they come into being.
+
+    POST /plugins/NAME/recording?attempts=...&seconds=...&bytes=...
+
+Nothing of them is kept here, so a recording costs no disk, and its memory is bounded. It holds pods: who may
+have one is asked under a verb of its own (docs/decisions/).
+"""
+
+from typing import TypeVar
+
+from aiohttp import web
+
+from berth.out_of_tree.attaching import AttachError, Attaching
+from berth.out_of_tree.recording import MAX_BYTES, Extent
+from berth.scheduler.http_status import http_status
+
+LEAST_BYTES = 1024
+DEFAULT_SECONDS = 30.0
+N = TypeVar("N", int, float)
+
+
+async def record(attaching: Attaching, request: web.Request) -> web.StreamResponse:
+    """Answer such a request."""
+    name = request.match_info["name"]
+    try:
+        recording = attaching.record(name, _extent(request))
+    except ValueError as error:
+        status, reason = (409, "Conflict") if isinstance(error, AttachError) else (400, "BadRequest")
+        return http_status(status, reason, str(error))
+    response = web.StreamResponse(headers={"Content-Type": "application/octet-stream"})
+    try:
+        await response.prepare(request)
+        async for batch in recording.batches():
+            if request.transport is None or request.transport.is_closing():
+                break
+            await response.write(batch)
+    except ConnectionResetError:
+        return response
+    finally:
+        attaching.end_recording(recording)
+    return response
+
+
+def _extent(request: web.Request) -> Extent:
+    """How much is asked for; half a minute where nothing says how much.
+
+    Raises: ValueError.
+    """
+    attempts = _number(request, "attempts", int, 1)
+    seconds = _number(request, "seconds", float, 0.001)
+    if attempts is None and seconds is None:
+        seconds = DEFAULT_SECONDS
+    return Extent(attempts, seconds, _number(request, "bytes", int, LEAST_BYTES) or MAX_BYTES)
+
+
+def _number(request: web.Request, name: str, kind: type[N], least: N) -> N | None:
+    text = request.query.get(name)
+    if text is None:
+        return None
+    try:
+        number = kind(text)
+    except ValueError:
+        number = kind(-1)
+    # A number that is none is not at least anything.
+    if not number >= least:
+        raise ValueError(f"{name}: must be a number from {least} on, not {text!r}")
+    return number

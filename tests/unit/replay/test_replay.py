@@ -1,0 +1,245 @@
+"""Recordings of a plugin at work, put to the same plugin and to others."""
+
+import asyncio
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from berth.cli import main
+from berth.replay import Change, RecordingError, ReplayError, as_text
+from berth_sdk import Plugin
+from tests.unit.replay.kit import Teams, a_run, at_work, begun, replayed, serving, tried, written
+
+
+class Changed(Teams):
+    """Has another opinion of one pod on one node."""
+
+    version = "2"
+
+    def filter(self, pod, node):
+        if (pod.name, node.name) == ("b", "n1"):
+            return "not on a Friday"
+        return super().filter(pod, node)
+
+
+class Scores(Teams):
+    """Scores one node otherwise."""
+
+    def score(self, pod, node):
+        return 50 if node.name == "blue" else super().score(pod, node)
+
+
+class Reserves(Teams):
+    """Does not take one pod."""
+
+    def reserve(self, pod, _node):
+        return "full" if pod.name == "a" else None
+
+
+class Fails(Teams):
+    """Breaks over one pod."""
+
+    def filter(self, pod, node):
+        if pod.name == "b":
+            raise ValueError("broken")
+        return super().filter(pod, node)
+
+
+class OnlyFilters(Plugin):
+    """Has no scores any more."""
+
+    name = "teams"
+    configure = Teams.configure
+    filter = Teams.filter
+
+
+def said(outcome):
+    """Each difference in a line: call, pod, and each change."""
+    return [
+        (each.call, each.pod, *(f"{c.kind} {c.name}: {c.was} -> {c.now}" for c in each.changes))
+        for each in outcome.differences
+    ]
+
+
+async def test_same_plugin(tmp_path):
+    """The same plugin gives the same answers: every call is compared, none differs."""
+    outcome = await replayed(await a_run(tmp_path / "r"), Teams())
+
+    assert ([], [], 5) == (outcome.differences, outcome.warnings, outcome.compared)
+    assert {"FilterScore": 3, "Reserve": 2} == {
+        name: count for name, (count, _, _) in outcome.latencies().items()
+    }
+
+
+async def test_twice_to_one_process(tmp_path):
+    """What one replay leaves in the plugin does not show in the next."""
+    path, plugin = await a_run(tmp_path / "r"), Teams()
+
+    assert [[], []] == [said(await replayed(path, plugin)) for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "differences"),
+    [
+        (Changed(), [("FilterScore", "default/b", "node n1: passes -> UNSCHEDULABLE: not on a Friday")]),
+        (Scores(), [("FilterScore", "default/c", "score blue: 4 -> 50")]),
+        (Reserves(), [("Reserve", "default/a", "status : SUCCESS -> UNSCHEDULABLE: full")]),
+    ],
+    ids=["verdict", "score", "reserve"],
+)
+async def test_changed_plugin(tmp_path, plugin, differences):
+    """Exactly the answers that changed are named, by pod and by node, whatever row the node is in."""
+    assert differences == said(await replayed(await a_run(tmp_path / "r"), plugin))
+
+
+async def test_ignored(tmp_path):
+    """What the user does not care about is no difference."""
+    path = await a_run(tmp_path / "r")
+
+    assert [] == said(await replayed(path, Scores(), ignore=frozenset({"scores"})))
+
+
+async def test_a_call_that_fails(tmp_path):
+    """A call that fails now is a difference, and the replay goes on after it."""
+    outcome = await replayed(await a_run(tmp_path / "r"), Fails())
+
+    ((call, pod, change),) = said(outcome)
+    assert ("FilterScore", "default/b", 5) == (call, pod, outcome.compared)
+    assert "broken" in change
+
+
+async def test_a_call_that_failed(tmp_path):
+    """A bug that is repaired is a difference, too."""
+    outcome = await replayed(await a_run(tmp_path / "r", Fails()), Teams())
+
+    ((_, pod, change),) = said(outcome)
+    assert pod == "default/b"
+    assert change.endswith("broken -> SUCCESS")
+
+
+async def test_a_point_that_is_gone(tmp_path):
+    """What the plugin does not announce any more is told once, and its calls are left out."""
+    outcome = await replayed(await a_run(tmp_path / "r"), OnlyFilters())
+
+    assert ("Handshake", "") == said(outcome)[0][:2]
+    assert Change("extension point", "Reserve", "announced", "nothing") in outcome.differences[0].changes
+    assert 2 == outcome.left_out["Reserve is not announced any more"]
+
+
+async def test_another_plugin(tmp_path):
+    """A recording of one plugin is not put to another."""
+    other = Teams()
+    other.name = "other"
+
+    with pytest.raises(ReplayError, match="the plugin calls itself 'other', the list calls it 'teams'"):
+        await replayed(await a_run(tmp_path / "r"), other)
+
+
+async def test_refused_arguments(tmp_path):
+    """A plugin that refuses the arguments can't be compared."""
+
+    class Strict(Teams):
+        def configure(self, _arguments, _profile):
+            raise ValueError("a: no such argument")
+
+    with pytest.raises(
+        ReplayError, match=r"refuses the recorded arguments of profile default-scheduler: .*a: no"
+    ):
+        await replayed(await a_run(tmp_path / "r"), Strict())
+
+
+async def test_nothing_recorded(tmp_path):
+    """A recording without calls is no proof of anything."""
+    async with at_work(Teams()) as world:
+        recording = begun(world)
+        recording.end(1)
+        path = await written(recording, tmp_path / "r")
+
+    with pytest.raises(RecordingError, match="holds no call with an answer"):
+        await replayed(path, Teams())
+
+
+async def test_text(tmp_path):
+    """The report says which pod and node, what was and what is, and how long answers took."""
+    outcome = await replayed(await a_run(tmp_path / "r"), Changed())
+    lines = as_text(outcome).splitlines()
+
+    at = lines.index("FilterScore of default/b, attempt 1, generation 2")
+    assert "  node n1: was passes, is UNSCHEDULABLE: not on a Friday" == lines[at + 1]
+    assert lines[-1] == "5 calls compared: 4 same, 1 different"
+    assert any(line.startswith("FilterScore") and line.split()[1] == "3" for line in lines[at + 2 :])
+
+
+async def command(path, plugin, *options):
+    """What `berth plugin replay` says with that plugin."""
+    async with serving(plugin) as address:
+        line = ["plugin", "replay", str(path), address, *options]
+        return await asyncio.to_thread(CliRunner().invoke, main, line)
+
+
+@pytest.mark.parametrize(("plugin", "code"), [(Teams(), 0), (Changed(), 1)], ids=["same", "changed"])
+async def test_exit_code(tmp_path, plugin, code):
+    """Exit code 0 where nothing differs, 1 where something does; JSON says all of it."""
+    result = await command(await a_run(tmp_path / "r"), plugin, "-o", "json")
+    report = json.loads(result.output)
+
+    assert (code, code) == (result.exit_code, report["counts"]["different"])
+    assert {"recorded", "now", "calls"} == report["milliseconds"]["FilterScore"].keys()
+
+
+async def test_exit_code_of_what_is_none(tmp_path):
+    """Exit code 2 and a sentence where there is nothing to compare."""
+    path = tmp_path / "r"
+    path.write_text("no recording")
+    result = await command(path, Teams())
+
+    assert 2 == result.exit_code
+    assert "is no recording of a plugin: make one with `berth plugin record`" in result.output
+
+
+async def test_nobody_there(tmp_path):
+    """A plugin that does not run is named, with what to do."""
+    path = await a_run(tmp_path / "r")
+    line = ["plugin", "replay", str(path), f"unix:{tmp_path}/p.sock"]
+    result = await asyncio.to_thread(CliRunner().invoke, main, line)
+
+    assert 2 == result.exit_code
+    assert "start the plugin first" in result.output
+
+
+async def test_a_step_that_only_the_stream_brings(tmp_path, monkeypatch):
+    """A call whose state came on the stream after it was sent is replayed against that state."""
+    monkeypatch.setattr("berth.out_of_tree.state_feed.MAX_CARRIED_BYTES", 0)
+    path = await a_run(tmp_path / "r")
+
+    assert ([], 5) == (said(outcome := await replayed(path, Teams())), outcome.compared)
+
+
+async def test_a_step_that_is_a_transfer(tmp_path, monkeypatch):
+    """A step too large for a delta is replayed as the transfer that it was."""
+    monkeypatch.setattr("berth.out_of_tree.state_feed.MAX_DELTA_BYTES", 100)
+    path = await a_run(tmp_path / "r")
+
+    assert ([], 5) == (said(outcome := await replayed(path, Teams())), outcome.compared)
+
+
+async def test_a_second_attempt(tmp_path):
+    """Attempts of one pod are told apart."""
+    async with at_work(Teams()) as world:
+        recording = begun(world)
+        for attempt in (1, 2):
+            await tried(world, "a", attempt, labels={"team": "red"})
+        recording.end(1)
+        path = await written(recording, tmp_path / "r")
+
+    class Later(Teams):
+        def filter(self, pod, _node):
+            return "too late" if self.seen(pod) else None
+
+        def seen(self, pod):
+            self.__dict__.setdefault("attempts", []).append(pod.name)
+            return len(self.attempts) > 3
+
+    outcome = await replayed(path, Later())
+    assert [2] == [each.attempt for each in outcome.differences]
