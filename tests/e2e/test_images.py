@@ -1,10 +1,12 @@
 """What the image files install runs: in an empty environment, by an unprivileged user, on a read-only tree.
 
-No image engine is needed: the script that the image files run is run here.
+No image engine is needed: what the image files copy is copied here, and what they run is run.
 """
 
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,13 +15,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.go_toolchain import run_go
+from tests.node_toolchain import NODE, NPM
+from tests.node_toolchain import environment as npm_environment
+
 pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
 FILES = {
     "berth": ROOT / "core/images/berth.Dockerfile",
-    "capacity-scheduling": ROOT / "out-of-tree-plugins/capacity-scheduling/Dockerfile",
-    "gpu-share": ROOT / "out-of-tree-plugins/gpu-share/Dockerfile",
+    **{path.parent.name: path for path in ROOT.glob("out-of-tree-plugins/*/Dockerfile")},
+    "hello in Go": ROOT / "plugin-sdk/go/template/Dockerfile",
+    "hello in TypeScript": ROOT / "plugin-sdk/typescript/template/Dockerfile",
 }
 NOBODY = 65532
 
@@ -65,7 +72,7 @@ def interpreter():
     return sys.executable, False
 
 
-def as_nobody(program, *arguments):
+def as_nobody(program, *arguments, folder="/"):
     """Run a program as an image does: no home, nothing to write to, no rights where we can give them up."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"}
     user = (
@@ -75,7 +82,7 @@ def as_nobody(program, *arguments):
     )
     return subprocess.run(
         [program, *arguments],
-        cwd="/",
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
@@ -105,6 +112,89 @@ def test_runs(open_folder, image, program, arguments, shown):
         assert not (environment / "bin" / "pytest").exists()
 
 
+def copied(dockerfile, folder):
+    """Copy what an image file's build stage does, as far as the build's context has it."""
+    left_out = shutil.ignore_patterns(
+        *(line.removeprefix("**/") for line in (ROOT / ".dockerignore").read_text().split())
+    )
+    for line in re.findall(r"^COPY (?!--)(.+)$", dockerfile.read_text(), re.MULTILINE):
+        *sources, target = line.split()
+        for source in sources:
+            place = folder / (f"{target}{source}" if target.endswith("/") else target)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / source).is_dir():
+                shutil.copytree(ROOT / source, place, ignore=left_out)
+            else:
+                shutil.copy(ROOT / source, place)
+    return folder
+
+
+def steps(dockerfile, word):
+    """Give what follows a word of an image file, in the order of the file."""
+    return re.findall(rf"^{word} (.+)$", dockerfile.read_text(), re.MULTILINE)
+
+
+def reachable(program, folder):
+    """Give a program where every user can reach it: where it is, or a copy in the folder."""
+    if all(place.stat().st_mode & 0o001 for place in Path(program).resolve().parents):
+        return program
+    return shutil.copy(program, folder)
+
+
+UNSERVED = "only unix:/path sockets are served without certificates"
+"""What a plugin complains of that has started, and was given an address of the network."""
+
+
+def test_go(open_folder):
+    """The Go program is one static file, built of what the image file copies, and starts."""
+    file = FILES["coscheduling"]
+    source = copied(file, open_folder / "source")
+    folder = source / Path(steps(file, "WORKDIR")[-1]).relative_to("/source")
+    (settings,) = steps(file, "ENV")
+    (command,) = steps(file, "RUN")
+    program = open_folder / "plugin"
+    words = [str(program) if word == "/plugin" else word for word in shlex.split(command)]
+    environment = dict(word.split("=", 1) for word in settings.split())
+    done = run_go(*words[1:], folder=folder, capture=True, **environment)
+    assert (0, "go") == (done.returncode, words[0]), done.stdout
+    shutil.rmtree(source)
+
+    done = as_nobody(program, "-address", "127.0.0.1:0")
+
+    assert (2, True) == (done.returncode, UNSERVED in done.stderr), done.stderr
+    # A program that asks for a loader names it; `FROM scratch` has none.
+    assert b"/lib64/ld-linux" not in program.read_bytes()
+    assert f'["{steps(file, "COPY --from=build")[-1].split()[1]}"]' == steps(file, "ENTRYPOINT")[0]
+
+
+def test_typescript(open_folder):
+    """The TypeScript program starts from what the image file copies, and the packages that it installs."""
+    file = FILES["load-aware"]
+    source = copied(file, open_folder / "plugin")
+    (command,) = steps(file, "RUN")
+    assert ["npm", "ci"] == shlex.split(command)[:2]
+    done = subprocess.run(
+        [NODE, NPM, *shlex.split(command)[1:]],
+        cwd=source,
+        env=npm_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert 0 == done.returncode, done.stderr
+    subprocess.run(["chmod", "-R", "a-w,a+rX", source], check=True)
+    folder = open_folder / steps(file, "WORKDIR")[-1].lstrip("/")
+    node, *arguments = json.loads(steps(file, "ENTRYPOINT")[0])
+
+    done = as_nobody(reachable(NODE, open_folder), *arguments, "--address", "127.0.0.1:0", folder=folder)
+
+    assert (2, True) == (done.returncode, UNSERVED in done.stderr), done.stderr
+    assert "node" == node
+    # Nothing that only developers need.
+    assert not (source / "node_modules/typescript").exists()
+
+
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 def test_image_file(file):
     """An image is built in stages, from pinned bases, and runs as no user of the machine."""
@@ -112,6 +202,6 @@ def test_image_file(file):
     bases = [line.split()[1] for line in text.splitlines() if line.startswith("FROM ")]
     stages = {line.split()[3] for line in text.splitlines() if line.startswith("FROM ") and " AS " in line}
 
-    assert all(re.search(r":\d+\.\d+\.\d+", base) for base in bases if base not in stages)
+    assert all(re.search(r":\d+\.\d+\.\d+", base) for base in bases if base not in stages | {"scratch"})
     assert f"USER {NOBODY}:{NOBODY}" in text
     assert text.index("USER ") > text.rindex("COPY ")

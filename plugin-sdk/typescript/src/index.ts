@@ -26,6 +26,7 @@ export {
 export { AddressError, ArgumentError, ContractError, SdkError, TraceError } from "./errors.ts";
 export { log } from "./log.ts";
 export { main, type ServeOptions, serve } from "./main.ts";
+export type { Metric } from "./metrics.ts";
 export type { Listener } from "./mirror.ts";
 export { Nodes } from "./nodes.ts";
 export { type Document, decodeObject, type Node, type Pod } from "./objects.ts";

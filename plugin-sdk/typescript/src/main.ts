@@ -56,7 +56,9 @@ export async function serve(plugin: Plugin, address: string, options: ServeOptio
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve());
   options.signal?.addEventListener("abort", () => resolve());
   await server.start();
-  if (options.metricsAddress) await server.serveMetrics(options.metricsAddress);
+  if (options.metricsAddress) {
+    log.info("serving metrics", { port: await server.serveMetrics(options.metricsAddress) });
+  }
   await promise;
   log.info("stopping", { plugin: plugin.name });
   await server.stop(options.graceSeconds);

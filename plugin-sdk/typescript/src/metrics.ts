@@ -8,6 +8,15 @@ interface Durations {
   sum: number;
 }
 
+/** Something that a plugin counts or measures itself. */
+export interface Metric {
+  /** Of letters, digits and underscores; counters end with "_total". */
+  readonly name: string;
+  readonly kind: "counter" | "gauge";
+  readonly help: string;
+  readonly values: readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
+}
+
 /** Counters and gauges of one plugin; each line is made when it is read. */
 export class Meter {
   readonly #info: string;
@@ -49,12 +58,12 @@ export class Meter {
     this.#held = { generation, nodes, pods, other };
   }
 
-  /** Everything as text. */
-  text(): string {
+  /** Everything as text, with the author's own metrics at the end. */
+  text(own: Iterable<Metric> = []): string {
     const { generation, nodes, pods, other } = this.#held;
     const table = (name: string, rows: Map<string, number>) =>
       [...rows].sort().map(([labels, value]) => `${name}{${labels}} ${value}`);
-    const lines = [
+    const text = [
       ...head("berth_plugin_info", "gauge", "The plugin."),
       this.#info,
       ...head("berth_plugin_calls_total", "counter", "Calls answered, by method and gRPC code."),
@@ -84,9 +93,18 @@ export class Meter {
       `berth_plugin_state_objects{kind="nodes"} ${nodes}`,
       `berth_plugin_state_objects{kind="pods"} ${pods}`,
       `berth_plugin_state_objects{kind="other"} ${other}`,
+      ...[...own].flatMap(lines),
     ];
-    return `${lines.join("\n")}\n`;
+    return `${text.join("\n")}\n`;
   }
+}
+
+function lines({ name, kind, help, values }: Metric): string[] {
+  const rows = values.map(({ labels, value }) => {
+    const named = Object.entries(labels).map(([label, text]) => `${label}=${JSON.stringify(text)}`);
+    return `${name}${named.length ? `{${named.join(",")}}` : ""} ${value}`;
+  });
+  return [...head(name, kind, help), ...rows];
 }
 
 function count(rows: Map<string, number>, labels: string): void {

@@ -4,6 +4,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Span } from "@opentelemetry/api";
 import type { AnyArguments } from "./arguments.ts";
 import { ArgumentError, ContractError } from "./errors.ts";
+import type { Metric } from "./metrics.ts";
 import type { Listener } from "./mirror.ts";
 import type { Nodes } from "./nodes.ts";
 import type { Node, Pod } from "./objects.ts";
@@ -141,6 +142,11 @@ export interface PluginSpec extends Listener {
   queueingHint?(pod: Pod, event: ClusterEvent): Maybe<boolean>;
   /** All pairs at once: a row of answers for each event, one a pod. */
   queueingHints?(pods: readonly Pod[], events: readonly ClusterEvent[]): Maybe<ArrayLike<boolean | number>[]>;
+
+  /** What the plugin counts itself; `GET /metrics` shows it after what the SDK counts. */
+  metrics?(): Iterable<Metric>;
+  /** How things stand inside, for people; `GET /state` shows it as JSON. */
+  state?(): object;
 }
 
 /** A plugin that can be served. */

@@ -82,14 +82,14 @@ export class Server {
     log.info("serving", { plugin: name, version, address: this.address });
   }
 
-  /** Serve GET /metrics in Prometheus' text format at host:port; the port that it is. */
+  /** Serve GET /metrics in Prometheus' text format, and GET /state, at host:port; the port that it is. */
   async serveMetrics(address: string): Promise<number> {
     const at = address.lastIndexOf(":");
     const [host, port] = [address.slice(0, at), Number(address.slice(at + 1))];
     this.#metrics = createServer((request, response) => {
-      const found = request.method === "GET" && request.url === "/metrics";
-      response.writeHead(found ? 200 : 404, { "content-type": "text/plain; version=0.0.4; charset=utf-8" });
-      response.end(found ? this.session.meter.text() : "");
+      const { status, type, text } = this.#page(request.method === "GET" ? request.url : undefined);
+      response.writeHead(status, { "content-type": type });
+      response.end(text);
     });
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#metrics.once("error", (error) =>
@@ -115,6 +115,20 @@ export class Server {
     await this.#tracing?.shutdown();
     const path = unixPath(this.address);
     if (path) rmSync(path, { force: true });
+  }
+
+  #page(path: string | undefined): { status: number; type: string; text: string } {
+    const type = "text/plain; version=0.0.4; charset=utf-8";
+    try {
+      if (path === "/metrics")
+        return { status: 200, type, text: this.session.meter.text(this.plugin.metrics?.()) };
+      const state = path === "/state" ? this.plugin.state?.() : undefined;
+      if (state)
+        return { status: 200, type: "application/json", text: `${JSON.stringify(state, undefined, 2)}\n` };
+    } catch (error) {
+      return { status: 500, type, text: `${describe(error)}\n` }; // the author's failure, not the process's
+    }
+    return { status: 404, type, text: "" };
   }
 
   async #listen(): Promise<void> {

@@ -136,11 +136,22 @@ test("what the plugin says of its own accord reaches the host", async () => {
   stream.cancel();
 });
 
-test("metrics count calls, verdicts and what is held", async () => {
+test("pages tell of calls, verdicts and what is held, and what the author adds", async () => {
   const folder = await mkdtemp(join(tmpdir(), "berth-"));
   const address = `unix:${join(folder, "x.sock")}`;
+  let broken = false;
   const server = new Server(
-    definePlugin({ name: "x", filter: (_, node) => (node.metadata.name === "n0" ? "no" : undefined) }),
+    definePlugin({
+      name: "x",
+      filter: (_, node) => (node.metadata.name === "n0" ? "no" : undefined),
+      metrics: () => [
+        { name: "mine", kind: "gauge", help: "Mine.", values: [{ labels: { a: 'b"' }, value: 1.5 }] },
+      ],
+      state: () => {
+        if (broken) throw new Error("broken");
+        return { well: true };
+      },
+    }),
     address,
   );
   await server.start();
@@ -150,7 +161,13 @@ test("metrics count calls, verdicts and what is held", async () => {
   await host.connect();
   await host.filter(pod);
 
-  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const get = (page: string) => fetch(`http://127.0.0.1:${port}${page}`);
+  const text = await (await get("/metrics")).text();
+  const state = await (await get("/state")).json();
+  broken = true;
+  const failed = await get("/state");
+  const complaint = await failed.text();
+  const { status } = await get("/other");
   await host.close();
   await server.stop();
   await rm(folder, { recursive: true });
@@ -160,7 +177,10 @@ test("metrics count calls, verdicts and what is held", async () => {
     'berth_plugin_node_verdicts_total{verdict="rejected"} 1',
     'berth_plugin_state_objects{kind="nodes"} 2',
     'berth_plugin_call_duration_seconds_count{method="Filter"} 1',
+    'mine{a="b\\""} 1.5',
   ]) {
     assert(text.includes(`${line}\n`), line);
   }
+  assert.deepEqual(state, { well: true });
+  assert.deepEqual([failed.status, complaint, status], [500, "Error: broken\n", 404]);
 });

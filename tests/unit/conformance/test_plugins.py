@@ -15,6 +15,7 @@ from berth.cli import main
 from berth.conformance import CHECKS, Options, verify
 from berth_sdk.serving import Server
 from tests.go_toolchain import GO_SDK, ROOT, build
+from tests.node_toolchain import FROM_SOURCE, NODE, install
 from tests.sockets import served as socket_served
 from tests.unit.conformance.broken import Fault, failed, served
 from tests.unit.conformance.every_fault import FAULTS
@@ -61,6 +62,17 @@ async def test_go(tmp_path, name):
     program = build(".", tmp_path / name, folder=GO_PLUGINS[name])
 
     async with process(str(program)) as options:
+        _, results = await verify(options, CHECKS.values())
+
+    assert {} == failed({each.check.id: each for each in results})
+
+
+async def test_typescript():
+    """The plugin load-aware passes every check, without any server of metrics, and ends when told to."""
+    await asyncio.to_thread(install)
+    program = ROOT / "out-of-tree-plugins/load-aware/src/main.ts"
+
+    async with process(str(NODE), FROM_SOURCE, str(program)) as options:
         _, results = await verify(options, CHECKS.values())
 
     assert {} == failed({each.check.id: each for each in results})

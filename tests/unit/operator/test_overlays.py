@@ -69,6 +69,20 @@ def test_complete(name):
     assert ["operator"] == [one["name"] for one in containers]
 
 
+def test_every_plugin():
+    """The overlay of all plugins has those of this repository, each with its kinds and an image file."""
+    objects = overlay("all-plugins")
+    folders = {path.name: path for path in (KUSTOMIZE.parent / "out-of-tree-plugins").iterdir()}
+
+    assert set(folders) == {one["metadata"]["name"] for one in of_kind(objects, "SchedulerPlugin")}
+    assert all((folder / "Dockerfile").is_file() for folder in folders.values())
+    assert {"podgroups.scheduling.x-k8s.io", "elasticquotas.scheduling.x-k8s.io"} == {
+        one["metadata"]["name"]
+        for one in of_kind(objects, "CustomResourceDefinition")
+        if one["spec"]["group"] != "berth.dev"
+    }
+
+
 @pytest.mark.parametrize(
     ("name", "profiles", "replicas"),
     [
@@ -76,7 +90,7 @@ def test_complete(name):
         ("default", {"berth", "default-scheduler"}, 3),
         ("ha", {"berth"}, 3),
         ("sandbox", {"berth", "gpu-share"}, 1),
-        ("all-plugins", {"berth", "capacity", "gpu-share"}, 1),
+        ("all-plugins", {"berth", "capacity", "gpu-share", "load-aware"}, 1),
     ],
 )
 def test_audience(name, profiles, replicas):
@@ -104,7 +118,8 @@ def test_one_place_for_versions(tmp_path):
     found = images(built(str(tmp_path / "k" / "overlays" / "all-plugins")))
 
     assert {"9.9.9"} == {image.rpartition(":")[2] for image in found}
-    assert {"berth/operator", "berth/scheduler", "berth/capacity-scheduling", "berth/gpu-share"} == {
+    plugins = {path.name for path in (KUSTOMIZE.parent / "out-of-tree-plugins").iterdir()}
+    assert {"berth/operator", "berth/scheduler", *(f"berth/{name}" for name in plugins)} == {
         image.rpartition(":")[0] for image in found
     }
 

@@ -16,13 +16,14 @@ from tests.unit.client.conftest import transport_to
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
 FOLDER = ROOT / "out-of-tree-plugins/coscheduling"
+KIND = ROOT / "kustomize/components/plugins/coscheduling/podgroups.yaml"
 MEMBERS = 5
 """Of eight places: each gang needs more than half of the cluster."""
 
 
 def kind():
     """The PodGroup's definition."""
-    return yaml.safe_load((FOLDER / "manifests/podgroups.yaml").read_text(encoding="utf-8"))
+    return yaml.safe_load(KIND.read_text(encoding="utf-8"))
 
 
 def group(name, age):

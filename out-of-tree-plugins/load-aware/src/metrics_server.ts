@@ -1,0 +1,90 @@
+/** metrics-server: NodeMetrics of metrics.k8s.io, through the API server. It keeps no past, so that is kept here. */
+
+import { units } from "@berth/plugin-sdk";
+import { type Endpoint, FetchError, getJson } from "./http.ts";
+import type { Measured, Reading, Readings, Source } from "./readings.ts";
+import type { Settings } from "./settings.ts";
+
+const PATH = "/apis/metrics.k8s.io/v1beta1/nodes";
+const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+interface NodeMetrics {
+  readonly metadata: { readonly name: string };
+  readonly timestamp: string;
+  readonly usage: { readonly cpu: string; readonly memory: string };
+}
+
+interface Sample {
+  readonly at: number;
+  readonly cpu: number;
+  readonly memory: number;
+}
+
+/** The metrics of the API server at the address, by default the one of the cluster around this process. */
+export class MetricsServer implements Source {
+  readonly #provider: Settings["metricProvider"];
+  readonly #windowMilliseconds: number;
+  readonly #past = new Map<string, Sample[]>();
+
+  constructor(settings: Settings) {
+    this.#provider = settings.metricProvider;
+    this.#windowMilliseconds =
+      settings.strategy === "LoadVariationRiskBalancing" ? settings.windowSeconds * 1e3 : 0;
+  }
+
+  async fetch(signal: AbortSignal): Promise<Readings> {
+    const list = await getJson(endpoint(this.#provider), PATH, signal);
+    const items = (list as { items?: unknown } | null)?.items;
+    if (!Array.isArray(items)) throw new FetchError(`${PATH}: expected a list of NodeMetrics`);
+    const found = new Map<string, Reading>();
+    for (const item of items as NodeMetrics[]) {
+      const sample = sampled(item);
+      if (sample) found.set(item.metadata.name, this.#reading(item.metadata.name, sample));
+    }
+    for (const name of this.#past.keys()) {
+      if (!found.has(name)) this.#past.delete(name);
+    }
+    return found;
+  }
+
+  #reading(name: string, sample: Sample): Reading {
+    const before = (this.#past.get(name) ?? []).filter(
+      ({ at }) => at < sample.at && at > sample.at - this.#windowMilliseconds,
+    );
+    const samples = [...before, sample];
+    this.#past.set(name, samples);
+    return {
+      at: sample.at,
+      cpu: measured(samples.map(({ cpu }) => cpu)),
+      memory: measured(samples.map(({ memory }) => memory)),
+    };
+  }
+}
+
+function sampled(item: NodeMetrics): Sample | undefined {
+  try {
+    const at = Date.parse(item.timestamp);
+    const { cpu, memory } = item.usage;
+    return Number.isNaN(at) ? undefined : { at, cpu: units("cpu", cpu), memory: units("memory", memory) };
+  } catch {
+    return undefined; // one node's nonsense is no reason to disbelieve the others
+  }
+}
+
+function measured(values: readonly number[]): Measured {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length;
+  return { mean, deviation: Math.sqrt(variance) };
+}
+
+function endpoint({ address, tokenFile, caFile }: Settings["metricProvider"]): Endpoint {
+  if (address) return { address, tokenFile, caFile };
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env;
+  if (!host || !port)
+    throw new FetchError("metricProvider.address: not in a cluster, so the API server's URL has to be given");
+  return {
+    address: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    tokenFile: tokenFile || `${SERVICE_ACCOUNT}/token`,
+    caFile: caFile || `${SERVICE_ACCOUNT}/ca.crt`,
+  };
+}
