@@ -11,17 +11,20 @@ import { answering, changed, nodeMetrics, vector } from "./kit.ts";
 const parts = { allocatable: { cpu: "4", memory: "8Gi" } };
 const nodes = [makeNode("idle", parts), makeNode("half", parts), makeNode("busy", parts)];
 const pod = makePod("p", { requests: { cpu: "400m", memory: "1Gi" } });
+/** A host of the plugin, once it has metrics. */
+async function measuring(given: object, plugin = loadAware()) {
+  const measured = changed(plugin);
+  const host = await running(plugin, nodes, { arguments: given });
+  await measured;
+  return host;
+}
+
 const neutral = { idle: 50, half: 50, busy: 50 };
 
 test("pods are packed up to the target by what metrics-server measured", async () => {
   const body = nodeMetrics(Date.now(), { idle: ["0", "0"], half: ["1200m", "0"], busy: ["3", "0"] });
   await using api = await answering(() => ({ body }));
-  const plugin = loadAware();
-  const measured = changed(plugin);
-  await using host = await running(plugin, nodes, {
-    arguments: { metricProvider: { address: api.address } },
-  });
-  await measured;
+  await using host = await measuring({ metricProvider: { address: api.address } });
 
   assert.deepEqual(await host.score(pod), { idle: 55, half: 100, busy: 10 });
 });
@@ -33,12 +36,8 @@ test("risk is balanced by what Prometheus measured", async () => {
     if (query.includes("memory")) return { body: vector(Date.now(), { idle: 0, half: 2 ** 32, busy: 0 }) };
     return { body: vector(Date.now(), { idle: 0, half: 0, busy: 2 }) };
   });
-  const plugin = loadAware();
-  const measured = changed(plugin);
   const metricProvider = { type: "Prometheus", address: prometheus.address };
-  const given = { strategy: "LoadVariationRiskBalancing", metricProvider };
-  await using host = await running(plugin, nodes, { arguments: given });
-  await measured;
+  await using host = await measuring({ strategy: "LoadVariationRiskBalancing", metricProvider });
 
   // idle: 10 % of CPU, 12.5 % of memory; half: 62.5 % of memory; busy: 60 % of CPU and 10 % of deviation.
   assert.deepEqual(await host.score(pod), { idle: 94, half: 69, busy: 65 });
@@ -55,12 +54,7 @@ test("without metrics every node scores the same, and nothing fails", async () =
 test("a pod that was bound a moment ago counts before any metrics show it", async () => {
   const body = nodeMetrics(Date.now(), { idle: ["0", "0"], half: ["0", "0"], busy: ["0", "0"] });
   await using api = await answering(() => ({ body }));
-  const plugin = loadAware();
-  const measured = changed(plugin);
-  await using host = await running(plugin, nodes, {
-    arguments: { metricProvider: { address: api.address } },
-  });
-  await measured;
+  await using host = await measuring({ metricProvider: { address: api.address } });
   const before = await host.score(pod);
   const status = { startTime: new Date().toISOString() };
   const bound = { ...makePod("bound", { requests: { cpu: "1200m" } }), status };
@@ -73,12 +67,7 @@ test("a pod that was bound a moment ago counts before any metrics show it", asyn
 test("nodes that come, go and move keep their loads", async () => {
   const body = nodeMetrics(Date.now(), { idle: ["0", "0"], half: ["1200m", "0"], late: ["1200m", "0"] });
   await using api = await answering(() => ({ body }));
-  const plugin = loadAware();
-  const measured = changed(plugin);
-  await using host = await running(plugin, nodes, {
-    arguments: { metricProvider: { address: api.address } },
-  });
-  await measured;
+  await using host = await measuring({ metricProvider: { address: api.address } });
   await host.score(pod);
   host.cluster.putNode(makeNode("late", parts));
   host.cluster.removeNode("idle");
@@ -95,10 +84,8 @@ test("a profile that is configured again as before keeps its metrics; one that l
       : { status: 503, body: "" };
   });
   const plugin = loadAware();
-  const measured = changed(plugin);
   const given = { metricProvider: { address: api.address } };
-  await using host = await running(plugin, nodes, { arguments: given });
-  await measured;
+  await using host = await measuring(given, plugin);
   await host.configure(given);
   const kept = await host.score(pod);
   await host.configure({ ...given, targetUtilization: 50 });
