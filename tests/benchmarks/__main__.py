@@ -5,6 +5,7 @@ import importlib
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import click
 
@@ -20,6 +21,7 @@ NAMES = (
     "sandbox_http",
     "takeover",
     "end_to_end",
+    "gpu_sharing",
 )
 MODULE = (sys.executable, "-m", "tests.benchmarks")
 
@@ -35,6 +37,13 @@ def main():
     )
     parser.add_argument("--match", default="", help="only workloads whose name has this in it")
     parser.add_argument("--pods", type=int, default=0, help="pods of the end-to-end run")
+    sharing = parser.add_argument_group("gpu_sharing")
+    sharing.add_argument("--policies", default="", help="such as best-fit,fgd/used-first, or all")
+    sharing.add_argument("--seeds", type=int, default=1, help="runs of each policy")
+    sharing.add_argument("--demand", type=float, default=1.3, help="what is asked for, of all GPUs")
+    sharing.add_argument("--openb", type=Path, help="the trace's own files in place of the condensed table")
+    sharing.add_argument("--at-once", type=int, default=1, help="runs side by side")
+    sharing.add_argument("--results", type=Path, help="a file for the runs, a line each; those in it stand")
     options = parser.parse_args()
     unknown = set(options.names) - set(NAMES)
     if unknown:

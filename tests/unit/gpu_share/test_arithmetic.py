@@ -16,20 +16,12 @@ from berth_sdk import Call, PlacedPod, PodKey, PodStage, Reason
 from berth_sdk.objects import decode_node, decode_pod
 from berth_sdk.plugin import answering
 from tests.unit.gpu_share.builders import gpu_node, gpu_pod
+from tests.unit.gpu_share.tables import table_of
 
 DEMANDS = st.one_of(
     st.builds(Demand, count=st.just(1), milli=st.integers(1, WHOLE), cpu=st.integers(0, 4000)),
     st.builds(Demand, count=st.integers(2, 8), milli=st.just(WHOLE), cpu=st.integers(0, 4000)),
 )
-
-
-def table_of(*rows):
-    """Return a table of nodes with 64 cores whose devices have this much left."""
-    table = DeviceTable()
-    for index, row in enumerate(rows):
-        shares = [Share((i,), WHOLE - left, 0) for i, left in enumerate(row) if left < WHOLE]
-        table.put(index, decode_node(encode(gpu_node(f"n{index}", len(row)))), shares)
-    return table
 
 
 class Attempts:
@@ -269,7 +261,7 @@ def test_fragments_after(rows, milli):
     """The quick answer for every device is the answer for each of them alone."""
     workload = usual(Demand(1, 500), Demand(2, 1000), Demand(1, 120, cpu=5)).workload
     left, cpu = np.array(rows), np.arange(len(rows))
-    allowed = np.ones((len(rows), 3), bool)
+    allowed = np.ones((len(rows), len(workload.milli)), bool)
     quick = fragments_after(left, cpu, allowed, workload, milli)
 
     for device in range(3):
@@ -285,7 +277,7 @@ def test_workload_is_what_comes_most():
     workload = Workload.of(usual(*demands).seen)
 
     assert workload.milli.tolist() == [100, 200]
-    assert workload.share.tolist() == [0.6, 0.36]
+    assert workload.share.tolist() == [0.625, 0.375]
 
 
 def test_fgd_avoids_breaking_a_free_gpu():

@@ -89,8 +89,10 @@ async def test_profiles_choose_policies():
     """A profile's arguments choose its policy; what can't be is refused in clear words."""
     async with running(GpuShare(), *NODES, arguments={"policy": "packing"}) as host:
         assert await host.configure({"colour": 1}) == ["colour: unknown argument"]
-        assert "'x' is none of best-fit, fgd, packing" in (await host.configure({"policy": "x"}))[0]
+        assert "'x' is none of best-fit, clustering," in (await host.configure({"policy": "x"}))[0]
         assert "--policy fgd" in (await host.configure({"policy": "fgd"}))[0]
+        assert "'x' is none of any, fixed, used-first" in (await host.configure({"ties": "x"}))[0]
+        assert "neither true nor false" in (await host.configure({"cpuPods": 1}))[0]
 
 
 @pytest.mark.parametrize("policy", ["best-fit", "packing", "fgd"])
@@ -103,6 +105,33 @@ async def test_policies_fill_a_used_node_first(policy):
         scores = await host.score(gpu_pod("p", 500))
 
     assert scores["free"] < scores["used"]
+
+
+async def test_fixed_ties_are_decided():
+    """Of nodes that the policy finds equal, one and the same scores highest each time, used ones first."""
+    arguments = {"policy": "packing", "ties": "used-first"}
+    nodes = [gpu_node(f"n{i}") for i in range(5)]
+    async with running(GpuShare(), *nodes, arguments=arguments) as host:
+        before = await host.score(gpu_pod("p"))
+        assert before == await host.score(gpu_pod("q"))
+        assert len(set(before.values())) == len(nodes)
+
+        last = min(before, key=before.get)
+        await host.place(make_pod("cpu", requests={"cpu": 1}), last)
+        after = await host.score(gpu_pod("r"))
+    assert max(after, key=after.get) == last
+
+
+async def test_cpu_pods_are_scored_where_wanted():
+    """A pod without GPU is the policy's matter where the profile says so, and filtered by others."""
+    arguments = {"policy": "best-fit", "cpuPods": True}
+    async with running(
+        GpuShare(), gpu_node("large"), gpu_node("small", cpu="8"), arguments=arguments
+    ) as host:
+        rejections, scores = await host.filter_score(make_pod("p", requests={"cpu": 1}))
+
+    assert rejections.status.code == Code.SKIP
+    assert scores["small"] > scores["large"]
 
 
 @asynccontextmanager

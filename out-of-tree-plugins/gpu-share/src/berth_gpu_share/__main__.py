@@ -4,8 +4,10 @@ import argparse
 import logging
 import os
 import sys
+from pathlib import Path
 
 from berth_gpu_share import DEFAULT_POLICY, POLICIES, GpuShare
+from berth_gpu_share.workload_file import WorkloadError, usual_pods
 from berth_sdk import SdkError, serve
 
 
@@ -18,8 +20,9 @@ def main(argv: list[str] | None = None) -> int:
         stream=sys.stderr,
     )
     try:
-        serve(GpuShare(options.policy), options.address)
-    except SdkError as error:
+        usual = usual_pods(options.workload) if options.workload else None
+        serve(GpuShare(options.policy, options.seed, usual), options.address)
+    except (SdkError, WorkloadError) as error:
         sys.stderr.write(f"berth-gpu-share: {error}\n")
         return 2
     return 0
@@ -37,6 +40,17 @@ def _parser() -> argparse.ArgumentParser:
         choices=sorted(POLICIES),
         default=DEFAULT_POLICY,
         help="how nodes and devices are chosen where a profile's arguments don't say (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--workload",
+        type=Path,
+        help="the pods that usually come, for fgd, which learns them from those it sees if not given",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="what the policy random draws, and the order of equal nodes where ties are fixed (default: 0)",
     )
     parser.add_argument(
         "--log-level",

@@ -24,7 +24,8 @@ class DemandError(ValueError):
 class Demand:
     """What a pod asks for: `count` devices with `milli` thousandths of each, of one of the models.
 
-    No models means any. `cpu` is in thousandths of a core. Several devices are whole ones.
+    No models means any. `cpu` is in thousandths of a core. Several devices are whole ones. A pod that asks
+    for CPU alone has 0 devices with 0 thousandths.
     """
 
     count: int

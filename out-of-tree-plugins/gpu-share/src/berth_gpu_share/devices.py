@@ -1,5 +1,6 @@
 """The table of GPUs: a row a node, a column a device, kept up to date as pods come and go."""
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -27,13 +28,14 @@ class Share:
 class DeviceTable:
     """What is left on every node, by its index.
 
-    Shapes: left int64 (n, d), -1 where a node has no such device; count, model, free, largest, untouched,
-        cpu, cpu_left, version int64 (n,).
+    Shapes: left int64 (n, d), -1 where a node has no such device; kinds int64 (n, d + 1); count, model, free,
+        largest, untouched, cpu, cpu_left, order, version int64 (n,).
     Units: left, free and largest in thousandths of a device, cpu and cpu_left in thousandths of a core.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int = 0) -> None:
         self.size = 0
+        self._seed = seed
         self.names: list[str] = []
         self.index: dict[str, int] = {}
         self.models: dict[str, int] = {}
@@ -77,6 +79,21 @@ class DeviceTable:
         return self._columns["untouched"][: self.size]
 
     @property
+    def kinds(self) -> Int:
+        """Return how many pods of each kind a node has: with a share first, then with k whole devices."""
+        return self._kinds[: self.size]
+
+    @property
+    def used(self) -> Mask:
+        """Return where a pod takes CPU or a device."""
+        return (self.cpu_left < self.cpu) | (self.free < WHOLE * self.count)
+
+    @property
+    def order(self) -> Int:
+        """Return each node's place in an order that is drawn from its name once, 0 to 2**31 - 1."""
+        return self._columns["order"][: self.size]
+
+    @property
     def cpu(self) -> Int:
         """Return the CPU that a node can give, used or not."""
         return self._columns["cpu"][: self.size]
@@ -102,11 +119,13 @@ class DeviceTable:
         self._columns["count"][index] = count
         self._columns["model"][index] = self.models.setdefault(node.labels.get(MODEL, ""), len(self.models))
         self._columns["cpu"][index] = node.allocatable("cpu")
+        self._columns["order"][index] = self._place(node.name)
         self.charge(index, shares)
 
     def remove(self, index: int, last: int) -> None:
         """Drop a row; the last one moves into its place."""
         self._left[index] = self._left[last]
+        self._kinds[index] = self._kinds[last]
         for column in self._columns.values():
             column[index] = column[last]
         del self.index[self.names[index]]
@@ -124,8 +143,12 @@ class DeviceTable:
         cpu = int(columns["cpu"][index])
         # Plain numbers: a node has a handful of devices, each NumPy reduction costs as much as all of them.
         left = [WHOLE] * count
+        kinds = self._kinds[index]
+        kinds[:] = 0
         for share in shares:
             cpu -= share.cpu
+            if share.devices:
+                kinds[0 if share.milli < WHOLE else min(len(share.devices), len(kinds) - 1)] += 1
             for device in share.devices:
                 if device < count:
                     left[device] -= share.milli
@@ -150,21 +173,27 @@ class DeviceTable:
             return self.untouched >= demand.count
         return self.largest >= demand.milli
 
+    def _place(self, name: str) -> int:
+        digest = hashlib.blake2b(f"{self._seed}/{name}".encode(), digest_size=4).digest()
+        return int.from_bytes(digest, "big") >> 1
+
     def _touch(self, index: int) -> None:
         self._clock += 1
         self._columns["version"][index] = self._clock
 
     def _allocate(self, rows: int, columns: int) -> None:
         self._left = np.full((rows, columns), -1, np.int64)
-        names = ("count", "model", "free", "largest", "untouched", "cpu", "cpu_left", "version")
+        self._kinds = np.zeros((rows, columns + 1), np.int64)
+        names = ("count", "model", "free", "largest", "untouched", "cpu", "cpu_left", "order", "version")
         self._columns: dict[str, Int] = {name: np.zeros(rows, np.int64) for name in names}
 
     def _reserve_room(self, devices: int) -> None:
         rows, columns = self._left.shape
         if self.size <= rows and devices <= columns:
             return
-        left, held = self._left, self._columns
+        left, kinds, held = self._left, self._kinds, self._columns
         self._allocate(max(rows, 2 * self.size), max(columns, devices))
         self._left[:rows, :columns] = left
+        self._kinds[:rows, : columns + 1] = kinds
         for name, column in held.items():
             self._columns[name][:rows] = column

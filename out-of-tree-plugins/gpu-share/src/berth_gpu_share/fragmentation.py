@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth_gpu_share.contract import WHOLE, Demand
-from berth_gpu_share.devices import DeviceTable, Int
+from berth_gpu_share.devices import DeviceTable, Int, Mask
 from berth_gpu_share.policies import tightest
 from berth_sdk import Normalization, Scores
 
@@ -28,7 +28,7 @@ STEEPEST = 20.0 * WHOLE
 class Workload:
     """The pods that usually come.
 
-    Shapes: cpu, milli, count int64 (t,); share float64 (t,), sums to at most 1; models (t,).
+    Shapes: cpu, milli, count int64 (t,); share float64 (t,), sums to 1; models (t,).
     """
 
     cpu: Int
@@ -50,53 +50,54 @@ class Workload:
             np.array([demand.cpu for demand, _ in typical], np.int64),
             np.array([demand.milli for demand, _ in typical], np.int64),
             np.array([demand.count for demand, _ in typical], np.int64),
-            np.array([number / total for _, number in typical], np.float64),
+            np.array([number / covered for _, number in typical], np.float64),
             tuple(demand.models for demand, _ in typical),
         )
 
 
-def fragments(left: Int, cpu_left: Int, allowed: NDArray[np.bool_], workload: Workload) -> Real:
+def fragments(left: Int, cpu_left: Int, allowed: Mask, workload: Workload) -> Real:
     """Return how much of each row's free GPU the usual pods can't use, on average over them.
 
-    A pod that can't run on the node at all makes all of it useless; one that can makes those devices useless
-    that have too little left for it.
+    A pod that can't run on the node at all makes all of it useless, and so does one that wants no GPU; one
+    that can run makes those devices useless that have too little left for it.
 
     Shapes: left (m, d), cpu_left (m,), allowed (m, t); result float64 (m,).
     Units: thousandths of a GPU.
     """
     free = left.clip(min=0)
-    total = free.sum(axis=1)
-    useless = np.zeros(len(left), np.float64)
-    for i, milli in enumerate(workload.milli):
-        enough = free >= milli
-        hosts = allowed[:, i] & (cpu_left >= workload.cpu[i]) & (enough.sum(axis=1) >= workload.count[i])
-        lacking = np.where(enough, 0, free).sum(axis=1)
-        useless += workload.share[i] * np.where(hosts, lacking, total)
+    lacks = free[:, :, None] < workload.milli
+    hosts = _runs(cpu_left, allowed, workload) & ((~lacks).sum(axis=1) >= workload.count)
+    lacking = (free[:, :, None] * lacks).sum(axis=1)
+    useless: Real = np.where(hosts, lacking, free.sum(axis=1)[:, None]) @ workload.share
     return useless
 
 
-def fragments_after(
-    left: Int, cpu_left: Int, allowed: NDArray[np.bool_], workload: Workload, milli: int
-) -> Real:
+def fragments_after(left: Int, cpu_left: Int, allowed: Mask, workload: Workload, milli: int) -> Real:
     """Return what `fragments` would be if a share of this size came, for each device that it might come to.
 
     Only one device changes, so its part in the sums is taken out and put in anew.
 
     Shapes: as in `fragments`; result float64 (m, d), without meaning where the device lacks room.
     """
-    free = left.clip(min=0)
+    free = left.clip(min=0)[:, :, None]
     then = free - milli
+    lacks, lacks_then = free < workload.milli, then < workload.milli
+    enough = (~lacks).sum(axis=1, keepdims=True) + lacks - lacks_then
+    lacking = free * lacks
+    lacking = lacking.sum(axis=1, keepdims=True) - lacking + then * lacks_then
+    hosts = _runs(cpu_left, allowed, workload)[:, None, :] & (enough >= workload.count)
     total = free.sum(axis=1, keepdims=True) - milli
-    useless = np.zeros(left.shape, np.float64)
-    for i, wanted in enumerate(workload.milli):
-        lacks, lacks_then = free < wanted, then < wanted
-        enough = (~lacks).sum(axis=1, keepdims=True) + lacks - lacks_then
-        lacking = free * lacks
-        lacking = lacking.sum(axis=1, keepdims=True) - lacking + then * lacks_then
-        runs = (allowed[:, i] & (cpu_left >= workload.cpu[i]))[:, None]
-        hosts = runs & (enough >= workload.count[i])
-        useless += workload.share[i] * np.where(hosts, lacking, total)
+    useless: Real = np.where(hosts, lacking, total) @ workload.share
     return useless
+
+
+def _runs(cpu_left: Int, allowed: Mask, workload: Workload) -> Mask:
+    """Return where a usual pod uses a GPU if the devices have enough left for it.
+
+    Shapes: result (m, t).
+    """
+    runs: Mask = allowed & (cpu_left[:, None] >= workload.cpu) & (workload.count > 0)
+    return runs
 
 
 @dataclass
@@ -113,7 +114,7 @@ class Remembered:
 
 @dataclass
 class FragmentationGradientDescent:
-    """Score nodes by the fragmentation that a pod adds or removes; learn the usual pods while running.
+    """Score nodes by the fragmentation that a pod adds or removes to the usual pods, told or learnt.
 
     Cost: a row with room is computed once for each demand and change of the row, so a cycle pays for the rows
         that changed since the same demand was seen last: some 10 us each.
@@ -121,11 +122,19 @@ class FragmentationGradientDescent:
 
     seen: Counter[Demand] = field(default_factory=Counter)
     workload: Workload = field(default_factory=lambda: Workload.of(Counter()))
+    learns: bool = True
     learnt_at: int = 0
     remembered: dict[Demand, Remembered] = field(default_factory=dict)
 
+    @classmethod
+    def knowing(cls, usual: Counter[Demand]) -> "FragmentationGradientDescent":
+        """Return the policy for a workload that is known beforehand; it learns nothing."""
+        return cls(workload=Workload.of(usual), learns=False)
+
     def saw(self, demand: Demand) -> None:
         """Count a demand; the usual pods are chosen anew when twice as many have been seen."""
+        if not self.learns:
+            return
         self.seen[demand] += 1
         if self.seen.total() >= GROWTH * self.learnt_at:
             self.learnt_at = self.seen.total()
@@ -166,7 +175,9 @@ class FragmentationGradientDescent:
         allowed = np.array(models, np.bool_).reshape(len(models), len(rows)).T
         before = fragments(left, cpu_left, allowed, self.workload)
         cpu_left = cpu_left - demand.cpu
-        if demand.milli == WHOLE:
+        if not demand.count:
+            gained = (before - fragments(left, cpu_left, allowed, self.workload))[:, None]
+        elif demand.milli == WHOLE:
             possible, after = _without(demand.count, left)
             gained = before - fragments(after, cpu_left, allowed, self.workload)
             gained = np.where(possible, gained, -STEEPEST)[:, None]
@@ -179,7 +190,7 @@ class FragmentationGradientDescent:
         return points.astype(np.int64), device
 
 
-def _without(count: int, left: Int) -> tuple[NDArray[np.bool_], Int]:
+def _without(count: int, left: Int) -> tuple[Mask, Int]:
     """Return where there are that many unused devices, and what is left without the first of them.
 
     Shapes: left (m, d); results (m,) and (m, d).

@@ -1,7 +1,9 @@
 """The gpu-share plugin: filter and score over the device table, hold devices for attempts, write them."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from berth_gpu_share.contract import (
 from berth_gpu_share.devices import DeviceTable, Share
 from berth_gpu_share.fragmentation import FragmentationGradientDescent
 from berth_gpu_share.ledger import Holding, Ledger
-from berth_gpu_share.policies import BestFit, Packing, Policy
+from berth_gpu_share.policies import BestFit, Clustering, DotProduct, Packing, Policy, Random, in_order
 from berth_sdk import (
     SKIP,
     Action,
@@ -44,12 +46,27 @@ from berth_sdk import (
 
 POLICIES: Mapping[str, Callable[[], Policy]] = {
     "best-fit": BestFit,
-    "packing": Packing,
+    "clustering": Clustering,
+    "dot-product": DotProduct,
     "fgd": FragmentationGradientDescent,
+    "packing": Packing,
+    "random": Random,
 }
 DEFAULT_POLICY = "best-fit"
+TIES = ("any", "fixed", "used-first")
+NOT_NODE_LOCAL = frozenset({"fgd", "random"})
+"""By these a node's score is more than a matter of node and pod; the process says so for all profiles."""
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a profile's arguments say."""
+
+    policy: Policy
+    ties: str
+    cpu_pods: bool
 
 
 class GpuShare(Plugin):
@@ -78,33 +95,48 @@ class GpuShare(Plugin):
     )
     arguments_schema = {
         "type": "object",
-        "properties": {"policy": {"enum": sorted(POLICIES)}},
+        "properties": {
+            "policy": {"enum": sorted(POLICIES)},
+            "ties": {"enum": list(TIES)},
+            "cpuPods": {"type": "boolean"},
+        },
         "additionalProperties": False,
     }
 
-    def __init__(self, policy: str = DEFAULT_POLICY) -> None:
+    def __init__(
+        self, policy: str = DEFAULT_POLICY, seed: int = 0, usual: Counter[Demand] | None = None
+    ) -> None:
         self.default = policy
-        self.node_local = policy != "fgd"
-        self.policies: dict[str, Policy] = {policy: POLICIES[policy]()}
-        self.profiles: dict[str, Policy] = {}
-        self.table = DeviceTable()
+        self.node_local = policy not in NOT_NODE_LOCAL
+        self.policies: dict[str, Policy] = {policy: _policy(policy, seed, usual)}
+        self.profiles: dict[str, Profile] = {}
+        self.table = DeviceTable(seed)
         self.ledger = Ledger()
         self._before_transfer: dict[str, Holding] = {}
         self._read: tuple[Pod | None, Demand | None] = (None, None)
 
     def configure(self, arguments: dict[str, Any], profile: str) -> None:
-        """Take over the profile's policy; FGD learns from all pods and has to be the process's own policy."""
+        """Take over how the profile scores."""
         name = arguments.get("policy", self.default)
-        errors = [f"{key}: unknown argument" for key in arguments if key != "policy"]
-        if name not in POLICIES:
-            errors.append(f"policy: {name!r} is none of {', '.join(sorted(POLICIES))}")
-        elif name == "fgd" and self.default != "fgd":
-            errors.append("policy: start the plugin with --policy fgd to use it")
-        if errors:
+        if errors := self._complaints(name, arguments):
             raise ArgumentError(*errors)
         if name not in self.policies:
             self.policies[name] = POLICIES[name]()
-        self.profiles[profile] = self.policies[name]
+        ties, cpu_pods = arguments.get("ties", TIES[0]), arguments.get("cpuPods", False)
+        self.profiles[profile] = Profile(self.policies[name], ties, cpu_pods)
+
+    def _complaints(self, name: str, arguments: dict[str, Any]) -> list[str]:
+        known = self.arguments_schema["properties"]
+        errors = [f"{key}: unknown argument" for key in arguments if key not in known]
+        if name not in POLICIES:
+            errors.append(f"policy: {name!r} is none of {', '.join(sorted(POLICIES))}")
+        elif name in NOT_NODE_LOCAL and self.default != name:
+            errors.append(f"policy: start the plugin with --policy {name} to use it")
+        if arguments.get("ties", TIES[0]) not in TIES:
+            errors.append(f"ties: {arguments['ties']!r} is none of {', '.join(TIES)}")
+        if not isinstance(arguments.get("cpuPods", False), bool):
+            errors.append(f"cpuPods: {arguments['cpuPods']!r} is neither true nor false")
+        return errors
 
     # -- asked by the scheduler -----------------------------------------------------------------------------
 
@@ -114,11 +146,10 @@ class GpuShare(Plugin):
             demand = self._demand(pod)
         except DemandError as error:
             return Reason(str(error), Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-        if demand is None:
-            return SKIP
-        if current_call().key.attempt == 1:
-            self._saw(demand)
-        return None
+        wanted = demand or self._cpu_alone(pod)
+        if wanted is not None and current_call().key.attempt == 1:
+            self._saw(wanted)
+        return SKIP if demand is None else None
 
     def filter_nodes(self, pod: Pod, nodes: Nodes) -> NDArray[np.uint8]:
         """Number the first of `reasons` that holds for each node."""
@@ -136,8 +167,14 @@ class GpuShare(Plugin):
     def score_nodes(self, pod: Pod, nodes: Nodes) -> Scores | None:
         """Score by the profile's policy."""
         del nodes
-        demand = self._demand(pod)
-        return None if demand is None else self._policy().score(demand, self.table)
+        demand = self._demand(pod) or self._cpu_alone(pod)
+        if demand is None:
+            return None
+        profile = self._profile()
+        scores = profile.policy.score(demand, self.table)
+        if profile.ties == TIES[0]:
+            return scores
+        return in_order(scores, self.table, used_first=profile.ties == "used-first")
 
     def reserve(self, pod: Pod, node: Node) -> MetadataPatch | Answer:
         """Hold devices for the attempt, and have them written to the pod before it is bound."""
@@ -218,7 +255,7 @@ class GpuShare(Plugin):
         if self.ledger.held(key.uid, key.attempt, node_name):
             return True
         self._recompute(self.ledger.drop(key.uid))
-        devices = self._policy().pick(demand, self.table, self.table.index[node_name])
+        devices = self._profile().policy.pick(demand, self.table, self.table.index[node_name])
         if devices is None:
             return False
         share = Share(devices, demand.milli, demand.cpu)
@@ -240,9 +277,21 @@ class GpuShare(Plugin):
             self._read = (pod, demand_of(pod))
         return self._read[1]
 
-    def _policy(self) -> Policy:
+    def _cpu_alone(self, pod: Pod) -> Demand | None:
+        """Read the demand of a pod without GPU, None where the profile leaves those to others."""
+        return Demand(0, 0, cpu=pod.request("cpu")) if self._profile().cpu_pods else None
+
+    def _profile(self) -> Profile:
         return self.profiles[current_call().profile]
 
     def _saw(self, demand: Demand) -> None:
         for policy in self.policies.values():
             policy.saw(demand)
+
+
+def _policy(name: str, seed: int, usual: Counter[Demand] | None) -> Policy:
+    if name == "random":
+        return Random(seed)
+    if name == "fgd" and usual is not None:
+        return FragmentationGradientDescent.knowing(usual)
+    return POLICIES[name]()
