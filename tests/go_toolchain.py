@@ -13,12 +13,13 @@ import go
 ROOT = Path(__file__).resolve().parent.parent
 GO_ROOT = Path(go.__file__).parent
 GO_SDK = ROOT / "plugin-sdk/go"
+CLIENT_GO = ROOT / "tests/e2e/client_go"
 MODULES = (
     GO_SDK,
     GO_SDK / "template",
     ROOT / "out-of-tree-plugins/coscheduling",
 )
-"""The modules that are vetted and tested; each is built against the SDK of this checkout."""
+"""The modules with tests of their own; each is built against the SDK of this checkout."""
 ENVIRONMENT = {
     "CGO_ENABLED": "0",  # no C compiler is asked for
     # As the image files build, so that no package is built twice.
@@ -77,7 +78,7 @@ def unformatted() -> str:
 
 def sources() -> list[Path]:
     """The Go files of this repository that people write."""
-    found = [path for module in MODULES for path in module.rglob("*.go")]
+    found = [path for module in (*MODULES, CLIENT_GO) for path in module.rglob("*.go")]
     return sorted({path for path in found if "pluginv1" not in path.parts})
 
 
@@ -87,7 +88,7 @@ def main() -> int:
     if diff := unformatted():
         sys.stderr.write(f"{diff}\ngofmt: run it on the files above\n")
         problems += 1
-    for module in MODULES:
+    for module in (*MODULES, CLIENT_GO):
         problems += run_go("vet", "./...", folder=module).returncode != 0
     return 1 if problems else 0
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 from berth.sandbox.access import EVERYBODY, Access, Gate
 from berth.sandbox.access.attributes import Asked, User
 from berth.sandbox.access.default_roles import default_roles
+from berth.sandbox.access.delegation import trusted
 from berth.sandbox.access.identity import Tokens
 from berth.sandbox.access.rbac import Rbac
 from berth.sandbox.api import Api
@@ -85,8 +86,9 @@ class RunningSandbox:
         if self._options.data_file is not None:
             self._journal = Journal.open(self._options.data_file, self.store)
             self._serve_definitions()
-        self._populate()
-        tls = self._tls() if self._options.rbac else None
+        certificate, key = self_signed()
+        self._populate(certificate)
+        tls = self._tls(certificate, key) if self._options.rbac else None
         try:
             self._server = await loop.create_server(self._connect, LOOPBACK, self._options.port, ssl=tls)
         except OSError as error:
@@ -167,12 +169,12 @@ class RunningSandbox:
             )
         return EVERYBODY
 
-    def _tls(self) -> ssl.SSLContext:
-        self._authority, key = self_signed()
+    def _tls(self, authority: bytes, key: bytes) -> ssl.SSLContext:
+        self._authority = authority
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         with tempfile.TemporaryDirectory(prefix="berth-sandbox-") as folder:
             certificate, private = Path(folder, "tls.crt"), Path(folder, "tls.key")
-            certificate.write_bytes(self._authority)
+            certificate.write_bytes(authority)
             private.write_bytes(key)
             context.load_cert_chain(certificate, private)
         return context
@@ -196,7 +198,7 @@ class RunningSandbox:
         for entry in self.store.collection(definitions.store_name).entries():
             self.api.definitions.changed(definitions, entry)
 
-    def _populate(self) -> None:
+    def _populate(self, authority: bytes) -> None:
         self.load(
             {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}} for name in _NAMESPACES
         )
@@ -207,6 +209,7 @@ class RunningSandbox:
             self.load(
                 [{"kind": "PriorityClass", "apiVersion": group, "metadata": {"name": name}, "value": value}]
             )
+        self.load([trusted(authority)])
 
     def _load_one(self, document: Json) -> int:
         kind, version = str(document.get("kind")), str(document.get("apiVersion"))

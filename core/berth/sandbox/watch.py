@@ -49,6 +49,7 @@ class Watch:
         self._bookmarks = bookmarks
         self._initial: list[Entry] = []
         self._initial_bookmark = False
+        self._initial_revision = 0
         self._position = collection.end_position()
         self._unsubscribe: Callable[[], None] | None = None
         self._finished = False
@@ -64,6 +65,7 @@ class Watch:
         """Begin with these objects as ADDED; with `bookmark`, mark where they end."""
         self._initial = list(reversed(entries))
         self._initial_bookmark = bookmark
+        self._initial_revision = self._store.revision
 
     @property
     def finished(self) -> bool:
@@ -101,7 +103,7 @@ class Watch:
         """Give a bookmark at the current revision, if the client wants bookmarks and is up to date."""
         if not self._bookmarks or self._initial or self._position != self._collection.end_position():
             return []
-        return [self._bookmark({})]
+        return [self._bookmark(self._store.revision, {})]
 
     def _pull_initial(self) -> list[bytes]:
         parts: list[bytes] = []
@@ -109,7 +111,8 @@ class Watch:
             parts += (_HEAD[EventType.ADDED], self._render(self._initial.pop()), _TAIL)
         if self._initial_bookmark and not self._initial:
             self._initial_bookmark = False
-            parts.append(self._bookmark({INITIAL_EVENTS_END: "true"}))
+            # As of when the objects were read: what was written since has yet to be told.
+            parts.append(self._bookmark(self._initial_revision, {INITIAL_EVENTS_END: "true"}))
         return parts
 
     def _append(self, parts: list[bytes], event: Event) -> None:
@@ -126,9 +129,9 @@ class Watch:
                 kind = EventType.MODIFIED if before else EventType.ADDED
         parts += (_HEAD[kind], self._render(entry), _TAIL)
 
-    def _bookmark(self, annotations: dict[str, str]) -> bytes:
+    def _bookmark(self, revision: int, annotations: dict[str, str]) -> bytes:
         metadata: dict[str, object] = {
-            "resourceVersion": str(self._store.revision),
+            "resourceVersion": str(revision),
             "creationTimestamp": None,
         }
         if annotations:

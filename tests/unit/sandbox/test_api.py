@@ -186,6 +186,18 @@ def test_watch_list(server):
     assert "true" == mark["metadata"]["annotations"]["k8s.io/initial-events-end"]
 
 
+def test_watch_list_while_writing(server):
+    """The bookmark behind the first objects is as of them: a watch resumed from there misses nothing."""
+    server.post(CONFIG_MAPS, config_map("a"))
+    query = {"sendInitialEvents": "true", "allowWatchBookmarks": "true"}
+    stream = server.watch(CONFIG_MAPS, **query)
+    server.post(CONFIG_MAPS, config_map("late"))
+    _, (_, mark) = events(stream)
+
+    missed = events(server.watch(CONFIG_MAPS, resourceVersion=mark["metadata"]["resourceVersion"]))
+    assert ["late"] == [each["metadata"]["name"] for _, each in missed]
+
+
 def test_watch_by_selector(server):
     """An object that comes into a selector's sight is ADDED, one that leaves it DELETED."""
     server.pod()

@@ -154,8 +154,14 @@ async def test_collected(running):
         "POST", maps, {"metadata": {"name": "other", "ownerReferences": [{**owner, "uid": "u"}]}}
     )
     await running.settle(lambda: settled(running, "x:1", 2))
-    assert ["kept", "owned"] == [one["metadata"]["name"] for one in running.objects("configmaps")]
+    assert ["kept", "owned"] == config_maps(running)
 
     await running.send("DELETE", f"{BASE}/web")
     await running.settle(lambda: not running.pods)
-    assert ["kept"] == [one["metadata"]["name"] for one in running.objects("configmaps")]
+    assert ["kept"] == config_maps(running)
+
+
+def config_maps(running):
+    """The names of those in the default namespace."""
+    found = [one["metadata"] for one in running.objects("configmaps")]
+    return [one["name"] for one in found if one["namespace"] == "default"]

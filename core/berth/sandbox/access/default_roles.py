@@ -5,6 +5,7 @@ Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go (v1.36).
 
 from collections.abc import Iterator
 
+from berth.sandbox.access import delegation
 from berth.sandbox.store import Json
 
 _API = "rbac.authorization.k8s.io/v1"
@@ -27,6 +28,15 @@ def default_roles() -> Iterator[Json]:
     yield from _role("system:public-info-viewer", [_paths([*_HEALTH, "/version"])], "system:unauthenticated")
     for name in ("admin", "edit", "view"):
         yield _document("ClusterRole", name, aggregationRule={"clusterRoleSelectors": [_selector(name)]})
+    # For whoever asks the API server about its own clients, to be bound to their accounts.
+    reviewing = [
+        _rule(["create"], ["authentication.k8s.io"], ["tokenreviews"]),
+        _rule(["create"], ["authorization.k8s.io"], ["subjectaccessreviews"]),
+    ]
+    yield _document("ClusterRole", "system:auth-delegator", rules=reviewing)
+    reading = {**_rule(["get", "list", "watch"], [""], ["configmaps"]), "resourceNames": [delegation.NAME]}
+    place = {"name": f"{delegation.NAME}-reader", "namespace": delegation.NAMESPACE}
+    yield {**_document("Role", "", rules=[reading]), "metadata": place}
 
 
 def _role(name: str, rules: list[Json], group: str) -> Iterator[Json]:

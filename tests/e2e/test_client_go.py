@@ -1,0 +1,130 @@
+"""client-go, the library through which kube-scheduler does all its I/O, against a sandbox process.
+
+Each claim is one of tests/e2e/client_go/main.go. kube-scheduler itself is not run here.
+"""
+
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.go_toolchain import CLIENT_GO, run_go
+
+pytestmark = pytest.mark.e2e
+
+PLAIN = (
+    "informers-by-watch-list",
+    "informers-by-list",
+    "finished-pods",
+    "bookmarks",
+    "pages",
+    "custom-resources",
+    "election",
+    "events",
+    "scheduling",
+    "preemption",
+    "volumes",
+    "resource-claims",
+    "discovery",
+)
+GUARDED = ("informers-by-watch-list", "scheduling", "delegated-access")
+RECONNECT = ("reconnect-by-watch-list", "reconnect-by-list")
+TIMEOUT = 300
+RBAC = "--authorization-mode=RBAC"
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory):
+    """The program, built."""
+    built = tmp_path_factory.mktemp("client-go") / "client_go"
+    done = run_go("build", "-ldflags=-s -w", "-o", str(built), ".", folder=CLIENT_GO, capture=True)
+    assert done.returncode == 0, done.stdout
+    return built
+
+
+@contextmanager
+def sandbox(kubeconfig, *arguments):
+    """A sandbox process that serves until the end of the block."""
+    command = [sys.executable, "-m", "berth.cli", "sandbox", "up", "--kubeconfig", str(kubeconfig)]
+    process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline().startswith("sandbox ready at ")
+        yield
+    finally:
+        process.terminate()
+        process.wait(10)
+        process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """The kubeconfig of a sandbox as `berth sandbox up` starts it."""
+    kubeconfig = tmp_path_factory.mktemp("plain") / "kubeconfig"
+    with sandbox(kubeconfig):
+        yield kubeconfig
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """The kubeconfig of a sandbox that serves TLS and asks for tokens."""
+    kubeconfig = tmp_path_factory.mktemp("guarded") / "kubeconfig"
+    with sandbox(kubeconfig, RBAC):
+        yield kubeconfig
+
+
+def hold(program, kubeconfig, claim):
+    """Hold a claim against the sandbox."""
+    command = [program, "-kubeconfig", kubeconfig, claim]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("claim", PLAIN)
+def test_claim(claim, program, plain):
+    """What kube-scheduler asks of an API server, client-go gets from the sandbox."""
+    hold(program, plain, claim)
+
+
+@pytest.mark.parametrize("claim", GUARDED)
+def test_claim_over_tls(claim, program, guarded):
+    """The same holds with TLS, tokens and RBAC."""
+    hold(program, guarded, claim)
+
+
+def test_reconnect(program, tmp_path):
+    """Informers whose sandbox was restarted, and meanwhile lost a pod, learn of that from the next one."""
+    kubeconfig, elsewhere = tmp_path / "kubeconfig", tmp_path / "elsewhere"
+    data, port = f"--data-file={tmp_path / 'data'}", f"--port={free_port()}"
+    with sandbox(kubeconfig, data, port):
+        informers = [start(program, kubeconfig, claim) for claim in RECONNECT]
+        assert ["synced\n"] * 2 == [each.stdout.readline() for each in informers]
+    with sandbox(elsewhere, data):
+        for claim in RECONNECT:
+            kubectl = [Path(sys.executable).with_name("kubectl"), f"--kubeconfig={elsewhere}", "-n", claim]
+            subprocess.run([*kubectl, "delete", "pod", "lost"], check=True, capture_output=True, timeout=60)
+    with sandbox(kubeconfig, data, port):
+        said = [each.communicate("back\n", timeout=TIMEOUT)[1] for each in informers]
+    assert [0, 0] == [each.returncode for each in informers], said
+
+
+def start(program, kubeconfig, claim):
+    """Start a claim that talks to its test."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen([program, "-kubeconfig", kubeconfig, claim], text=True, **pipes)
+
+
+def test_claims_are_all_held(program):
+    """Every claim of the program is held by a test."""
+    listed = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
+
+    assert {line.split("\t")[0] for line in listed} == {*PLAIN, *GUARDED, *RECONNECT}
+
+
+def free_port():
+    """A port that was free a moment ago, so that a server can come back to it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
