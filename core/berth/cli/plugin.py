@@ -11,12 +11,12 @@ from berth.cli.failing import fail
 from berth.cli.recording import record, replay
 from berth.cli.verifying import verify
 
-COLUMNS = ("name", "version", "phase", "circuit", "profiles", "address")
+COLUMNS = ("name", "version", "phase", "circuit", "shadow", "profiles", "address")
 
 
 @click.group()
 def plugin() -> None:
-    """Plugins of a running scheduler: list, describe, attach, detach, record; verify and replay need none."""
+    """Plugins of a running scheduler: list, describe, attach, detach, shadow, record; verify, replay need none."""
 
 
 @plugin.command("list")
@@ -58,6 +58,7 @@ def describe(name: str, server: str, *, token: str, insecure: bool, output: str)
 @click.option("--weight", default=1, show_default=True, help="What its scores count in those profiles.")
 @click.option("--args", "arguments", default="", help="The plugin's arguments, as a JSON object.")
 @click.option("--timeout", default="", help="How long a call may take, such as 200ms.")
+@click.option("--shadow", is_flag=True, help="Only compare what it says; it has no say itself.")
 def attach(
     name: str | None,
     server: str,
@@ -90,14 +91,35 @@ def detach(name: str, server: str, *, token: str, insecure: bool, profiles: tupl
     click.echo(f"{name} detached")
 
 
+@plugin.command()
+@click.argument("name")
+@asks_a_server
+@click.option("--off", is_flag=True, help="Let it take part again.")
+def shadow(name: str, server: str, *, token: str, insecure: bool, off: bool) -> None:
+    """Let a plugin see what is scheduled and have no say in it: its answers are compared and counted.
+
+    Attempts that began with it end with it first. It holds until the plugin's entry in the scheduler's list
+    changes, or the scheduler ends.
+    """
+    Server(server, token, insecure).ask(f"/plugins/{name}/shadow", "DELETE" if off else "PUT")
+    click.echo(f"{name} takes part" if off else f"{name} is in shadow")
+
+
 for verb in (verify, record, replay):
     plugin.add_command(verb)
 
 
 def _list_of(
-    name: str, *, address: str, profiles: tuple[str, ...], weight: int, arguments: str, timeout: str
+    name: str,
+    *,
+    address: str,
+    profiles: tuple[str, ...],
+    weight: int,
+    arguments: str,
+    timeout: str,
+    shadow: bool,
 ) -> bytes:
-    entry: dict[str, Any] = {"name": name, "address": address or None}
+    entry: dict[str, Any] = {"name": name, "address": address or None, "shadow": shadow}
     if profiles:
         entry |= {"profiles": list(profiles), "weight": weight}
     if timeout:
@@ -112,6 +134,8 @@ def _list_of(
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return ",".join(value) if isinstance(value, list) else str(value)
 
 
@@ -122,6 +146,7 @@ def _lines(answer: dict[str, Any]) -> list[str]:
         f"Version:           {answer['version']}",
         f"Address:           {answer['address']}",
         f"Profiles:          {', '.join(answer['profiles'])}",
+        f"Shadow:            {_cell(answer['shadow'])}",
         f"Extension points:  {', '.join(answer['extensionPoints'])}",
         f"State:             generation {state['acknowledged']} of {state['generation']}",
         f"Starts:            {state['starts']}",
@@ -133,6 +158,7 @@ def _lines(answer: dict[str, Any]) -> list[str]:
         *(f"  {profile}: {json.dumps(values)}" for profile, values in answer["arguments"].items()),
         "Events:",
         *(f"  {event}" for event in answer["events"]),
+        *(line for profile, known in answer["comparison"].items() for line in _comparison(profile, known)),
         "Conditions:",
     ]
     lines += [
@@ -143,3 +169,18 @@ def _lines(answer: dict[str, Any]) -> list[str]:
     for old in answer["draining"]:
         lines.append(f"Draining:          {old['version']} at {old['address']}, {old['attempts']} attempts")
     return lines
+
+
+def _comparison(profile: str, known: dict[str, Any]) -> list[str]:
+    """How a plugin in shadow compares with what was decided."""
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in known["attempts"].items()) or "none yet"
+    lines = [
+        f"In the shadow of {profile}:",
+        f"  attempts: {counts}",
+        f"  nodes it would have turned down: {known['nodesRejected']}",
+    ]
+    return lines + [
+        f"  {each['pod']} on {each['node']}: {each['outcome']}"
+        + (f": {each['detail']}" if each["detail"] else "")
+        for each in known["latest"]
+    ]

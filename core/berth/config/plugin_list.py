@@ -14,6 +14,7 @@ a file given by --plugins, or a later document of the configuration's file, whic
       exemptPods: {namespaces: [gpu-share], matchLabels: {app: gpu-share}}
       profiles: [gpu]
       weight: 2
+      shadow: true
       args: {policy: pack}
 """
 
@@ -55,6 +56,7 @@ _FIELDS = (
     "exemptPods",
     "profiles",
     "weight",
+    "shadow",
     "tls",
     "args",
 )
@@ -158,6 +160,7 @@ class _ListReader:
             exempt_pods=self._exempt(members.get("exemptPods"), f"{path}.exemptPods"),
             profiles=self._profiles(members.get("profiles"), f"{path}.profiles"),
             weight=self._weight(members.get("weight"), f"{path}.weight"),
+            shadow=self._shadow(members.get("shadow"), f"{path}.shadow"),
             tls=self._tls(members.get("tls"), members.get("address"), f"{path}.tls"),
         )
 
@@ -176,6 +179,11 @@ class _ListReader:
             return weight
         self._say(path, f"must be a number from 1 to {_MAX_WEIGHT}")
         return 1
+
+    def _shadow(self, value: Value, path: str) -> bool:
+        if value is not None and not isinstance(value, bool):
+            self._say(path, "must be true or false")
+        return value is True
 
     def _tls(self, value: Value, address: Value, path: str) -> PluginTls | None:
         if value is None:

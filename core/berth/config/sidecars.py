@@ -83,7 +83,7 @@ class SidecarSpec:
     `address` is unix:/path or host:port; a timeout of None leaves the deadline to the plugin's own wish;
     `extension_points` are those where a profile may enable it; `args` is plain JSON for every profile
     that has no arguments of its own for it; `profiles` have the plugin at all its points, with that weight,
-    beside those that enable it themselves.
+    beside those that enable it themselves. In `shadow` it is shown what they schedule and has no say in it.
     """
 
     name: str

@@ -77,19 +77,24 @@ class SchedulePod:
         self, framework: Framework, attempt: Attempt, feasible: Feasible, kept: Kept | None
     ) -> str:
         if _any_will_do(framework, feasible):
-            return self._any(feasible, attempt)
+            return self._any(framework, feasible, attempt)
         await run_pre_scores(framework.plugins.pre_score, attempt, feasible.mask, kept)
         scores = await run_scores(framework.plugins.score, attempt, feasible.mask, kept)
         return await self._best(framework, attempt, scores)
 
-    def _any(self, feasible: Feasible, attempt: Attempt) -> str:
+    def _any(self, framework: Framework, feasible: Feasible, attempt: Attempt) -> str:
         rows = np.flatnonzero(feasible.mask)
-        return attempt.nodes.names[int(rows[self.chance.randrange(rows.size)])]
+        row = int(rows[self.chance.randrange(rows.size)])
+        if framework.witness is not None:
+            framework.witness.chose(attempt, row, NodeScores(rows, np.zeros(rows.size, dtype=np.int64)))
+        return attempt.nodes.names[row]
 
     async def _best(self, framework: Framework, attempt: Attempt, scores: NodeScores) -> str:
         if framework.extenders:
             await add_priorities(framework.extenders, attempt, scores)
         row, attempt.record.score = select_host(scores, self.chance)
+        if framework.witness is not None:
+            framework.witness.chose(attempt, row, scores)
         return attempt.nodes.names[row]
 
     async def _as_before(
@@ -122,7 +127,7 @@ class SchedulePod:
         if _any_will_do(framework, feasible):
             remembered.check_resumed(attempt)
             _note(feasible, attempt)
-            return self._any(feasible, attempt)
+            return self._any(framework, feasible, attempt)
         scores = await _scores_again(framework, attempt, feasible, remembered)
         _note(feasible, attempt)
         return await self._best(framework, attempt, scores)

@@ -34,6 +34,7 @@ from berth.framework.interface import (
     ScorePlugin,
 )
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
+from berth.framework.witness import Witness
 from berth.objects.pod import Pod
 
 MAX_PERMIT_WAIT_SECONDS = 15 * 60
@@ -82,6 +83,8 @@ class Framework:
         self.profile_name = profile_name
         self.extenders = extenders
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.witness: Witness | None = None
+        """Who is shown every choice of a node, if anybody."""
         self.take(plugins)
 
     def take(self, plugins: PluginSet) -> None:

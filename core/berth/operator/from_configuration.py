@@ -87,6 +87,8 @@ def _plugin(sidecar: SidecarSpec, images: Mapping[str, str]) -> Json:
             "matchLabels": dict(sidecar.exempt_pods.match_labels),
         }
         spec["exemptPods"] = {field: value for field, value in exempt.items() if value}
+    if sidecar.shadow:
+        spec["shadow"] = True
     if sidecar.args is not None:
         spec["arguments"] = sidecar.args
     return spec

@@ -3,6 +3,7 @@
     attach    a new connection gets ready first, then its plugin joins the profiles
     replace   the new version gets ready beside the old; new attempts begin with it, old ones end with the old
     detach    no attempt begins with it any more; those that did still end with it, then it is hung up on
+    shadow    the same, but then it goes on beside the attempts and has no say in them; and back
 
 A plugin that does not get ready in time changes nothing. Source: docs/protocol.md "Attach, replace, detach".
 """
@@ -10,18 +11,22 @@ A plugin that does not get ready in time changes nothing. Source: docs/protocol.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import grpc.aio
 
 from berth.config.catalogue import IN_TREE
 from berth.config.sidecars import SidecarSpec
 from berth.framework.handle import Handle
 from berth.framework.runtime import Framework
-from berth.out_of_tree.enabling import begin_to_leave, disable, enable
+from berth.out_of_tree.connection import Connection
+from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.recording import STOPPED, Extent, Recording
 from berth.out_of_tree.report import description, summary
+from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.versions import Version, drained
 
 log = logging.getLogger(__name__)
@@ -62,6 +67,7 @@ class Attaching:
     ) -> None:
         self._host = host
         self._frameworks = frameworks
+        self._rosters = {name: Roster(framework) for name, framework in frameworks.items()}
         self._handles = handles
         self._spawn = spawn
         self._turn = asyncio.Lock()
@@ -74,8 +80,8 @@ class Attaching:
         """Everything about a plugin. Raises: KeyError where there is none of that name."""
         version = self._host.versions[name]
         old = [each for each in self._host.others if each.connection.spec.name == name]
-        plugins = [plugin for (known, _), plugin in self._host.plugins.items() if known == name]
-        return description(version, old, plugins)
+        plugins = self._plugins(name).values()
+        return {**description(version, old, plugins), "comparison": self._host.shadows.report(name)}
 
     def record(self, name: str, extent: Extent) -> Recording:
         """A recording of a plugin, by the version that new attempts begin with.
@@ -111,10 +117,16 @@ class Attaching:
         }
 
     def enable_listed(self, specs: Iterable[SidecarSpec]) -> None:
-        """Put plugins into the profiles that their entries name, before anything runs."""
+        """Put plugins into the profiles that their entries name, before anything runs.
+
+        Those that are to be in shadow stand aside from then on, wherever profiles name them.
+        """
         for spec in specs:
-            if spec.name in self._host.versions:
-                self._add_profiles(self._host.versions[spec.name], Wanted.of(spec))
+            if spec.name not in self._host.versions:
+                continue
+            if spec.shadow:
+                self._set_aside(self._plugins(spec.name))
+            self._add_profiles(self._host.versions[spec.name], Wanted.of(spec))
 
     async def attach(self, wanted: Wanted) -> None:
         """Make the plugin be as wanted, whether it is new, another version, or only configured anew.
@@ -156,13 +168,16 @@ class Attaching:
         name = wanted.spec.name
         arguments = self._arguments(old, wanted)
         version = await self._ready(wanted.spec, arguments)
+        plugins = self._plugins(name)
+        if wanted.spec.shadow and not old.connection.spec.shadow:
+            await self._withdraw(old, plugins, "is in shadow now")
         self._host.others.remove(version)
         self._host.others.append(old)
         self._host.versions[name] = version
-        for (known, profile), plugin in list(self._host.plugins.items()):
-            if known == name:
-                plugin.use(self._host.caller(version, profile))
-                self._host.rewire(profile)
+        for profile, plugin in plugins.items():
+            plugin.use(self._host.caller(version, profile))
+            self._host.rewire(profile)
+        self._cast(plugins, was=old.connection.spec, is_now=wanted.spec)
         self._add_profiles(version, wanted)
         self._host.check_gates(version.connection)
         self._host.news_from(name, None)
@@ -170,18 +185,77 @@ class Attaching:
         self._spawn(self._retire(old), f"old version of plugin {name}")
 
     async def _reconfigure(self, version: Version, wanted: Wanted) -> None:
-        connection = version.connection
-        connection.spec = wanted.spec
-        connection.forget_deadlines()
-        for profile, arguments in self._arguments(version, wanted).items():
-            if profile in connection.arguments and connection.arguments[profile] == arguments:
-                continue
-            try:
-                await connection.reconfigure(profile, arguments)
-            except SidecarError as error:
-                raise AttachError(str(error)) from error
+        await self._be(version, wanted.spec, self._arguments(version, wanted))
         self._add_profiles(version, wanted)
         self._host.news_from(wanted.spec.name, None)
+
+    async def shadow(self, name: str, *, on: bool) -> None:
+        """Put a plugin into the shadow of its profiles, or let it take part again.
+
+        Raises: KeyError where there is no such plugin; AttachError where it refuses, and stays what it was.
+        """
+        async with self._turn:
+            version = self._host.versions[name]
+            connection = version.connection
+            await self._be(version, replace(connection.spec, shadow=on), dict(connection.arguments))
+
+    async def _be(self, version: Version, spec: SidecarSpec, arguments: Mapping[str, Any]) -> None:
+        """Let the plugin be as that entry says, with these arguments by profile. Raises: AttachError."""
+        connection, plugins = version.connection, self._plugins(spec.name)
+        old, turns = connection.spec, spec.shadow is not connection.spec.shadow
+        if turns and spec.shadow:
+            await self._withdraw(version, plugins, "is in shadow now")
+        connection.spec = spec
+        connection.forget_deadlines()
+        try:
+            await self._tell(connection, arguments, everything=turns)
+        except SidecarError as error:
+            if turns:
+                connection.spec = old
+                self._take_back({} if old.shadow else plugins)
+            raise AttachError(str(error)) from error
+        self._cast(plugins, was=old, is_now=spec)
+        if turns:
+            self._host.check_gates(connection)
+
+    async def _tell(self, connection: Connection, arguments: Mapping[str, Any], *, everything: bool) -> None:
+        """Configure profiles whose arguments are others than before. Raises: SidecarError with its errors."""
+        known = connection.arguments
+        for profile, wanted in arguments.items():
+            if not everything and profile in known and known[profile] == wanted:
+                continue
+            try:
+                async with asyncio.timeout(READY_SECONDS):
+                    await connection.reconfigure(profile, wanted)
+            except (TimeoutError, grpc.aio.AioRpcError):
+                # It is greeted anew, and configured with what stands there then.
+                connection.arguments.update(arguments)
+                connection.hang_up("the configuration was not answered")
+                return
+
+    def _cast(self, plugins: Mapping[str, SidecarPlugin], *, was: SidecarSpec, is_now: SidecarSpec) -> None:
+        """Let plugins, by profile, step into the shadow or out of it, where that is another thing now."""
+        if is_now.shadow and not was.shadow:
+            # What it held back or turned down is told before nobody waits for its events any more.
+            self._host.news_from(is_now.name, None)
+            self._set_aside(plugins)
+        elif was.shadow and not is_now.shadow:
+            self._take_back(plugins)
+        if is_now.shadow is not was.shadow:
+            log.info("plugin in shadow plugin=%s shadow=%s", is_now.name, is_now.shadow)
+
+    def _set_aside(self, plugins: Mapping[str, SidecarPlugin]) -> None:
+        for profile, plugin in plugins.items():
+            self._rosters[profile].set_aside(plugin)
+            plugin.leaving = False
+            self._host.shadows.enter(plugin, self._frameworks[profile], self._rosters[profile])
+            self._host.rewire(profile)
+
+    def _take_back(self, plugins: Mapping[str, SidecarPlugin]) -> None:
+        for profile, plugin in plugins.items():
+            self._host.shadows.leave(plugin, self._frameworks[profile])
+            self._rosters[profile].take_back(plugin)
+            self._host.rewire(profile)
 
     def _arguments(self, version: Version, wanted: Wanted) -> dict[str, Any]:
         """What each profile's arguments come to: what the entry says, for all that have the plugin."""
@@ -195,8 +269,10 @@ class Attaching:
 
     def _enable(self, version: Version, profile: str, wanted: Wanted) -> None:
         plugin = self._host.make(version, self._handles[profile])
-        enable(self._frameworks[profile], plugin, wanted.spec, wanted.weight)
+        self._rosters[profile].enable(plugin, wanted.spec, wanted.weight)
         self._host.rewire(profile)
+        if wanted.spec.shadow:
+            self._set_aside({profile: plugin})
 
     async def _ready(self, spec: SidecarSpec, arguments: Mapping[str, Any]) -> Version:
         """A version that can be asked. Raises: AttachError where it does not get ready in time."""
@@ -220,15 +296,12 @@ class Attaching:
         """
         async with self._turn:
             version = self._host.versions[name]
-            having = [profile for known, profile in self._host.plugins if known == name]
-            leaving = list(profiles) or having
+            having = self._plugins(name)
+            leaving = list(profiles) or list(having)
             if missing := [profile for profile in leaving if profile not in having]:
                 raise AttachError(f"profile {', '.join(missing)} does not have {name}")
-            plugins = {profile: self._host.plugins[name, profile] for profile in leaving}
-            for profile, plugin in plugins.items():
-                begin_to_leave(self._frameworks[profile], plugin)
-            self._host.let_go(name)
-            await drained(version, plugins.values())
+            plugins = {profile: having[profile] for profile in leaving}
+            await self._withdraw(version, plugins, "was detached")
             for profile, plugin in plugins.items():
                 self._disable(profile, plugin)
                 await _released(version, profile)
@@ -237,8 +310,21 @@ class Attaching:
                 await version.close()
             log.info("plugin detached plugin=%s profiles=%s", name, ",".join(leaving))
 
-    def _disable(self, profile: str, plugin: Any) -> None:
-        disable(self._frameworks[profile], plugin)
+    async def _withdraw(self, version: Version, plugins: Mapping[str, SidecarPlugin], why: str) -> None:
+        """Let no attempt begin with the plugin any more, and wait until those that did have ended."""
+        for profile, plugin in plugins.items():
+            self._rosters[profile].begin_to_leave(plugin)
+            self._host.rewire(profile)
+        self._host.let_go(version.connection.spec.name, why)
+        await drained(version, plugins.values())
+
+    def _plugins(self, name: str) -> dict[str, SidecarPlugin]:
+        """That plugin in each profile that has it."""
+        return {profile: plugin for (known, profile), plugin in self._host.plugins.items() if known == name}
+
+    def _disable(self, profile: str, plugin: SidecarPlugin) -> None:
+        self._host.shadows.leave(plugin, self._frameworks[profile])
+        self._rosters[profile].disable(plugin)
         # What it held back or turned down has to be told before nobody waits for its events any more.
         self._host.news_from(plugin.name, None)
         self._host.forget(plugin, profile)
@@ -246,8 +332,7 @@ class Attaching:
 
     async def _retire(self, old: Version) -> None:
         name = old.connection.spec.name
-        plugins = [plugin for (known, _), plugin in self._host.plugins.items() if known == name]
-        await drained(old, plugins)
+        await drained(old, self._plugins(name).values())
         self._host.others.remove(old)
         await old.close()
         log.info("old version gone plugin=%s address=%s", name, old.connection.spec.address)

@@ -30,6 +30,7 @@ from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.hint_asker import HintAsker
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics, PluginMetrics
 from berth.out_of_tree.raw_objects import RawObjects
+from berth.out_of_tree.shadows import Shadows
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.state_feed import StateFeed
 from berth.out_of_tree.versions import Version
@@ -82,6 +83,8 @@ class PluginHost:
         """The one of each plugin that new attempts begin with, by name."""
         self.others: list[Version] = []
         """Those that are not used yet, or not any more."""
+        self.shadows = Shadows(_tell_done)
+        """The plugins that follow attempts and have no say in them."""
         self.rewire: Callable[[str], None] = lambda _profile: None
         """Is told of a profile whose plugins wait for other events than before."""
 
@@ -129,16 +132,18 @@ class PluginHost:
 
     async def settle(self, seconds: float) -> None:
         """Give plugins that are there a moment to connect, so that the first pods need not be tried twice."""
-        waits = [connection.came_up.wait() for connection in self.connections.values()]
+        awaited = {name: each for name, each in self.connections.items() if not each.spec.shadow}
+        waits = [connection.came_up.wait() for connection in awaited.values()]
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*waits)
         except TimeoutError:
-            late = [name for name, connection in self.connections.items() if not connection.ready]
+            late = [name for name, connection in awaited.items() if not connection.ready]
             log.warning("scheduling without plugins that are not there yet plugins=%s", ",".join(late))
 
     def cycles_done(self, record: CycleRecord) -> Iterator[tuple[str, Any]]:
         """What has to be told to the plugins of a finished attempt's profile."""
+        told = self.shadows.ended(record)
         for (name, profile), plugin in self.plugins.items():
             if profile != record.profile:
                 continue
@@ -147,6 +152,8 @@ class PluginHost:
                 self.metrics.rescued(name)
             if caller.connection.recording is not None:
                 caller.connection.recording.attempt_over()
+            if name in told:
+                continue
             if caller.connection.offers(identity_pb2.EXTENSION_POINT_CYCLE_DONE):
                 yield f"end of {record.pod.key} to {name}", _tell_done(caller, record)
 
@@ -214,7 +221,7 @@ class PluginHost:
 
     def check_gates(self, connection: Connection) -> None:
         """Let a gate that nobody knew of have its say on pods that are queued already."""
-        if self._queue is None or not connection.offers(PRE_ENQUEUE):
+        if self._queue is None or connection.spec.shadow or not connection.offers(PRE_ENQUEUE):
             return
         for (_, profile), plugin in self.plugins.items():
             if plugin.caller.connection is connection:
@@ -230,6 +237,8 @@ class PluginHost:
 
     def _on_requeue(self, plugin: str, response: queueing_pb2.RequeueResponse) -> None:
         self.metrics.requeued(plugin)
+        if any(version.connection.spec.shadow for version in self._versions_of(plugin)):
+            return
         match response.WhichOneof("action"):
             case "requeue_all":
                 self.news_from(plugin, None)
@@ -248,17 +257,16 @@ class PluginHost:
 
     def news_from(self, plugin: str, uids: frozenset[str] | None) -> None:
         """Retry the pods that the plugin rejected, all of them or those named; those in flight, too."""
-        for version in self._every_version():
-            if version.connection.spec.name == plugin:
-                version.feed.disturbances += 1
+        for version in self._versions_of(plugin):
+            version.feed.disturbances += 1
         if self._queue is not None:
             self._queue.move_all(news_from(plugin), None, uids)
 
-    def let_go(self, plugin: str) -> None:
+    def let_go(self, plugin: str, why: str) -> None:
         """End what pods wait for at Permit on the wish of a plugin that is not asked any more."""
         for waiting in list(self._waiting_pods or ()):
             if plugin in waiting.pending_plugins():
-                waiting.reject(plugin, f"plugin {plugin} was detached")
+                waiting.reject(plugin, f"plugin {plugin} {why}")
 
     # The state that plugins follow.
 
@@ -276,6 +284,9 @@ class PluginHost:
 
     def _every_version(self) -> list[Version]:
         return [*self.versions.values(), *self.others]
+
+    def _versions_of(self, plugin: str) -> list[Version]:
+        return [version for version in self._every_version() if version.connection.spec.name == plugin]
 
 
 async def _tell_done(caller: Caller, record: CycleRecord) -> None:

@@ -24,8 +24,8 @@ class PluginMetrics(Protocol):
     def rescued(self, plugin: str) -> None:
         """A pod that the plugin had rejected was bound only because the five-minute flush tried it again."""
 
-    def compared(self, plugin: str, outcome: str) -> None:
-        """A shadow's answer was compared: same, verdicts, scores, or failed."""
+    def compared(self, plugin: str, profile: str, outcome: str, nodes_rejected: int) -> None:
+        """An attempt was compared with a shadow's word, which would have turned so many nodes down."""
 
 
 class NoPluginMetrics:
@@ -46,5 +46,5 @@ class NoPluginMetrics:
     def rescued(self, plugin: str) -> None:
         """Ignore it."""
 
-    def compared(self, plugin: str, outcome: str) -> None:
+    def compared(self, plugin: str, profile: str, outcome: str, nodes_rejected: int) -> None:
         """Ignore it."""

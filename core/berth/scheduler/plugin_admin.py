@@ -1,13 +1,14 @@
 """Plugins in other processes as an administrator sees them: listed, described, attached, detached over HTTPS.
 
     GET /plugins   GET /plugins/NAME   PUT /plugins (a PluginList)   DELETE /plugins/NAME?profile=...
+    PUT /plugins/NAME/shadow   DELETE /plugins/NAME/shadow
     POST /plugins/NAME/recording (plugin_recording.py)
 
 Who may do so is asked of the same review as for every other path (docs/decisions/).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -36,6 +37,8 @@ class PluginAdmin:
         router.add_get("/plugins/{name}", self._describe)
         router.add_delete("/plugins/{name}", self._detach)
         router.add_post("/plugins/{name}/recording", self._record)
+        router.add_put("/plugins/{name}/shadow", self._shadow)
+        router.add_delete("/plugins/{name}/shadow", self._shadow)
 
     async def _list(self, _request: web.Request) -> web.Response:
         return _json({"plugins": self._attaching.list()})
@@ -68,14 +71,22 @@ class PluginAdmin:
 
     async def _detach(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        try:
-            # Whoever asked may hang up: what was begun is brought to its end.
-            await asyncio.shield(self._attaching.detach(name, request.query.getall("profile", [])))
-        except KeyError:
-            return _unknown(name)
-        except AttachError as error:
-            return http_status(409, "Conflict", str(error))
-        return _json({"plugins": [name]})
+        return await _done(name, self._attaching.detach(name, request.query.getall("profile", [])))
+
+    async def _shadow(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        return await _done(name, self._attaching.shadow(name, on=request.method == "PUT"))
+
+
+async def _done(name: str, change: Coroutine[Any, Any, None]) -> web.Response:
+    """What comes of a change to that plugin. Whoever asked may hang up: it is brought to its end."""
+    try:
+        await asyncio.shield(change)
+    except KeyError:
+        return _unknown(name)
+    except AttachError as error:
+        return http_status(409, "Conflict", str(error))
+    return _json({"plugins": [name]})
 
 
 def _json(document: Any) -> web.Response:

@@ -367,6 +367,7 @@ class Process:
         self._core.shared.queue.close()
         await self._background.settle(LAST_WRITES_SECONDS)
         await self._extenders.close()
+        self._host.shadows.close()
         await self._recorder.drain(LAST_WRITES_SECONDS)
         await self._observe_own_bindings(LAST_WRITES_SECONDS)
         await self._leadership.release()
@@ -385,6 +386,7 @@ class Process:
         self._host.attend(shared.queue, shared.waiting_pods)
 
     def _on_record(self, record: CycleRecord) -> None:
+        self._host.shadows.ending(record)
         self._tell(record)
         for name, work in self._host.cycles_done(record):
             self._background.spawn(work, name)

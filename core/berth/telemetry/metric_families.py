@@ -94,9 +94,15 @@ COUNTERS = (
         "Pods that the plugin had rejected and that were bound only thanks to the five-minute flush.",
     ),
     Family(
-        "berth_plugin_shadow_answers_total",
-        ("plugin", "outcome"),
-        "Answers of shadows: same, verdicts or scores differ, failed.",
+        "berth_plugin_shadow_attempts_total",
+        ("plugin", "profile", "outcome"),
+        "Attempts beside which a plugin in shadow was asked: same, or how they would have gone on with it "
+        "(gated, rejected, moved, refused); failed, outdated, skipped.",
+    ),
+    Family(
+        "berth_plugin_shadow_nodes_rejected_total",
+        ("plugin", "profile"),
+        "Nodes that were left to choose from and that a plugin in shadow would have turned down.",
     ),
 )
 

@@ -44,6 +44,9 @@ class PrometheusPluginMetrics:
         """Count a pod that the plugin's hints missed."""
         self._families.counters["berth_plugin_hint_misses_total"].labels(plugin).inc()
 
-    def compared(self, plugin: str, outcome: str) -> None:
-        """Count a shadow's answer."""
-        self._families.counters["berth_plugin_shadow_answers_total"].labels(plugin, outcome).inc()
+    def compared(self, plugin: str, profile: str, outcome: str, nodes_rejected: int) -> None:
+        """Count an attempt that a shadow followed, or did not."""
+        counters = self._families.counters
+        counters["berth_plugin_shadow_attempts_total"].labels(plugin, profile, outcome).inc()
+        if nodes_rejected:
+            counters["berth_plugin_shadow_nodes_rejected_total"].labels(plugin, profile).inc(nodes_rejected)

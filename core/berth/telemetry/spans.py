@@ -103,9 +103,9 @@ def _caller(intervals: Sequence[Interval], index: int) -> int:
     for at in range(index - 1, -1, -1):
         around = intervals[at]
         lasts = around.started_ns <= call.started_ns and call.ended_ns <= (around.ended_ns or call.ended_ns)
-        if not lasts or around.parent < 0 or around.span_id:
+        if not lasts or around.span_id:
             continue
-        if around.name == plugin or intervals[around.parent].parent < 0:
+        if around.name == plugin or (around.parent >= 0 and intervals[around.parent].parent < 0):
             return at
     return call.parent
 

@@ -85,7 +85,7 @@ def test_default_policy():
             HEAD + "- 5",
             (
                 "plugins[0]: must be an object with the fields address, args, exemptPods, extensionPoints,"
-                " failurePolicy, name, profiles, timeout, tls, weight"
+                " failurePolicy, name, profiles, shadow, timeout, tls, weight"
             ),
         ),
         (HEAD + " []\nmore: 1", "more: unknown field; known ones are: apiVersion, kind, plugins"),
@@ -93,7 +93,7 @@ def test_default_policy():
             one(adress=1),
             (
                 "plugins[0].adress: unknown field; known ones are: address, args, exemptPods,"
-                " extensionPoints, failurePolicy, name, profiles, timeout, tls, weight"
+                " extensionPoints, failurePolicy, name, profiles, shadow, timeout, tls, weight"
             ),
         ),
         (one(name=None), "plugins[0].name: give the plugin a name, as profiles will call it"),
@@ -248,10 +248,19 @@ def test_profiles_and_exempt_pods():
 
 
 @pytest.mark.parametrize(
+    ("fields", "shadow"), [({}, False), ({"shadow": "false"}, False), ({"shadow": "true"}, True)]
+)
+def test_shadow(fields, shadow):
+    """A plugin takes part unless its entry says that it is in shadow."""
+    assert [shadow] == [spec.shadow for spec in parse_plugin_list(one(**fields), "list.yaml")]
+
+
+@pytest.mark.parametrize(
     ("fields", "error"),
     [
         ({"profiles": "gpu"}, "profiles: must be a list of profiles by their schedulerName"),
         ({"weight": "0"}, "weight: must be a number from 1 to 100"),
+        ({"shadow": "maybe"}, "shadow: must be true or false"),
         ({"exemptPods": "{namespaces: p}"}, "exemptPods.namespaces: must be a list of names"),
         (
             {"exemptPods": "{matchLabels: {a: 1}}"},

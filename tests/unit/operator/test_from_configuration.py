@@ -30,6 +30,7 @@ plugins:
   address: unix:/run/x/gpu.sock
   timeout: 200ms
   exemptPods: {namespaces: [x]}
+  shadow: true
   args: {policy: packing}
 - {name: far, address: "far.team:50051", extensionPoints: [score]}
 """
@@ -67,6 +68,7 @@ def test_converted(convert):
     assert {"leaderElect": True, "resourceName": "mine", "leaseDuration": "30s"} == spec["leaderElection"]
     assert ["berth/gpu-share:1", None] == [one["spec"].get("image") for one in documents[1:]]
     assert {"policy": "packing"} == documents[1]["spec"]["arguments"]
+    assert [True, None] == [one["spec"].get("shadow") for one in documents[1:]]
 
 
 def test_there_and_back(convert):

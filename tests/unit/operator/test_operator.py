@@ -117,16 +117,20 @@ async def test_plugin_comes_later(tmp_path):
         await work.reach(lambda: "NotUsed" in json.dumps(work.objects("schedulerplugins.berth.dev")))
 
 
-async def test_arguments_reach_without_restart(tmp_path):
-    """A plugin's new arguments are in the mounted list, and the pods stay."""
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [({"arguments": {"policy": "spread"}}, "policy: spread"), ({"shadow": True}, "shadow: true")],
+)
+async def test_reaches_without_restart(tmp_path, change, line):
+    """A plugin's new arguments, and its shadow, are in the mounted list, and the pods stay."""
     async with operating(tmp_path) as work:
         await work.send("POST", PLUGINS, kit.plugin(arguments={"policy": "pack"}))
         await work.send("POST", SCHEDULERS, kit.scheduler(plugins=[{"name": "gpu-share"}]))
         await work.reach(lambda: work.condition("Available")[0] == "True")
         pods = set(work.objects("pods"))
-        await work.send("PATCH", f"{PLUGINS}/gpu-share", {"spec": {"arguments": {"policy": "spread"}}})
+        await work.send("PATCH", f"{PLUGINS}/gpu-share", {"spec": change})
         await work.reach(
-            lambda: "spread" in work.objects("configmaps")["berth-main-plugins"]["data"]["plugins.yaml"]
+            lambda: line in work.objects("configmaps")["berth-main-plugins"]["data"]["plugins.yaml"]
         )
 
         assert pods == set(work.objects("pods"))

@@ -74,6 +74,20 @@ def test_exempt_pods():
     assert (exempt, {"filter": "Fail"}) == (listed[0]["exemptPods"], listed[0]["failurePolicy"])
 
 
+def test_shadow():
+    """A plugin in shadow is enabled in its profiles as any other, and its entry says that it has no say."""
+    taking_part, shadow = (
+        files(made(kit.plugin(profiles=["packing"], **fields))) for fields in ({}, {"shadow": True})
+    )
+
+    assert taking_part["scheduler.yaml"] == shadow["scheduler.yaml"]
+    assert [None, True] == [
+        both["plugins.yaml"]["plugins"][0].get("shadow") for both in (taking_part, shadow)
+    ]
+    with pytest.raises(ConfigurationProblemError, match="must be true or false"):
+        made(kit.plugin(shadow="yes"))
+
+
 def test_sidecar():
     """A plugin with an image runs as a native sidecar, with the sockets' volume and its own address."""
     containers = pod(made(GPU))["initContainers"]

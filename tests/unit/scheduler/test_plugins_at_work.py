@@ -108,8 +108,8 @@ class World:
 
 
 @asynccontextmanager
-async def at_work(*, policy=FailurePolicy.FAIL, listed=True):
-    """A scheduler, with the plugin in its list or without; nobody serves it yet."""
+async def at_work(*nodes, policy=FailurePolicy.FAIL, listed=True, shadow=False):
+    """A scheduler, with the plugin in its list or without; nobody serves it yet. Two nodes unless given."""
     with tempfile.TemporaryDirectory(prefix="berth-") as name:
         folder, surface = Path(name), Surface.free()
         spec = SidecarSpec(
@@ -118,9 +118,10 @@ async def at_work(*, policy=FailurePolicy.FAIL, listed=True):
             Duration(300_000_000),
             failure_policy={ExtensionPoint.FILTER: policy},
             profiles=(PROFILE,),
+            shadow=shadow,
         )
         async with await serve(Options()) as sandbox:
-            sandbox.load([roomy(node(colour, colour=colour)) for colour in ("red", "blue")])
+            sandbox.load(nodes or [roomy(node(colour, colour=colour)) for colour in ("red", "blue")])
             sandbox.write_kubeconfig(folder / "config")
             ready, stop = asyncio.Event(), asyncio.Event()
             settings = ProcessSettings(

@@ -10,6 +10,7 @@ from berth.operator.definitions.schema import (
     choice,
     duration,
     fields,
+    flag,
     free,
     free_list,
     integer,
@@ -36,6 +37,7 @@ def plugin_definition() -> Schema:
         {"name": "Address", "type": "string", "jsonPath": ".spec.address", "priority": 1},
         {"name": "Profiles", "type": "string", "jsonPath": ".spec.profiles[*]"},
         {"name": "Schedulers", "type": "string", "jsonPath": ".status.schedulers[*]"},
+        {"name": "Shadow", "type": "boolean", "jsonPath": ".spec.shadow", "priority": 1},
         condition_column("Ready"),
         AGE,
     ]
@@ -95,6 +97,10 @@ def _spec() -> Schema:
                 kind="set",
             ),
             "weight": integer("How much its scores count in these profiles.", least=1, most=100, default=1),
+            "shadow": flag(
+                "Compare what it says with what is decided, and let it have no say in it. A change reaches "
+                "running schedulers."
+            ),
         },
         rules=[one, sidecar_only, served],
     )

@@ -914,9 +914,11 @@ type ConfigureRequest struct {
 	// nothing to find wrong.
 	Removed bool `protobuf:"varint,5,opt,name=removed,proto3" json:"removed,omitempty"`
 	// The plugin runs in the profile's shadow: its answers are compared and
-	// counted, and change nothing. It is asked PreEnqueue, Filter, Score,
-	// FilterScore, FilterOverlays and QueueingHints, told of CycleDone, and must
-	// not act on the cluster by itself.
+	// counted, and change nothing. Of attempts that chose a node it may be asked
+	// PreEnqueue, Filter, Score and FilterScore; it is told what became of them
+	// by Reserve, with the node that was really chosen, Unreserve and CycleDone.
+	// No other scheduling call is made, and it must not act on the cluster by
+	// itself. Configuring again with another value turns it while it runs.
 	Shadow        bool `protobuf:"varint,6,opt,name=shadow,proto3" json:"shadow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -1,0 +1,101 @@
+"""What was decided about a pod, beside what a plugin in shadow would have made of it.
+
+Pure arithmetic on vectors over nodes: nothing here asks anybody.
+
+Source: docs/protocol.md "Shadow"; docs/decisions/0016-shadow.md.
+"""
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from berth.framework.interface import ReasonCodes, Scores
+from berth.snapshot.columns import Ints, Rows
+
+LATEST = 10
+
+
+class Outcome(StrEnum):
+    """How an attempt would have gone on with the plugin; the first that holds counts."""
+
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    OUTDATED = "outdated"
+    GATED = "gated"
+    REJECTED = "rejected"
+    MOVED = "moved"
+    REFUSED = "refused"
+    SAME = "same"
+
+
+DIFFERENCES = frozenset({Outcome.GATED, Outcome.REJECTED, Outcome.MOVED, Outcome.REFUSED})
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice of a node as it was made.
+
+    Shapes: rows intp (k,), the nodes that were left to choose from; totals int64 (k,), what they scored.
+    """
+
+    row: int
+    rows: Rows
+    totals: Ints
+
+    def nodes_rejected(self, codes: ReasonCodes) -> int:
+        """How many of the nodes that were left have a code that turns them down. Shapes: codes (n,)."""
+        return int(np.count_nonzero(codes[self.rows]))
+
+    def left_by(self, codes: ReasonCodes) -> "Choice":
+        """The same choice among the nodes that pass. Shapes: codes (n,)."""
+        passed = codes[self.rows] == 0
+        return Choice(self.row, self.rows[passed], self.totals[passed])
+
+    def rather(self, scores: Scores, weight: int) -> int | None:
+        """The best row with these scores added; None where the chosen one is as good as any.
+
+        Shapes: scores int64 (k,), final, for `rows`.
+        """
+        totals = self.totals + weight * scores
+        best = int(totals.argmax())
+        return None if totals[self.rows == self.row].max() == totals[best] else int(self.rows[best])
+
+
+class Comparison(NamedTuple):
+    """What came of following one attempt; `detail` are the plugin's reasons, or the node it would prefer."""
+
+    outcome: Outcome
+    pod: str
+    node: str
+    detail: str = ""
+    nodes_rejected: int = 0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What comparisons came to since the plugin is in shadow."""
+
+    attempts: Counter[Outcome] = field(default_factory=Counter)
+    nodes_rejected: int = 0
+    latest: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=LATEST))
+    """The last attempts that would have gone another way, or that the plugin failed at."""
+
+    def add(self, comparison: Comparison) -> None:
+        """Count an attempt."""
+        outcome = comparison.outcome
+        self.attempts[outcome] += 1
+        self.nodes_rejected += comparison.nodes_rejected
+        if outcome in DIFFERENCES or outcome is Outcome.FAILED:
+            facts = {"pod": comparison.pod, "node": comparison.node, "outcome": outcome.value}
+            self.latest.append(facts | {"detail": comparison.detail})
+
+    def report(self) -> dict[str, Any]:
+        """For `berth plugin describe`."""
+        return {
+            "attempts": {each.value: self.attempts[each] for each in Outcome if self.attempts[each]},
+            "nodesRejected": self.nodes_rejected,
+            "latest": list(self.latest),
+        }

@@ -1,0 +1,135 @@
+"""Plugins that step into the shadow of their profiles and out of it, while pods are being scheduled."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from berth.config.sidecars import SidecarSpec
+from berth.framework.runtime import Framework, PluginSet
+from berth.out_of_tree.attaching import AttachError
+from berth.out_of_tree.enabling import Roster
+from berth_sdk import ArgumentError
+from tests.unit.out_of_tree.scripted import PROFILE, cycle, until
+from tests.unit.out_of_tree.test_attaching import Colours, at_work, folder, record_of, wanted
+
+__all__ = ["folder"]
+
+
+class Wary(Colours):
+    """Notes how it is configured, and refuses what it is told to."""
+
+    def __init__(self, version):
+        super().__init__(version)
+        self.refuses = False
+
+    def configure(self, arguments, profile):
+        if self.refuses:
+            raise ArgumentError("colour: not like this")
+        super().configure(arguments, profile)
+
+
+async def test_into_the_shadow_and_back(folder):
+    """In shadow a plugin takes part in nothing and is still there; then it takes part as before."""
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        await world.attaching.shadow("colours", on=True)
+        plugins = world.frameworks[PROFILE].plugins
+        assert (["n0", "n1"], [], {}) == (await world.fitting(), plugins.reserve, plugins.by_name)
+        assert world.frameworks[PROFILE].witness is not None
+        assert {PROFILE} == set(world.attaching.describe("colours")["comparison"])
+        await world.attaching.shadow("colours", on=False)
+
+        assert ["n0"] == await world.fitting()
+        assert world.frameworks[PROFILE].witness is None
+        assert {} == world.attaching.describe("colours")["comparison"]
+
+
+async def test_attached_in_shadow(folder):
+    """A plugin whose entry says so joins as a shadow, and takes part once the entry says otherwise."""
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE, shadow=True))
+        assert (True, ["n0", "n1"]) == (world.attaching.list()[0]["shadow"], await world.fitting())
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+
+        assert (False, ["n0"]) == (world.attaching.list()[0]["shadow"], await world.fitting())
+
+
+async def test_attempts_under_way(folder):
+    """Attempts that began with the plugin end with it before it steps aside; pods that wait for it go on."""
+    plugin, refusals = Colours("v1"), []
+    waiting = SimpleNamespace(
+        pending_plugins=lambda: ["colours"], reject=lambda _plugin, text: refusals.append(text)
+    )
+    async with at_work(folder, plugin) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        world.host._waiting_pods = [waiting]
+        state = cycle()
+        await world.fitting(state)
+        here = world.plugin()
+        turning = asyncio.create_task(world.attaching.shadow("colours", on=True))
+        await until(lambda: here.leaving)
+        assert ["n0", "n1"] == await world.fitting(cycle(attempt=2))
+        assert world.frameworks[PROFILE].witness is None
+        await here.reserve(state, record_of(state).pod, "n0")
+        world.end(state)
+        await turning
+
+        assert ([("p", "n0")], ["plugin colours is in shadow now"]) == (plugin.held, refusals)
+        assert world.frameworks[PROFILE].witness is not None
+
+
+@pytest.mark.parametrize("on", [True, False])
+async def test_refused(folder, on):
+    """A plugin that refuses stays what it was."""
+    plugin = Wary("v1")
+    async with at_work(folder, plugin) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE, shadow=not on))
+        plugin.refuses = True
+        with pytest.raises(AttachError, match="not like this"):
+            await world.attaching.shadow("colours", on=on)
+
+        assert (["n0"] if on else ["n0", "n1"]) == await world.fitting()
+        assert (not on) is world.attaching.list()[0]["shadow"]
+
+
+@pytest.mark.parametrize(
+    ("was", "is_now", "fitting"),
+    [(False, True, ["n0", "n1"]), (True, False, ["n1"]), (True, True, ["n0", "n1"])],
+)
+async def test_replaced(folder, was, is_now, fitting):
+    """Another version takes over as its entry says, in shadow or not."""
+    async with at_work(folder, Colours("v1"), Colours("v2")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE, shadow=was))
+        await world.attaching.attach(wanted(folder, "v2", colour="blue", shadow=is_now))
+
+        assert fitting == await world.fitting()
+        assert [("v2", is_now)] == [(each["version"], each["shadow"]) for each in world.attaching.list()]
+
+
+async def test_detached(folder):
+    """A plugin in shadow leaves like any other, and nothing of it stays."""
+    plugin = Colours("v1")
+    async with at_work(folder, plugin) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE, shadow=True))
+        await world.attaching.detach("colours")
+
+        assert ([], [], {}) == (world.attaching.list(), plugin.profiles, world.host.plugins)
+        assert world.frameworks[PROFILE].witness is None
+
+
+def test_places():
+    """Whoever steps aside comes back to its place, whatever the others did meanwhile."""
+    a, b, c = (SimpleNamespace(name=name, in_process=True, leaving=False) for name in "abc")
+    framework = Framework(PROFILE, PluginSet(filter=[a, b], score=[(a, 3), (b, 1)], by_name={"a": a, "b": b}))
+    roster = Roster(framework)
+    roster.set_aside(a)
+    roster.set_aside(b)
+    roster.enable(c, SidecarSpec("c", "h:1"), 5)
+    assert ([c], [(c, 5)]) == (framework.plugins.filter, framework.plugins.score)
+    roster.take_back(b)
+    roster.take_back(a)
+
+    assert [a, b, c] == framework.plugins.filter
+    assert [(a, 3), (b, 1), (c, 5)] == framework.plugins.score
+    assert (3, frozenset({"filter", "score"})) == (roster.weight_of(a), roster.points_of(a))

@@ -1,0 +1,178 @@
+"""Plugins in the shadow of a scheduler at work: whatever they do, pods go where they would have gone."""
+
+import asyncio
+import json
+import ssl
+
+import aiohttp
+import pytest
+
+from berth_sdk import Plugin
+from berth_sdk.serving import Server
+from tests.unit.scheduler.test_plugins_at_work import at_work
+from tests.unit.scheduler_at_work import eventually, node
+
+COUNT = 40
+ELSEWHERE = "green"
+"""A colour that no node has."""
+
+
+def nodes():
+    """Nodes of several sizes, so that there is something to decide."""
+    made = [node(f"n{i}", colour="red" if i % 2 else "blue") for i in range(5)]
+    for i, document in enumerate(made):
+        for offered in document["status"].values():
+            offered |= {"cpu": f"{4 + i}", "pods": "2000"}
+    return made
+
+
+async def decisions(world):
+    """The nodes of pods that come in two waves; between them the plugin may be done something to."""
+    first = world.create(COUNT)
+    await world.bound(first)
+    yield None
+    second = world.create(COUNT)
+    await world.bound(second)
+    yield world.nodes_of(first + second)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """What is decided without any plugin; filled in by the first who asks."""
+    return []
+
+
+async def undisturbed(alone):
+    """The nodes of the same pods where there is no plugin."""
+    if not alone:
+        async with at_work(*nodes(), listed=False) as world:
+            alone[:] = [found async for found in decisions(world)][-1]
+    return alone
+
+
+async def comparison(world):
+    """What `berth plugin describe` says of the comparison."""
+    return json.loads(await world.berth("describe", "colours", "-o", "json"))["comparison"][
+        "default-scheduler"
+    ]
+
+
+async def counted(world, count):
+    """How so many attempts compared, once they are all counted."""
+    async with asyncio.timeout(60):
+        while sum((known := (await comparison(world))["attempts"]).values()) < count:  # noqa: ASYNC110 - asked over HTTP
+            await asyncio.sleep(0.01)
+    return known
+
+
+async def metrics(world):
+    """The scheduler's metrics as text."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    async with (
+        aiohttp.ClientSession() as client,
+        client.get(f"{world.server}/metrics", ssl=context) as answer,
+    ):
+        return await answer.text()
+
+
+@pytest.mark.parametrize("how", ["rejects", "hang", "garbage", "dies", "not there"])
+async def test_changes_nothing(alone, how):
+    """A plugin in shadow that rejects every node, hangs, talks nonsense or dies changes no decision."""
+    expected = await undisturbed(alone)
+    async with at_work(*nodes(), shadow=True) as world:
+        if how != "not there":
+            await world.start("v1", ELSEWHERE)
+            await eventually(lambda: world.notes("PluginReady"))
+        if how in {"hang", "garbage"}:
+            world.misbehave(how)
+        waves = decisions(world)
+        await anext(waves)
+        if how == "dies":
+            await world.kill("v1")
+        found = await anext(waves)
+        await waves.aclose()
+
+        assert expected == found
+        counts = await counted(world, 2 * COUNT)
+        assert (2 * COUNT, False) == (sum(counts.values()), "same" in counts)
+        assert [] == world.notes("FailedScheduling")
+
+
+async def test_counts():
+    """Each attempt is compared with what the plugin says of it, in describe and in the metrics."""
+    async with at_work(shadow=True) as world:
+        await world.start("v1", "red")
+        await eventually(lambda: world.notes("PluginReady"))
+        names = []
+        for i in range(8):
+            names += world.create(1)
+            await world.bound(names)
+            await counted(world, i + 1)
+        on_blue = [name for name, where in zip(names, world.nodes_of(names), strict=True) if where == "blue"]
+        found = await comparison(world)
+
+        assert {"same": 8 - len(on_blue), "rejected": len(on_blue)} == found["attempts"]
+        assert found["nodesRejected"] == 8
+        assert [f"default/{name}" for name in on_blue] == [each["pod"] for each in found["latest"]]
+        assert {"node(s) of another colour"} == {each["detail"] for each in found["latest"]}
+        assert "In the shadow of default-scheduler:" in await world.berth("describe", "colours")
+        labels = 'plugin="colours",profile="default-scheduler"'
+        text = await metrics(world)
+        assert f"berth_plugin_shadow_nodes_rejected_total{{{labels}}} 8.0" in text
+        outcomes = f'berth_plugin_shadow_attempts_total{{outcome="rejected",{labels}}}'
+        assert f"{outcomes} {len(on_blue)}.0" in text
+
+
+async def test_switched_while_pods_come():
+    """In shadow the plugin decides nothing; out of it, it decides again."""
+    async with at_work() as world:
+        await world.start("v1", "red")
+        assert {"red"} == await world.bound(world.create(5))
+        assert "colours is in shadow\n" == await world.berth("shadow", "colours")
+        assert {"red", "blue"} == await world.bound(world.create(20))
+        assert "yes" in await world.berth("list")
+        assert "colours takes part\n" == await world.berth("shadow", "colours", "--off")
+
+        assert {"red"} == await world.bound(world.create(10))
+        assert "no plugin nobody" in await world.berth("shadow", "nobody", code=2)
+
+
+async def test_what_it_rejected():
+    """Pods that no node would do for are tried again at once when the plugin steps into the shadow."""
+    async with at_work() as world:
+        await world.start("v1", ELSEWHERE)
+        waiting = world.create(3)
+        await eventually(lambda: len(world.notes("FailedScheduling")) >= 1)
+        await world.berth("shadow", "colours")
+
+        assert {"red", "blue"} >= await world.bound(waiting)
+
+
+class Closed(Plugin):
+    """A gate that nobody passes."""
+
+    name = "colours"
+
+    def __init__(self):
+        self.asked = set()
+
+    def pre_enqueue(self, pod):
+        self.asked.add(pod.name)
+        return "not before noon"
+
+
+@pytest.mark.parametrize("leave", [("shadow", "colours"), ("detach", "colours")])
+async def test_what_it_held_back(leave):
+    """Pods behind the plugin's gate go on at once when it steps into the shadow, or leaves."""
+    async with at_work() as world:
+        gate = Closed()
+        server = Server(gate, f"unix:{world.folder}/v1.sock")
+        await server.start()
+        await eventually(lambda: world.notes("PluginReady"))
+        waiting = world.create(3)
+        await eventually(lambda: gate.asked == set(waiting))
+        await world.berth(*leave)
+
+        assert {"red", "blue"} >= await world.bound(waiting)
+        await server.stop(0)
