@@ -97,6 +97,16 @@ def answering(**changes):
     return reply
 
 
+def waiting_for(event):
+    """A reply to FilterScore that comes once that happened."""
+
+    async def reply(request, _context):
+        await event.wait()
+        return passing(request)
+
+    return reply
+
+
 def verdicts(*codes):
     return scheduling_pb2.Verdicts(
         each=bytes(codes),
@@ -214,12 +224,7 @@ async def test_attempts_without_a_node():
 async def test_cannot_keep_up():
     """While it works on one attempt it is asked about no other, and told of all."""
     go_on = asyncio.Event()
-
-    async def late(request, _context):
-        await go_on.wait()
-        return passing(request)
-
-    plugin = scripted(FilterScore=late)
+    plugin = scripted(FilterScore=waiting_for(go_on))
     async with following(plugin) as followed:
         followed.choose(attempt=1)
         await until(lambda: plugin.requests("FilterScore"))
@@ -238,12 +243,7 @@ async def test_far_behind(monkeypatch):
     """What waits to be told is bounded; what is not told is not taken back either."""
     monkeypatch.setattr(shadow, "MOST_WAITING", 2)
     go_on = asyncio.Event()
-
-    async def late(request, _context):
-        await go_on.wait()
-        return passing(request)
-
-    plugin = scripted(FilterScore=late)
+    plugin = scripted(FilterScore=waiting_for(go_on))
     async with following(plugin) as followed:
         followed.choose(attempt=1)
         await until(lambda: plugin.requests("FilterScore"))
@@ -323,12 +323,7 @@ async def test_trace():
 async def test_trace_of_an_attempt_that_ends_first():
     """An attempt's record is not touched once it is over; the comparison counts all the same."""
     go_on = asyncio.Event()
-
-    async def late(request, _context):
-        await go_on.wait()
-        return passing(request)
-
-    plugin = scripted(FilterScore=late)
+    plugin = scripted(FilterScore=waiting_for(go_on))
     async with following(plugin) as followed:
         state = followed.choose()
         await until(lambda: plugin.requests("FilterScore"))
