@@ -16,7 +16,7 @@ COLUMNS = ("name", "version", "phase", "circuit", "shadow", "profiles", "address
 
 @click.group()
 def plugin() -> None:
-    """Plugins of a running scheduler: list, describe, attach, detach, shadow, record; verify, replay need none."""
+    """Plugins of a running scheduler, listed, attached, shadowed, recorded; verify and replay need none."""
 
 
 @plugin.command("list")
