@@ -123,7 +123,7 @@ async def check_equal_pod(framework: Framework, cluster: Cluster, pod: Pod, answ
             assert (chance.among or [1])[-1] == len(answers["best"])
         chance.among.clear()
         for row in range(len(cluster.snapshot)):
-            cluster.snapshot.changed_rows.note(row)
+            cluster.snapshot.changed_footprints.note(row)
 
 
 def _failure(status: Status):

@@ -64,7 +64,7 @@ class Remembered:
         self._bases = [(p, bases[p.name]) for p in settled if p.name in bases]
         self._resuming = [(p, b) for p, b in self._bases if type(p).resume is not Plugin.resume]
         self._static_generation = nodes.static_generation
-        self._position = nodes.changed_rows.end
+        self._position = nodes.changed_footprints.end
         self._positions = [(journal, end) for name, journal, end in positions if name not in away]
         self._values = {
             k: v for name, ours in kept.values.items() if name not in away for k, v in ours.items()
@@ -175,7 +175,7 @@ class Remembered:
         """The rows to ask about, in ascending order."""
         if nodes.static_generation != self._static_generation:
             raise OutdatedError("nodes")
-        changed = nodes.changed_rows.since(self._position)
+        changed = nodes.changed_footprints.since(self._position)
         if changed is None:
             raise OutdatedError("age")
         rows = set(changed)
@@ -183,10 +183,10 @@ class Remembered:
             names = journal.since(position)
             if names is None:
                 raise OutdatedError("age")
-            rows.update(nodes.row_of[name] for name in names if name in nodes.row_of)
+            rows.update(row for row in map(nodes.row_of.get, set(names)) if row is not None)
         if len(rows) > max(FEW_ROWS, len(nodes) // 8):
             raise OutdatedError("age")
-        self._position = nodes.changed_rows.end
+        self._position = nodes.changed_footprints.end
         self._positions = [(journal, journal.end) for journal, _ in self._positions]
         return np.array(sorted(rows), dtype=np.intp)
 

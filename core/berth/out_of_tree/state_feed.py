@@ -57,6 +57,7 @@ class StateFeed:
         self._rows: dict[str, int] = {}
         self._deltas: deque[state_pb2.Delta] = deque(maxlen=KEPT_DELTAS)
         self._patched: dict[str, Pod] = {}
+        self._told_as_assumed: set[str] = set()
 
     def begin(self) -> None:
         """Follow the rows from where the snapshot stands: it may have been at work before this feed."""
@@ -176,16 +177,29 @@ class StateFeed:
         return state_pb2.Change(node_upsert=self._node(row, node))
 
     def _pod_changes(self, step: SnapshotStep) -> Iterator[state_pb2.Change]:
+        before = {info.uid: info for sign, info in reversed(step.pods) if sign < 0}
         last = {info.uid: (sign, info) for sign, info in step.pods}
         for uid, (sign, info) in last.items():
             if not self._is_assumed(uid):
                 self.attempts.pop(uid, None)
             if not (self.wanted.pods and self._concerns(info)):
                 continue
-            if sign > 0:
-                yield state_pb2.Change(pod_upsert=self._pod(info))
-            else:
+            if sign < 0:
+                self._told_as_assumed.discard(uid)
                 yield state_pb2.Change(pod_remove=state_pb2.PodRemove(uid=uid))
+            elif not self._is_old_news(info, before.get(uid)):
+                yield state_pb2.Change(pod_upsert=self._pod(info))
+
+    def _is_old_news(self, info: PodInfo, before: PodInfo | None) -> bool:
+        """Whether the plugin need not hear of the new version; notes its node where no row tells of it."""
+        if before is None or before.requests is not info.requests:
+            return False
+        same_stage = self._is_assumed(info.uid) == (info.uid in self._told_as_assumed)
+        old, new = before.pod.metadata, info.pod.metadata
+        if self.wanted.pods_without_status and same_stage and old.annotations == new.annotations:
+            return True
+        self.touched.note(info.pod.node_name)
+        return False
 
     def _patched_changes(self, step: SnapshotStep) -> Iterator[state_pb2.Change]:
         """Pods with new metadata that the step does not bring anyway."""
@@ -207,6 +221,7 @@ class StateFeed:
 
     def _pod(self, info: PodInfo) -> state_pb2.PodUpsert:
         assumed = self._is_assumed(info.uid)
+        (self._told_as_assumed.add if assumed else self._told_as_assumed.discard)(info.uid)
         stage = state_pb2.POD_STAGE_ASSUMED if assumed else state_pb2.POD_STAGE_PLACED
         return state_pb2.PodUpsert(
             uid=info.uid,

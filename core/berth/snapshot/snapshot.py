@@ -64,6 +64,8 @@ class Snapshot:
         self.changed_rows: Journal[int] = Journal()
         """Rows that something changed on: their pods, their node, or which node it is. A row that is noted
         may be gone by now."""
+        self.changed_footprints: Journal[int] = Journal()
+        """Those of them that changed in more than another version of a pod with the same footprint."""
         self.names: list[str] = []
         self.row_of: dict[str, int] = {}
         self.nodes: list[Node] = []
@@ -292,7 +294,7 @@ class Snapshot:
     def _changed_apart(self, row: int, pods: dict[str, PodInfo], sign: int, info: PodInfo) -> None:
         self._pods[row] = pods
         self._count(row, sign, info)
-        self.changed_rows.note(row)
+        self._note(row)
         if info.ports:
             self._ports.set_row(row, {port for pod in pods.values() for port in pod.ports})
 
@@ -314,7 +316,7 @@ class Snapshot:
             group.drop_row(row)
         if row != last:
             self._move(last, row)
-            self.changed_rows.note(row)
+            self._note(row)
         del self.names[last], self.nodes[last], self._pods[last]
         self._changed_statically()
 
@@ -340,7 +342,11 @@ class Snapshot:
             info.node_changed = True
         else:
             changes = info.unseen
-        self.changed_rows.note(row)
+            if not (changes or info.node_changed):
+                self._pods[row] = info.pods.copy()
+                self.changed_rows.note(row)
+                return
+        self._note(row)
         for sign, pod in changes:
             self._count(row, sign, pod)
         self._pods[row] = info.pods.copy()
@@ -352,6 +358,10 @@ class Snapshot:
         info.unseen, info.node_changed = [], False
         if self.allocatable.shape != (len(self.resource_names), len(self.names)):
             self._show()
+
+    def _note(self, row: int) -> None:
+        self.changed_rows.note(row)
+        self.changed_footprints.note(row)
 
     def _take_node(self, row: int, node: Node) -> None:
         self.nodes[row] = node

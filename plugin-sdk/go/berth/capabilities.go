@@ -66,10 +66,11 @@ func (p *Plugin) capabilities() *pb.Capabilities {
 
 func (p *Plugin) interest() *pb.StateInterest {
 	interest := &pb.StateInterest{
-		Nodes:        true,
-		Pods:         p.WantsPods,
-		Nominations:  p.WantsNominations,
-		PodResources: p.PodResources,
+		Nodes:             true,
+		Pods:              p.WantsPods,
+		Nominations:       p.WantsNominations,
+		PodResources:      p.PodResources,
+		PodsWithoutStatus: p.PodsWithoutStatus,
 	}
 	for _, kind := range p.Resources {
 		watched := &pb.WatchedResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}

@@ -85,6 +85,9 @@ type Plugin struct {
 	// pods that request one of these.
 	WantsPods    bool
 	PodResources []string
+	// PodsWithoutStatus says that a mirrored pod's status may be an old one:
+	// pods that changed in nothing else are not brought again.
+	PodsWithoutStatus bool
 	// WantsNominations mirrors nominated pods too.
 	WantsNominations bool
 	// Resources are other kinds to mirror.

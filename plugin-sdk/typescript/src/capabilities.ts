@@ -40,6 +40,7 @@ export function capabilities(plugin: Plugin): Capabilities {
       pods: plugin.wantsPods ?? false,
       nominations: plugin.wantsNominations ?? false,
       podResources: [...(plugin.podResources ?? [])],
+      podsWithoutStatus: plugin.podsWithoutStatus ?? false,
       resources: (plugin.watches ?? []).map((each) => ({ labelSelector: undefined, ...each })),
     },
     nodeLocal: plugin.nodeLocal ?? false,

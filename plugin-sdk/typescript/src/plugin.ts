@@ -93,6 +93,8 @@ export interface PluginSpec extends Listener {
   readonly podResources?: readonly string[];
   /** Mirror the pods on nodes, for `nodes.podsOn` and the pod hooks. */
   readonly wantsPods?: boolean;
+  /** A mirrored pod's status may be an old one: pods that changed in nothing else are not brought again. */
+  readonly podsWithoutStatus?: boolean;
   readonly wantsNominations?: boolean;
   readonly watches?: readonly WatchedResource[];
   /** A node's verdict and score depend on the pod, the node and the pods on it, never on pods elsewhere. */

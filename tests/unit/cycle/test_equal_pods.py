@@ -119,6 +119,19 @@ class World:
         if self.placed:
             self.cache.remove_pod(self.placed.pop(number % len(self.placed)))
 
+    def report(self, number):
+        """A binding is observed, or a kubelet says that a pod runs."""
+        if not self.placed:
+            return
+        number %= len(self.placed)
+        old = self.placed[number]
+        status = msgspec.structs.replace(old.status, phase="Running")
+        new = self.placed[number] = msgspec.structs.replace(old, status=status)
+        if self.cache.is_assumed(old.uid):
+            self.cache.add_pod(new)
+        else:
+            self.cache.update_pod(old, new)
+
     def change(self, node):
         known = self.here.get(node.name)
         self.here[node.name] = node
@@ -160,6 +173,7 @@ def steps():
         series,
         series,
         st.tuples(st.just("leave"), st.integers(0, 9)),
+        st.tuples(st.just("report"), st.integers(0, 9)),
         st.tuples(st.just("change"), st.sampled_from(NODE_NAMES).flatmap(nodes)),
         st.tuples(st.just("drop"), st.sampled_from(NODE_NAMES)),
         st.tuples(st.just("nominate"), pods(), st.sampled_from(NODE_NAMES)),

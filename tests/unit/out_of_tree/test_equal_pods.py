@@ -100,6 +100,17 @@ class World:
             self.placed.append((placed, state))
         return name
 
+    def report(self, number):
+        """A binding is observed, or a kubelet says that a pod runs."""
+        number %= len(self.placed)
+        old, state = self.placed[number]
+        new = msgspec.structs.replace(old, status=msgspec.structs.replace(old.status, phase="Running"))
+        self.placed[number] = new, state
+        if self.cache.is_assumed(old.uid):
+            self.cache.add_pod(new)
+        else:
+            self.cache.update_pod(old, new)
+
     async def give_up(self, number):
         """An attempt fails after all."""
         placed, state = self.placed.pop(number % len(self.placed))
@@ -157,8 +168,10 @@ async def test_with_a_sidecar_as_from_nothing(policy, seed):
                 template = chance.choice(TEMPLATES)
                 for _ in range(chance.randint(1, 3)):
                     await world.schedule(template)
-            elif what < 0.88:
+            elif what < 0.83:
                 await world.give_up(chance.randrange(99))
+            elif what < 0.88:
+                world.report(chance.randrange(99))
             elif what < 0.96:
                 placed, _ = world.placed.pop(chance.randrange(len(world.placed)))
                 world.cache.remove_pod(placed)

@@ -65,6 +65,50 @@ def test_pod_stages(world):
     assert {} == feed_of(world).attempts
 
 
+@pytest.mark.parametrize(
+    ("without_status", "changed", "told", "noted"),
+    [
+        pytest.param(False, {"phase": "Running"}, ["pod_upsert"], ["n1"], id="status"),
+        pytest.param(True, {"phase": "Running"}, [], [], id="status, not wanted"),
+        pytest.param(True, {"annotations": {"a": "b"}}, ["pod_upsert"], ["n1"], id="annotations"),
+        pytest.param(True, {"labels": {"a": "b"}}, ["pod_upsert"], [], id="labels, as the row tells"),
+    ],
+)
+def test_another_version_of_a_pod(world, without_status, changed, told, noted):
+    """It is sent unless nothing changed that the plugin wants; its node is noted where no row tells of it."""
+    wanted = identity_pb2.StateInterest(nodes=True, pods=True, pods_without_status=without_status)
+    feed_of(world).narrow(wanted)
+    pod = world.pod().placed_on("n1")
+    world.cache.add_pod(pod)
+    world.step()
+    position, rows = feed_of(world).touched.end, world.snapshot.changed_footprints.end
+    metadata, status = pod.metadata, pod.status
+    if "phase" in changed:
+        status = msgspec.structs.replace(status, **changed)
+    else:
+        metadata = msgspec.structs.replace(metadata, **changed)
+    world.cache.update_pod(pod, msgspec.structs.replace(pod, metadata=metadata, status=status))
+    world.step()
+
+    (delta,) = feed_of(world).since(2)
+    assert told == changes(delta)
+    assert noted == list(feed_of(world).touched.since(position))
+    assert (world.snapshot.changed_footprints.end > rows) == ("labels" in changed)
+
+
+def test_a_pod_that_is_placed_is_sent_without_its_status_too(world):
+    """From assumed to placed is no change of the status alone."""
+    feed_of(world).narrow(identity_pb2.StateInterest(nodes=True, pods=True, pods_without_status=True))
+    pod = world.pod().placed_on("n1")
+    world.cache.assume_pod(pod)
+    world.step()
+    world.cache.add_pod(pod)
+    world.step()
+
+    stages = [delta.changes[0].pod_upsert.stage for delta in feed_of(world).since(1)]
+    assert [state_pb2.POD_STAGE_ASSUMED, state_pb2.POD_STAGE_PLACED] == stages
+
+
 def test_patched_pod(world):
     """After a metadata patch the next step brings the assumed pod again."""
     pod = world.pod().placed_on("n1")

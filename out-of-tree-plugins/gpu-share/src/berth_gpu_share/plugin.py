@@ -93,6 +93,7 @@ class GpuShare(Plugin):
         "/spec/resources/requests",
         *(f"/metadata/annotations/{key.replace('/', '~1')}" for key in (COUNT, MILLI, MODELS)),
     )
+    pods_without_status = True
     arguments_schema = {
         "type": "object",
         "properties": {

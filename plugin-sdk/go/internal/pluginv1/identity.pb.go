@@ -626,9 +626,12 @@ type StateInterest struct {
 	// If given, only pods that request one of these resources.
 	PodResources []string `protobuf:"bytes,4,rep,name=pod_resources,json=podResources,proto3" json:"pod_resources,omitempty"`
 	// Other kinds the host shall watch for the plugin.
-	Resources     []*WatchedResource `protobuf:"bytes,5,rep,name=resources,proto3" json:"resources,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Resources []*WatchedResource `protobuf:"bytes,5,rep,name=resources,proto3" json:"resources,omitempty"`
+	// Pods are not sent again when neither their stage, spec, labels nor
+	// annotations have changed, so that the status held of them may be an old one.
+	PodsWithoutStatus bool `protobuf:"varint,6,opt,name=pods_without_status,json=podsWithoutStatus,proto3" json:"pods_without_status,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *StateInterest) Reset() {
@@ -694,6 +697,13 @@ func (x *StateInterest) GetResources() []*WatchedResource {
 		return x.Resources
 	}
 	return nil
+}
+
+func (x *StateInterest) GetPodsWithoutStatus() bool {
+	if x != nil {
+		return x.PodsWithoutStatus
+	}
+	return false
 }
 
 // WatchedResource is a kind beside nodes and pods.
@@ -1078,13 +1088,14 @@ const file_berth_plugin_v1_identity_proto_rawDesc = "" +
 	"\x0fextension_point\x18\x01 \x01(\x0e2\x1f.berth.plugin.v1.ExtensionPointR\x0eextensionPoint\x125\n" +
 	"\bdeadline\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bdeadline\"!\n" +
 	"\tPodFields\x12\x14\n" +
-	"\x05paths\x18\x01 \x03(\tR\x05paths\"\xc0\x01\n" +
+	"\x05paths\x18\x01 \x03(\tR\x05paths\"\xf0\x01\n" +
 	"\rStateInterest\x12\x14\n" +
 	"\x05nodes\x18\x01 \x01(\bR\x05nodes\x12\x12\n" +
 	"\x04pods\x18\x02 \x01(\bR\x04pods\x12 \n" +
 	"\vnominations\x18\x03 \x01(\bR\vnominations\x12#\n" +
 	"\rpod_resources\x18\x04 \x03(\tR\fpodResources\x12>\n" +
-	"\tresources\x18\x05 \x03(\v2 .berth.plugin.v1.WatchedResourceR\tresources\"\x9c\x01\n" +
+	"\tresources\x18\x05 \x03(\v2 .berth.plugin.v1.WatchedResourceR\tresources\x12.\n" +
+	"\x13pods_without_status\x18\x06 \x01(\bR\x11podsWithoutStatus\"\x9c\x01\n" +
 	"\x0fWatchedResource\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1a\n" +

@@ -34,6 +34,7 @@ def capabilities(plugin: Plugin) -> pb.Capabilities:
         state=pb.StateInterest(
             nodes=True,
             pods=plugin.wants_pods,
+            pods_without_status=plugin.pods_without_status,
             nominations=plugin.wants_nominations,
             pod_resources=plugin.pod_resources,
             resources=[

@@ -106,6 +106,8 @@ class Plugin:
     pod_resources: tuple[str, ...] = ()
     """Mirror only the pods that request one of these; empty: all."""
     wants_pods: bool = True
+    pods_without_status: bool = False
+    """A mirrored pod's status may be an old one: pods that changed in nothing else are not brought again."""
     wants_nominations: bool = False
     watches: tuple[WatchedResource, ...] = ()
     node_local: bool = False

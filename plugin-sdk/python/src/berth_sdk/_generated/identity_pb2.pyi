@@ -412,6 +412,7 @@ class StateInterest(_message.Message):
     NOMINATIONS_FIELD_NUMBER: _builtins.int
     POD_RESOURCES_FIELD_NUMBER: _builtins.int
     RESOURCES_FIELD_NUMBER: _builtins.int
+    PODS_WITHOUT_STATUS_FIELD_NUMBER: _builtins.int
     nodes: _builtins.bool
     """Nodes. Without them there are no node indices, so a plugin that filters or
     scores must ask for them.
@@ -420,6 +421,10 @@ class StateInterest(_message.Message):
     """Pods that are placed or assumed."""
     nominations: _builtins.bool
     """Nominated pods too."""
+    pods_without_status: _builtins.bool
+    """Pods are not sent again when neither their stage, spec, labels nor
+    annotations have changed, so that the status held of them may be an old one.
+    """
     @_builtins.property
     def pod_resources(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """If given, only pods that request one of these resources."""
@@ -436,10 +441,11 @@ class StateInterest(_message.Message):
         nominations: _builtins.bool = ...,
         pod_resources: _abc.Iterable[_builtins.str] | None = ...,
         resources: _abc.Iterable[Global___WatchedResource] | None = ...,
+        pods_without_status: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["nodes", b"nodes", "nominations", b"nominations", "pod_resources", b"pod_resources", "pods", b"pods", "resources", b"resources"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["nodes", b"nodes", "nominations", b"nominations", "pod_resources", b"pod_resources", "pods", b"pods", "pods_without_status", b"pods_without_status", "resources", b"resources"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -243,6 +243,11 @@ export interface StateInterest {
   podResources: string[];
   /** Other kinds the host shall watch for the plugin. */
   resources: WatchedResource[];
+  /**
+   * Pods are not sent again when neither their stage, spec, labels nor
+   * annotations have changed, so that the status held of them may be an old one.
+   */
+  podsWithoutStatus: boolean;
 }
 
 /** WatchedResource is a kind beside nodes and pods. */
@@ -802,7 +807,7 @@ export const PodFields: MessageFns<PodFields> = {
 };
 
 function createBaseStateInterest(): StateInterest {
-  return { nodes: false, pods: false, nominations: false, podResources: [], resources: [] };
+  return { nodes: false, pods: false, nominations: false, podResources: [], resources: [], podsWithoutStatus: false };
 }
 
 export const StateInterest: MessageFns<StateInterest> = {
@@ -821,6 +826,9 @@ export const StateInterest: MessageFns<StateInterest> = {
     }
     for (const v of message.resources) {
       WatchedResource.encode(v!, writer.uint32(42).fork()).join();
+    }
+    if (message.podsWithoutStatus !== false) {
+      writer.uint32(48).bool(message.podsWithoutStatus);
     }
     return writer;
   },
@@ -876,6 +884,14 @@ export const StateInterest: MessageFns<StateInterest> = {
             }
 
             message.resources.push(WatchedResource.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.podsWithoutStatus = reader.bool();
             continue;
           }
         }
