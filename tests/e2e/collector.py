@@ -1,0 +1,49 @@
+"""An OTLP collector on a port of its own, which keeps the spans that it is sent."""
+
+from concurrent import futures
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import grpc
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as service_grpc
+
+
+class Collected(NamedTuple):
+    """A span, with ids in hex; `service` is who wrote it."""
+
+    service: str
+    trace: str
+    span: str
+    parent: str
+    name: str
+
+
+class Collector(service_grpc.TraceServiceServicer):
+    """Keeps spans in the order in which they come."""
+
+    def __init__(self):
+        self.spans = []
+        self.endpoint = ""
+
+    def Export(self, request, _context):  # noqa: N802 - the generated servicer's name
+        for each in request.resource_spans:
+            name = next(a.value.string_value for a in each.resource.attributes if a.key == "service.name")
+            for span in (span for scope in each.scope_spans for span in scope.spans):
+                ids = (span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex())
+                self.spans.append(Collected(name, *ids, span.name))
+        return service.ExportTraceServiceResponse()
+
+
+@contextmanager
+def collecting():
+    """A collector at work."""
+    collector = Collector()
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    service_grpc.add_TraceServiceServicer_to_server(collector, server)
+    collector.endpoint = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    try:
+        yield collector
+    finally:
+        server.stop(None).wait()
