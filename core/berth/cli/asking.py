@@ -73,19 +73,23 @@ def _message(error: HTTPError) -> str:
 
 
 def asks_a_server(command: F) -> F:
-    """The options that say which scheduler is asked, and as whom."""
+    """The options that say which scheduler is asked, and as whom; BERTH_* variables do so, too."""
     for option in (
         click.option(
             "--insecure-skip-tls-verify",
             "insecure",
             is_flag=True,
+            envvar="BERTH_INSECURE_SKIP_TLS_VERIFY",
             help="Take any certificate, such as the one the scheduler makes for itself.",
         ),
-        click.option("--token", default="", help="A bearer token that may see the path."),
+        click.option(
+            "--token", default="", envvar="BERTH_TOKEN", help="A bearer token that may see the path."
+        ),
         click.option(
             "--server",
             default="https://127.0.0.1:10259",
             show_default=True,
+            envvar="BERTH_SERVER",
             help="The scheduler's secure port.",
         ),
     ):

@@ -12,7 +12,6 @@ import click
 
 from berth.cli.asking import Server, asks_a_server
 from berth.cli.failing import EXIT_FAILED, fail
-from berth.cli.verifying import tls_of
 
 BLOCK_BYTES = 1 << 16
 MEBIBYTE = 1 << 20
@@ -112,6 +111,7 @@ def replay(file: Path, address: str, *, output: str, show: int, **given: Any) ->
 
     Exit code 0: every answer is the same; 1: some differ; 2: there was nothing to compare.
     """
+    from berth.cli.verification import tls_of  # noqa: PLC0415 (as below)
     from berth.replay import Options, ReplayError, as_json, as_text  # noqa: PLC0415 (the other verbs start quickly)
     from berth.replay import replay as run  # noqa: PLC0415 (as above)
 

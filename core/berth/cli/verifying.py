@@ -1,34 +1,10 @@
 """`berth plugin verify`: the conformance kit on a plugin that is running."""
 
-import asyncio
-import json
-import os
-import signal
-import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
-from berth.cli.failing import EXIT_FAILED, fail
-from berth.config.sidecars import PluginTls
-from berth.conformance import (
-    CHECKS,
-    Check,
-    Options,
-    Outcome,
-    Result,
-    UnreachableError,
-    as_json,
-    chosen,
-    line_of,
-    summary_of,
-)
-from berth.conformance import verify as run_checks
-
-LOOK_SECONDS = 0.05
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
@@ -64,105 +40,7 @@ def verify(
 
     Exit code 0: all checks passed or were skipped; 1: some failed; 2: they could not be run.
     """
-    checks = chosen(only, skip)
-    if not checks:
-        fail(f"no check matches; there are {', '.join(CHECKS)}")
-    if listing:
-        _list(checks, given["output"])
-        return
-    if address is None:
-        fail("give the plugin's ADDRESS, such as unix:/run/berth/my-plugin.sock")
-    results = _run(_options(address, given), checks, given["output"])
-    if any(result.outcome is Outcome.FAIL for result in results):
-        sys.exit(EXIT_FAILED)
+    # Imported here so that the other verbs start quickly.
+    from berth.cli.verification import verified  # noqa: PLC0415 (see above)
 
-
-def _list(checks: list[Check], output: str) -> None:
-    if output == "json":
-        fields = ("id", "title", "clause", "needs", "after")
-        click.echo(json.dumps([{name: getattr(each, name) for name in fields} for each in checks], indent=2))
-    else:
-        for each in checks:
-            click.echo(f"{each.id:<36}  {each.title}")
-
-
-def _run(options: Options, checks: list[Check], output: str) -> list[Result]:
-    text = output == "text"
-    try:
-        subject, results = asyncio.run(
-            run_checks(options, checks, lambda result: click.echo(line_of(result)) if text else None)
-        )
-    except UnreachableError as error:
-        fail(error)
-    said = subject.introduction
-    click.echo(
-        f"{said.name} {said.version}: {summary_of(results)}"
-        if text
-        else as_json(said.name, said.version, options.address, results)
-    )
-    return results
-
-
-def _options(address: str, given: dict[str, Any]) -> Options:
-    return Options(
-        address,
-        tls=tls_of(given["ca"], given["cert"], given["key"]),
-        arguments=_arguments(given["arguments"]),
-        profile=given["profile"],
-        nodes=_documents(given["nodes"]),
-        pods=_documents(given["pods"]),
-        many_nodes=given["many_nodes"],
-        seconds=given["timeout"],
-        seed=given["seed"],
-        trace_file=given["trace_file"],
-        stop=None if given["pid"] is None else _ending(given["pid"]),
-    )
-
-
-def tls_of(authority: Path | None, certificate: Path | None, key: Path | None) -> PluginTls | None:
-    """What --ca, --cert and --key come to; they come together."""
-    if authority is None and certificate is None and key is None:
-        return None
-    if authority is None or certificate is None or key is None:
-        fail("give all of --ca, --cert and --key, or none")
-    return PluginTls(str(authority), str(certificate), str(key))
-
-
-def _arguments(text: str) -> Any:
-    try:
-        return json.loads(text) if text else None
-    except ValueError as error:
-        fail(f"--args: {error}: write a JSON object")
-
-
-def _documents(path: Path | None) -> tuple[dict[str, Any], ...]:
-    if path is None:
-        return ()
-    try:
-        found = [each for each in yaml.safe_load_all(path.read_text()) if each]
-    except yaml.YAMLError as error:
-        fail(f"{path}: {error}")
-    documents = [item for each in found for item in each.get("items", [each])]
-    for each in documents:
-        if not isinstance(each.get("metadata"), dict) or "name" not in each["metadata"] or "spec" not in each:
-            fail(f"{path}: an object lacks metadata.name or spec: write them as the API server has them")
-    return tuple(documents)
-
-
-def _ending(pid: int) -> Callable[[], Awaitable[None]]:
-    """What ends that process and waits for its end."""
-
-    async def end() -> None:
-        os.kill(pid, signal.SIGTERM)
-        while _runs(pid):  # noqa: ASYNC110 - a process of somebody else has no event
-            await asyncio.sleep(LOOK_SECONDS)
-
-    return end
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[-1].split()[0] != "Z"
-    except OSError:
-        return False
+    verified(address, listing=listing, only=only, skip=skip, **given)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from berth_capacity_scheduling.amounts import requests_of
 from berth_capacity_scheduling.balance import Balance
 from berth_capacity_scheduling.quota import Quotas, read
-from berth_sdk import PodStage
+from berth_sdk import Action, ClusterEvent, PodStage
 from berth_sdk._generated import queueing_pb2
 from berth_sdk.objects import decode_pod
 from berth_sdk.testing import make_pod
@@ -157,9 +157,9 @@ async def test_hints(gone, waiting, expected):
     async with at_work({"a": cpu(2, 4), "b": cpu(2)}) as host:
         host.cluster.put_pod(pod("a", "placed", 1), "n0")
         await host.update()
-        event = queueing_pb2.ClusterEvent(resource="Pod", action=2, old_object=msgspec.json.encode(gone))
+        event = ClusterEvent("Pod", Action.DELETE, old=msgspec.json.encode(gone))
 
-        assert [[expected]] == await host.hints([waiting], [event])
+        assert [[expected]] == await host.hints([waiting], event)
 
 
 async def test_arguments():

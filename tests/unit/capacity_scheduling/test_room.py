@@ -3,8 +3,7 @@
 import msgspec
 import pytest
 
-from berth_sdk import Code, Reason
-from berth_sdk._generated import queueing_pb2
+from berth_sdk import Action, ClusterEvent, Code, Reason
 from tests.unit.capacity_scheduling.builders import FULL, at_work, cpu, evicted, pod, refusal, uid
 
 NO_ROOM = "no node where evicting pods that quotas let go makes room"
@@ -165,8 +164,8 @@ async def test_promised_room():
         assert "sum of their min" in await refusal(host, greedy)
         assert await refusal(host, preemptor) is None
 
-        event = queueing_pb2.ClusterEvent(resource="Pod", action=2, old_object=msgspec.json.encode(preemptor))
-        assert [[True]] == await host.hints([greedy], [event])
+        event = ClusterEvent("Pod", Action.DELETE, old=msgspec.json.encode(preemptor))
+        assert [[True]] == await host.hints([greedy], event)
         assert await refusal(host, greedy) is None
 
 

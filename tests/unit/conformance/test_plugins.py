@@ -47,10 +47,17 @@ async def process(*command):
             await started.wait()
 
 
-@pytest.mark.parametrize("module", ["berth_gpu_share", "berth_capacity_scheduling"])
-async def test_python_plugins(module):
-    """The plugins in Python pass every check."""
-    async with process(sys.executable, "-m", module) as options:
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(("-m", "berth_gpu_share"), id="gpu-share"),
+        pytest.param(("-m", "berth_capacity_scheduling"), id="capacity-scheduling"),
+        pytest.param((str(ROOT / "plugin-sdk/python/template/hello.py"),), id="template"),
+    ],
+)
+async def test_python_plugins(program):
+    """The plugins in Python, and the SDK's template, pass every check."""
+    async with process(sys.executable, *program) as options:
         _, results = await verify(replace(options, stop=None), CHECKS.values())
 
     assert {} == failed({each.check.id: each for each in results})

@@ -1,6 +1,7 @@
 """What kustomize makes of the overlays: built, valid by Kubernetes' schemas and ours, and to be patched."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from tests.unit.operator import kit
 KUSTOMIZE = Path(__file__).parents[3] / "kustomize"
 KUBECTL = Path(sys.executable).with_name("kubectl")
 OVERLAYS = sorted(path.name for path in (KUSTOMIZE / "overlays").iterdir())
+PLUGINS = sorted(path.name for path in (KUSTOMIZE / "components/plugins").iterdir())
 OURS = {"Scheduler", "SchedulerPlugin"}
 
 
@@ -122,6 +124,23 @@ def test_one_place_for_versions(tmp_path):
     assert {"berth/operator", "berth/scheduler", *(f"berth/{name}" for name in plugins)} == {
         image.rpartition(":")[0] for image in found
     }
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_plugins_component(tmp_path, name):
+    """A plugin's component gives the scheduler `main` the plugin, with an image of the project's version."""
+    here = os.path.relpath(KUSTOMIZE, tmp_path.resolve())
+    document = {
+        "resources": [f"{here}/base", f"{here}/scheduler"],
+        "components": [f"{here}/{each}" for each in ("config", f"components/plugins/{name}", "images")],
+    }
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(document))
+    objects = built(str(tmp_path))
+
+    (scheduler,) = of_kind(objects, "Scheduler")
+    (plugin,) = of_kind(objects, "SchedulerPlugin")
+    assert [{"name": name}] == scheduler["spec"]["plugins"]
+    assert (name, f"berth/{name}:0.1.0") == (plugin["metadata"]["name"], plugin["spec"]["image"])
 
 
 def test_users_patch(tmp_path):

@@ -10,6 +10,7 @@ from berth_sdk import (
     SKIP,
     Action,
     ArgumentError,
+    ClusterEvent,
     Code,
     CycleOutcome,
     MetadataPatch,
@@ -268,14 +269,11 @@ async def test_hints():
         "x",
         queueing_hint=lambda pod, event: event.action is Action.ADD and pod.name != "b",
     )
-    events = [
-        queueing_pb2.ClusterEvent(resource="Node", action=action.value)
-        for action in (Action.ADD, Action.DELETE)
-    ]
+    events = [ClusterEvent("Node", action) for action in (Action.ADD, Action.DELETE)]
     async with running(made, *NODES) as host:
         pods = [make_pod(name) for name in "abc"]
 
-        assert await host.hints(pods, events) == [[True, False, True], [False, False, False]]
+        assert await host.hints(pods, *events) == [[True, False, True], [False, False, False]]
 
 
 async def test_hints_of_forgotten_pods_queue_them():

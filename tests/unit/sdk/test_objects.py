@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth_sdk import quantity
+from berth_sdk import Action, ClusterEvent, quantity
 from berth_sdk.objects import decode_node, decode_pod
 from berth_sdk.testing import make_node, make_pod
 
@@ -100,3 +100,14 @@ def test_views_keep_everything():
     assert ("Pod", "Node") == (pod.raw["kind"], node.raw["kind"])
     assert (("p", "default"), {"a": "b"}, {"c": "d"}) == ((pod.name, pod.namespace), pod.labels, node.labels)
     assert (8000, 110, 0) == tuple(node.allocatable(each) for each in ("cpu", "pods", "x"))
+
+
+def test_an_event_s_object():
+    """An event's object is a node or a pod, before and after, or neither."""
+    old, new = (msgspec.json.encode(make_node("n", labels={"team": team})) for team in ("red", "blue"))
+
+    before, after = ClusterEvent("Node", Action.UPDATE_NODE_LABEL, old, new).nodes()
+    gone = ClusterEvent("Pod", Action.DELETE, old=msgspec.json.encode(make_pod("p"))).pods()
+
+    assert ("red", "blue") == (before.labels["team"], after.labels["team"])
+    assert ("p", None) == (gone[0].name, gone[1])

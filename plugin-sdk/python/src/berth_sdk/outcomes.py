@@ -1,6 +1,6 @@
 """What plugin functions return, and the few words of the protocol that authors meet."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from berth_sdk._generated import common_pb2, identity_pb2, scheduling_pb2, state_pb2
 from berth_sdk.errors import ContractError
+from berth_sdk.objects import Node, Object, Pod, decode_node, decode_pod
 
 Codes: TypeAlias = NDArray[np.uint8] | NDArray[np.bool_]
 Points: TypeAlias = NDArray[np.integer]
@@ -165,6 +166,24 @@ class ClusterEvent:
     action: Action
     old: bytes | None = None
     new: bytes | None = None
+
+    def nodes(self) -> tuple[Node | None, Node | None]:
+        """Return the object as a node, before and after.
+
+        Raises: msgspec.ValidationError, msgspec.DecodeError: it is no node.
+        """
+        return _maybe(decode_node, self.old), _maybe(decode_node, self.new)
+
+    def pods(self) -> tuple[Pod | None, Pod | None]:
+        """Return the object as a pod, before and after.
+
+        Raises: msgspec.ValidationError, msgspec.DecodeError: it is no pod.
+        """
+        return _maybe(decode_pod, self.old), _maybe(decode_pod, self.new)
+
+
+def _maybe(decode: Callable[[bytes], Object], source: bytes | None) -> Object | None:
+    return None if source is None else decode(source)
 
 
 Answer: TypeAlias = Status | Reason | str | None

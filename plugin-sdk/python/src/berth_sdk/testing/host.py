@@ -24,7 +24,7 @@ from berth_sdk._generated import (
     state_pb2,
     state_pb2_grpc,
 )
-from berth_sdk.outcomes import Code, CycleOutcome, Reason, Status, Verdicts
+from berth_sdk.outcomes import ClusterEvent, Code, CycleOutcome, Reason, Status, Verdicts
 from berth_sdk.packing import pack_bits, pack_verdicts, unpack_bits, unpack_scores, unpack_verdicts
 from berth_sdk.plugin import Plugin
 from berth_sdk.serving import Server
@@ -308,12 +308,16 @@ class Host:
         )
         await self.scheduling.CycleDone(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
 
-    async def hints(
-        self, pods: Iterable[Document], events: Iterable[queueing_pb2.ClusterEvent]
-    ) -> list[list[bool]]:
+    async def hints(self, pods: Iterable[Document], *events: ClusterEvent) -> list[list[bool]]:
         """Return, for each event, whether each pod is worth another attempt."""
         refs = [self.call(pod).pod for pod in pods]
-        request = queueing_pb2.QueueingHintsRequest(profile=self.profile, events=list(events), pods=refs)
+        rows = [
+            queueing_pb2.ClusterEvent(
+                resource=each.resource, action=each.action.value, old_object=each.old, new_object=each.new
+            )
+            for each in events
+        ]
+        request = queueing_pb2.QueueingHintsRequest(profile=self.profile, events=rows, pods=refs)
         response = await self.queueing.QueueingHints(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
         return [_hint(hint, len(refs)) for hint in response.hints]
 
