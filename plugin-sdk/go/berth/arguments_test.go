@@ -126,7 +126,7 @@ func TestTheSchemaSaysWhatTheCheckDoes(t *testing.T) {
 func TestAProfileThatWasRemovedIsUnknown(t *testing.T) {
 	var removed string
 	plugin := anyNode()
-	plugin.Removed = func(profile string) { removed = profile }
+	plugin.ProfileRemoved = func(profile string) { removed = profile }
 	r := passing(t, plugin)
 	r.transferred()
 

@@ -75,8 +75,8 @@ func (s *session) remove(profile string) {
 	}
 	delete(s.profiles, profile)
 	s.plugin.arguments().Drop(profile)
-	if s.plugin.Removed != nil {
-		_ = guarded("Removed", func() { s.plugin.Removed(profile) })
+	if s.plugin.ProfileRemoved != nil {
+		_ = guarded("ProfileRemoved", func() { s.plugin.ProfileRemoved(profile) })
 	}
 	s.announce()
 }

@@ -26,8 +26,8 @@ type Plugin struct {
 	// Arguments takes over what profiles configure; see [ArgumentsOf]. Without
 	// it a profile that gives arguments is refused.
 	Arguments Arguments
-	// Removed hears that a profile doesn't use the plugin any more.
-	Removed func(profile string)
+	// ProfileRemoved hears that a profile doesn't use the plugin any more.
+	ProfileRemoved func(profile string)
 
 	// PreEnqueue answers whether the pod may enter the queue.
 	PreEnqueue func(ctx context.Context, pod *corev1.Pod) *Status

@@ -28,7 +28,7 @@ export function handshake(session: Session, request: HandshakeRequest): Handshak
 
 /** Hand a profile's arguments to the plugin; every error goes back. */
 export function configure(session: Session, request: ConfigureRequest): ConfigureResponse {
-  if (request.removed) return released(session, request.profile);
+  if (request.removed) return removed(session, request.profile);
   const errors = [...request.handshakeErrors];
   if (request.protocolVersion !== PROTOCOL_VERSION) {
     errors.push(`protocol_version: ${request.protocolVersion} is not spoken here, ${PROTOCOL_VERSION} is`);
@@ -49,11 +49,11 @@ function configured(session: Session, request: ConfigureRequest): readonly strin
   return [];
 }
 
-function released(session: Session, profile: string): ConfigureResponse {
+function removed(session: Session, profile: string): ConfigureResponse {
   if (session.profiles.delete(profile)) {
-    log.info("released", { profile });
+    log.info("removed", { profile });
     session.plugin.arguments?.forget(profile);
-    session.plugin.released?.(profile);
+    session.plugin.profileRemoved?.(profile);
     session.announce();
   }
   return { errors: [] };

@@ -108,7 +108,7 @@ export interface PluginSpec extends Listener {
   /** Take over a profile's arguments, after `arguments` found nothing wrong; throw ArgumentError with what is. */
   configure?(settings: Record<string, unknown>, profile: string): void;
   /** Hear that a profile does not use the plugin any more. */
-  released?(profile: string): void;
+  profileRemoved?(profile: string): void;
 
   /** Whether the pod may enter the queue. */
   preEnqueue?(pod: Pod): Maybe<Answer>;

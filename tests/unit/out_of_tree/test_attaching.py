@@ -52,7 +52,7 @@ class Colours(Plugin):
         self.colour = arguments.get("colour", "")
         self.profiles.append(profile)
 
-    def released(self, profile):
+    def profile_removed(self, profile):
         self.profiles.remove(profile)
 
     def filter(self, pod, node):

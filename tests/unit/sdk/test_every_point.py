@@ -31,7 +31,7 @@ class Crowd(Plugin):
     def pod_removed(self, placed):
         self.crowd[placed.node_name].discard(placed.uid)
 
-    def released(self, profile):
+    def profile_removed(self, profile):
         self.gone_from.append(profile)
 
     def pre_enqueue(self, pod):

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from berth.out_of_tree._generated import scheduling_pb2 as core_pb2
 from berth_sdk import AddressError, Plugin, Server, Tracing
-from berth_sdk._generated import scheduling_pb2
+from berth_sdk._generated import queueing_pb2, scheduling_pb2
 from berth_sdk.errors import TraceError
 from berth_sdk.serving import READINESS
 from berth_sdk.testing import Host, make_node, make_pod, running
@@ -214,3 +214,23 @@ async def test_unknown_method_is_unimplemented():
             await call(b"")
 
     assert grpc.StatusCode.UNIMPLEMENTED == refused.value.code()
+
+
+async def test_stop_ends_streams(tmp_path):
+    """A stop does not wait for streams that hosts leave open; each ends as it should, not in an error."""
+    server = Server(Passes(), f"unix:{tmp_path}/x.sock")
+    await server.start()
+    host = Host(server.address)
+    await host.connect()
+    requeue = host.queueing.Requeue(queueing_pb2.RequeueRequest())
+    converse = host.scheduling.Converse()
+    await converse.write(scheduling_pb2.ConverseRequest(id=7))
+    assert 7 == (await converse.read()).id
+    sync = host._stream
+
+    async with asyncio.timeout(30):
+        await server.stop(grace_seconds=3600)
+        codes = [await call.code() for call in (sync, requeue, converse)]
+
+    assert [grpc.StatusCode.OK] * 3 == codes
+    await host.close()

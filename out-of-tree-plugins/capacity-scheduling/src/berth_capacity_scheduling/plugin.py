@@ -72,7 +72,7 @@ class CapacityScheduling(Plugin):
         """Take over the profile's settings."""
         self.profiles[profile] = settings_of(arguments)
 
-    def released(self, profile: str) -> None:
+    def profile_removed(self, profile: str) -> None:
         """Forget the profile's settings."""
         self.profiles.pop(profile, None)
 

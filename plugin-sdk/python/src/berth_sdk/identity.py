@@ -30,7 +30,7 @@ async def handshake(session: Session, request: pb.HandshakeRequest) -> pb.Handsh
 async def configure(session: Session, request: pb.ConfigureRequest) -> pb.ConfigureResponse:
     """Hand a profile's arguments to the plugin; every error goes back."""
     if request.removed:
-        return await _released(session, request.profile)
+        return await _removed(session, request.profile)
     errors = _refusals(request)
     if not errors:
         errors = _configured(session, request)
@@ -40,11 +40,11 @@ async def configure(session: Session, request: pb.ConfigureRequest) -> pb.Config
     return pb.ConfigureResponse(errors=errors)
 
 
-async def _released(session: Session, profile: str) -> pb.ConfigureResponse:
+async def _removed(session: Session, profile: str) -> pb.ConfigureResponse:
     if profile in session.profiles:
         session.profiles.discard(profile)
-        log.info("released profile=%s", profile)
-        session.plugin.released(profile)
+        log.info("removed profile=%s", profile)
+        session.plugin.profile_removed(profile)
         await session.announce()
     return pb.ConfigureResponse()
 

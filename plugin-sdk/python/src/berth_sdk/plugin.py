@@ -128,7 +128,7 @@ class Plugin:
         if arguments:
             raise ArgumentError(*(f"{key}: unknown argument of profile {profile}" for key in arguments))
 
-    def released(self, profile: str) -> None:
+    def profile_removed(self, profile: str) -> None:
         """Hear that a profile does not use the plugin any more."""
 
     # -- asked about the pod ------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import stat
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -36,6 +36,7 @@ OPTIONS = (("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.so_reu
 
 Unary = Callable[[Session, Any], Awaitable[Message]]
 Context = grpc.aio.ServicerContext[Any, Any]
+Stream = Callable[[Any, Context], AsyncIterator[Message]]
 
 UNARY: dict[str, dict[str, tuple[Unary, type[Message]]]] = {
     "IdentityService": {
@@ -82,6 +83,8 @@ class Server:
         self._health = health.aio.HealthServicer()
         self._server = grpc.aio.server(options=OPTIONS)
         self._watch: asyncio.Task[None] | None = None
+        self._streams: set[asyncio.Task[None]] = set()
+        self._stopping = False
 
     async def start(self) -> None:
         """Listen.
@@ -102,8 +105,11 @@ class Server:
         )
 
     async def stop(self, grace_seconds: float = 5.0) -> None:
-        """Turn unready, let calls that are running end, and write out spans."""
+        """Turn unready, end the streams, let calls that are running end, and write out spans."""
         await self._health.enter_graceful_shutdown()
+        self._stopping = True
+        for stream in self._streams:
+            stream.cancel()
         await self._server.stop(grace_seconds)
         await asyncio.to_thread(self._tracing.shutdown)
         if self._watch is None:
@@ -153,13 +159,13 @@ class Server:
         )
         tables["StateService"] = {
             "Sync": grpc.stream_stream_rpc_method_handler(
-                self._sync,
+                self._relayed(self._sync),
                 request_deserializer=state_pb2.SyncRequest.FromString,
                 response_serializer=state_pb2.SyncResponse.SerializeToString,
             )
         }
         tables["QueueingService"]["Requeue"] = grpc.unary_stream_rpc_method_handler(
-            self._requeue,
+            self._relayed(self._requeue),
             request_deserializer=queueing_pb2.RequeueRequest.FromString,
             response_serializer=queueing_pb2.RequeueResponse.SerializeToString,
         )
@@ -199,9 +205,35 @@ class Server:
         """Answer calls side by side, each as soon as it has its answer."""
         async with asyncio.TaskGroup() as tasks:
             replies = Replies(context, tasks)
-            async for request in requests:
-                for each in (request, *request.also):
-                    tasks.create_task(self._reply(each, replies))
+
+            async def take() -> None:
+                async for request in requests:
+                    for each in (request, *request.also):
+                        tasks.create_task(self._reply(each, replies))
+
+            await self._until_stopped(take())
+
+    def _relayed(self, stream: Stream) -> Callable[[Any, Context], Awaitable[None]]:
+        async def handle(requests: Any, context: Context) -> None:
+            async def relay() -> None:
+                async for response in stream(requests, context):
+                    await context.write(response)
+
+            await self._until_stopped(relay())
+
+        return handle
+
+    async def _until_stopped(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work at a stream to its end, or until the server stops, which is a good end too."""
+        task = asyncio.create_task(work)
+        self._streams.add(task)
+        try:
+            await task
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+        finally:
+            self._streams.discard(task)
 
     async def _reply(self, request: scheduling_pb2.ConverseRequest, replies: Replies) -> None:
         replies.send(await self._answer(request))
