@@ -91,7 +91,7 @@ class Subject:
         """Whether the plugin announced an extension point, or something else by its field's name."""
         if capability in POINTS:
             return POINTS[capability] in self.capabilities.extension_points
-        if capability in ("nodes", "pods"):
+        if capability in ("nodes", "pods", "nominations"):
             return bool(getattr(self.capabilities.state, capability))
         present = getattr(self.capabilities, capability)
         if capability in ("pod_fields", "arguments_schema"):

@@ -18,6 +18,7 @@ from berth.out_of_tree.packing import bitmap
 
 CHUNK_CHANGES = 500
 PLACED, ASSUMED = state_pb2.POD_STAGE_PLACED, state_pb2.POD_STAGE_ASSUMED
+NOMINATED = state_pb2.POD_STAGE_NOMINATED
 
 
 class Stream:
@@ -147,7 +148,8 @@ class World:
     ) -> state_pb2.Change | None:
         """A pod counts on a node."""
         upsert = pod_upsert(pod, node_name, stage, attempt)
-        if not self.interest.pods or not _requests(pod, self.interest.pod_resources):
+        wanted = self.interest.nominations if stage == NOMINATED else self.interest.pods
+        if not wanted or not _requests(pod, self.interest.pod_resources):
             return None
         self.placed[upsert.uid] = upsert
         return state_pb2.Change(pod_upsert=upsert)

@@ -76,6 +76,8 @@ class Caller:
 
     def head(self, state: CycleState, pod: Pod, *, with_state: bool = True) -> common_pb2.Call:
         """The head of a request: which pod and attempt, against which state."""
+        if with_state:
+            self.feed.catch_up()
         record = state.get(CycleRecord)
         ref = common_pb2.PodRef(
             uid=pod.uid,

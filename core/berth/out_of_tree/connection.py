@@ -317,8 +317,6 @@ class Connection:
         self._offered = frozenset(map(int, answer.capabilities.extension_points))
         self._seconds.clear()
         self._feed.narrow(answer.capabilities.state)
-        if answer.capabilities.state.nominations:
-            log.warning("nominations are not sent yet plugin=%s", self.spec.name)
 
     def _on_ack(self) -> None:
         self.conditions.put(Kind.SYNCED, "Acknowledged", holds=True)

@@ -28,6 +28,7 @@ from berth.out_of_tree.conditions import Condition
 from berth.out_of_tree.connection import Connection, Listeners
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.hint_asker import HintAsker
+from berth.out_of_tree.nominations import Nominations
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics, PluginMetrics
 from berth.out_of_tree.raw_objects import RawObjects
 from berth.out_of_tree.shadows import Shadows
@@ -38,6 +39,7 @@ from berth.out_of_tree.waiting_hints import HINTS, WaitingHints, news_from
 from berth.out_of_tree.watched_objects import WatchedObject, WatchedObjects
 from berth.profiles.profile_builder import PluginFactory
 from berth.queue.hint_questions import HintQuestion
+from berth.queue.nominator import Nominator
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep
@@ -77,6 +79,8 @@ class PluginHost:
         self._snapshot = Snapshot()
         self._queue: SchedulingQueue | None = None
         self._waiting_pods: Any = None
+        self._telling = False
+        """Whether plugins are about to be told of promised pods."""
         self.plugins: dict[tuple[str, str], SidecarPlugin] = {}
         """By name and profile."""
         self.versions: dict[str, Version] = {}
@@ -109,7 +113,14 @@ class PluginHost:
         """A connection to that plugin and what keeps it in step, yet to be started."""
         assert self._cache is not None, "opened first"
         self._cache.on_step = self._follow
-        feed = StateFeed(self._snapshot, self.nodes, self.pods, self._cache.is_assumed, self.objects)
+        feed = StateFeed(
+            self._snapshot,
+            self.nodes,
+            self.pods,
+            self._cache.is_assumed,
+            objects=self.objects,
+            nominations=Nominations(self._nominator, self.pods),
+        )
         feed.begin()
         connection = Connection(spec, feed, arguments, self._listeners())
         feed.on_news = connection.notify
@@ -119,6 +130,7 @@ class PluginHost:
         """Carry what plugins say of waiting pods to that queue, and its questions to them."""
         self._queue, self._waiting_pods = queue, waiting_pods
         queue.ask_hints = self._ask_hints
+        queue.nominator.on_change = self._nominated
         self.objects.on_event = queue.move_all
 
     def work(self) -> Iterator[tuple[str, Any]]:
@@ -281,6 +293,22 @@ class PluginHost:
         for version in self._every_version():
             version.feed.follow(step)
             version.connection.notify()
+
+    def _nominator(self) -> Nominator | None:
+        return None if self._queue is None else self._queue.nominator
+
+    def _nominated(self, node_name: str) -> None:
+        """Tell plugins that follow promises, once for all that one turn of the loop brings."""
+        for version in self._every_version():
+            version.feed.nominated(node_name)
+        if not self._telling and any(each.feed.wanted.nominations for each in self._every_version()):
+            self._telling = True
+            asyncio.get_running_loop().call_soon(self._tell_nominations)
+
+    def _tell_nominations(self) -> None:
+        self._telling = False
+        for version in self._every_version():
+            version.feed.catch_up()
 
     def _every_version(self) -> list[Version]:
         return [*self.versions.values(), *self.others]

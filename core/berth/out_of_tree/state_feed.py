@@ -13,6 +13,7 @@ from itertools import takewhile
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, state_pb2
+from berth.out_of_tree.nominations import NOTHING, News, Nominations
 from berth.out_of_tree.raw_objects import RawObjects
 from berth.out_of_tree.watched_objects import WatchedObjects
 from berth.snapshot.journal import Journal
@@ -36,7 +37,9 @@ class StateFeed:
         nodes: RawObjects[Node],
         pods: RawObjects[Pod],
         is_assumed: Callable[[str], bool],
+        *,
         objects: WatchedObjects | None = None,
+        nominations: Nominations | None = None,
     ) -> None:
         self.wanted = identity_pb2.StateInterest(nodes=True, pods=True)
         self.attempts: dict[str, int] = {}
@@ -50,6 +53,7 @@ class StateFeed:
         self._pods = pods
         self._is_assumed = is_assumed
         self._objects = objects or WatchedObjects()
+        self._nominations = nominations or Nominations(lambda: None, pods)
         self._own_steps = 0
         self.on_news: Callable[[], None] = lambda: None
         """Is called when there is a step that the snapshot did not make."""
@@ -73,6 +77,7 @@ class StateFeed:
         """Send what the plugin wants from now on; steps made for other wishes are of no use any more."""
         if wanted != self.wanted:
             self._deltas.clear()
+            self._nominations.begin(wanted.pod_resources)
         self.wanted = wanted
         self._objects.follow(self, wanted.resources)
 
@@ -84,8 +89,24 @@ class StateFeed:
         """Make a step of a change of a watched object; before the first snapshot, a transfer brings it."""
         if not self._snapshot.generation:
             return
+        self._own_step([change])
+
+    def nominated(self, node_name: str) -> None:
+        """Others were promised that node than before: `catch_up` tells who, or the next step."""
+        if self.wanted.nominations:
+            self.touched.note(node_name)
+
+    def catch_up(self) -> None:
+        """Make a step of what became of promised pods, if anything did."""
+        if not self.wanted.nominations or not self._snapshot.generation or not self._nominations.stale():
+            return
+        removals, upserts = self._nominations.news()
+        if removals or upserts:
+            self._own_step(removals + upserts)
+
+    def _own_step(self, changes: list[state_pb2.Change]) -> None:
         self._own_steps += 1
-        self._keep(self.generation, [change])
+        self._keep(self.generation, changes)
         self.on_news()
 
     def patched(self, pod: Pod) -> None:
@@ -96,7 +117,8 @@ class StateFeed:
         """Take a step of the snapshot."""
         of_nodes = [self._removed(name) for name in step.dropped]
         of_nodes += [self._upserted(node) for node in step.nodes]
-        of_pods = [*self._pod_changes(step), *self._patched_changes(step)]
+        gone, promised = self._nominations_beside(step)
+        of_pods = [*gone, *self._pod_changes(step), *self._patched_changes(step), *promised]
         changes = of_nodes + of_pods if self.wanted.nodes else of_pods
         self._keep(step.generation + self._own_steps, changes)
 
@@ -160,6 +182,8 @@ class StateFeed:
                 for info in on_node.values()
                 if self._concerns(info)
             ]
+        if self.wanted.nominations:
+            changes += self._nominations.everything()
         return [*changes, *self._objects.upserts(self.wanted.resources)]
 
     def _removed(self, name: str) -> state_pb2.Change:
@@ -200,6 +224,12 @@ class StateFeed:
             return True
         self.touched.note(info.pod.node_name)
         return False
+
+    def _nominations_beside(self, step: SnapshotStep) -> News:
+        if not self.wanted.nominations:
+            return NOTHING
+        last = {info.uid: sign for sign, info in step.pods}
+        return self._nominations.news([uid for uid, sign in last.items() if sign < 0])
 
     def _patched_changes(self, step: SnapshotStep) -> Iterator[state_pb2.Change]:
         """Pods with new metadata that the step does not bring anyway."""

@@ -20,7 +20,7 @@ PodLister = Callable[[str, str], Pod | None]
 class Nominator:
     """Nominations by node, each in order of nomination, and by pod UID."""
 
-    __slots__ = ("_by_node", "_node_of", "_pod_lister", "_queued", "changes")
+    __slots__ = ("_by_node", "_node_of", "_pod_lister", "_queued", "changes", "on_change")
 
     def __init__(self, pod_lister: PodLister, queued: Callable[[str], Pod | None]) -> None:
         self._pod_lister = pod_lister
@@ -28,6 +28,8 @@ class Nominator:
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
         self.changes: Journal[str] = Journal()
+        self.on_change: Callable[[str], None] = lambda _node_name: None
+        """Is told of each of them."""
 
     def nominated_pods_for_node(self, node_name: str) -> Iterator[Pod]:
         """The pods nominated to that node, in the order of nomination."""
@@ -46,7 +48,7 @@ class Nominator:
         """Note that the pod began or ceased to wait in the queue, where its nomination is looked up."""
         node_name = self._node_of.get(pod.uid)
         if node_name is not None:
-            self.changes.note(node_name)
+            self._note(node_name)
 
     def add(self, pod: Pod, info: NominatingInfo | None = None) -> None:
         """Nominate the pod as `info` says, or as its status does; without a node this takes it back."""
@@ -60,7 +62,7 @@ class Nominator:
             return
         self._node_of[pod.uid] = node_name
         self._by_node.setdefault(node_name, {})[pod.uid] = bare_reference(pod)
-        self.changes.note(node_name)
+        self._note(node_name)
 
     def update(self, old: Pod, new: Pod) -> None:
         """Follow an update of the pod; one that knows of no nomination yet leaves it standing."""
@@ -76,11 +78,15 @@ class Nominator:
         node_name = self._node_of.pop(pod.uid, None)
         if node_name is None:
             return
-        self.changes.note(node_name)
         on_node = self._by_node[node_name]
         del on_node[pod.uid]
         if not on_node:
             del self._by_node[node_name]
+        self._note(node_name)
+
+    def _note(self, node_name: str) -> None:
+        self.changes.note(node_name)
+        self.on_change(node_name)
 
 
 def bare_reference(pod: Pod) -> Pod:

@@ -153,6 +153,15 @@ def leaves_out(which):
     return on("delta", answer)
 
 
+def is_nominated(server, uid):
+    return uid in server.mirror.pods and server.mirror.pods[uid].stage is PodStage.NOMINATED
+
+
+def stays_where_it_was(server, change):
+    """A nomination to another node is passed over."""
+    return is_nominated(server, change.pod_upsert.uid) and change.pod_upsert.stage == PodStage.NOMINATED
+
+
 class CountsTwice(Slots):
     """A pod that was assumed counts again once it is placed."""
 
@@ -255,6 +264,10 @@ FAULTS = {
     "sync/pod-stages": Fault(plugin=CountsTwice),
     "sync/pod-removal": leaves_out(
         lambda s, c: c.WhichOneof("change") == "pod_remove" and c.pod_remove.uid in s.mirror.pods
+    ),
+    "sync/nominated": leaves_out(stays_where_it_was),
+    "sync/nomination-gone": leaves_out(
+        lambda s, c: c.WhichOneof("change") == "pod_remove" and is_nominated(s, c.pod_remove.uid)
     ),
     "sync/random-steps": leaves_out(lambda _s, c: c.pod_upsert.uid.startswith("uid-of-placed-")),
     "sync/held-again": Fault(held=older),

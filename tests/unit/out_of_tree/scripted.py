@@ -157,15 +157,15 @@ def _unary(plugin, name, request):
     )
 
 
-def a_queue(plugin):
-    """A queue whose pods that plugin rejects, with its hints."""
+def a_queue(plugin, pending=None):
+    """A queue whose pods that plugin rejects, with its hints; pending pods are those of the watch."""
     gates = [plugin] if plugin is not None else []
     hints = build_hint_map(gates)
     return SchedulingQueue(
         PrioritySort(None, None).less,
         {PROFILE: QueueProfile([], hints)},
         ManualClock(1000.0),
-        pod_lister=lambda _namespace, _name: None,
+        pod_lister=lambda namespace, name: (pending or {}).get((namespace, name)),
     )
 
 
@@ -211,7 +211,8 @@ class World:
         self.host.open(self.cache, self.snapshot)
         self.handle = make_handle(self.snapshot, writer=self.writer)
         self.plugin = self.host.factories()[name](None, self.handle)
-        self.queue = a_queue(self.plugin)
+        self.pending = {}
+        self.queue = a_queue(self.plugin, self.pending)
         self.host.attend(self.queue, {})
         self.connection = self.host.connections[name]
         self._decode_node = self.host.nodes.decoding(decoder(Node))

@@ -8,7 +8,7 @@ from berth.conformance.answers import picture, same
 from berth.conformance.check import check
 from berth.conformance.samples import renamed
 from berth.conformance.subject import Subject, refused
-from berth.conformance.world import ASSUMED, PLACED, World, shown
+from berth.conformance.world import ASSUMED, NOMINATED, PLACED, World, shown
 from berth.out_of_tree._generated import state_pb2
 
 CLAUSE = "State"
@@ -165,6 +165,39 @@ async def pod_removal(subject: Subject) -> None:
     await world.step(world.put_pod(pod, world.names[1], ASSUMED, 1))
     await world.step(world.drop_pod(pod["metadata"]["uid"]))
     same(before, await picture(world), "the answers as before the pod came")
+
+
+@check(
+    "sync/nominated",
+    "a nominated pod counts on the node that it is nominated to, once",
+    CLAUSE,
+    needs=("nominations", "nodes"),
+    after=("sync/pod-stages", "sync/pod-removal"),
+)
+async def nominated(subject: Subject) -> None:
+    """Where it was nominated before it counts no more."""
+    world = await shown(subject)
+    pod = renamed(subject.pods[-1], "promised")
+    for name in world.names[:2]:
+        await world.step(world.put_pod(pod, name, NOMINATED))
+    await _equals_transfer(world)
+
+
+@check(
+    "sync/nomination-gone",
+    "a nomination that is taken back leaves nothing",
+    CLAUSE,
+    needs=("nominations", "nodes"),
+    after=("sync/pod-removal",),
+)
+async def nomination_gone(subject: Subject) -> None:
+    """The room is anybody's again."""
+    world = await shown(subject)
+    before = await picture(world)
+    pod = renamed(subject.pods[-1], "promised")
+    await world.step(world.put_pod(pod, world.names[1], NOMINATED))
+    await world.step(world.drop_pod(pod["metadata"]["uid"]))
+    same(before, await picture(world), "the answers as before the pod was nominated")
 
 
 @check(
