@@ -174,11 +174,11 @@ async def test_arguments():
 
 
 async def test_announced():
-    """The plugin asks for the quotas, and says what it reads of a pod."""
+    """The plugin asks for quotas and disruption budgets, and says what it reads of a pod."""
     async with at_work({}) as host:
         offered = (await host.handshake()).capabilities
 
-    assert ["elasticquotas"] == [each.resource for each in offered.state.resources]
+    assert ["elasticquotas", "poddisruptionbudgets"] == [each.resource for each in offered.state.resources]
     assert {"Pod"} == {each.resource for each in offered.events}
     assert "/metadata/namespace" in offered.pod_fields.paths
 

@@ -5,7 +5,7 @@
                             +--unreserve (same attempt)--> (nothing)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -26,6 +26,8 @@ class Holding:
     requests: Amounts
     leaving: bool
     order: int
+    name: str
+    labels: Mapping[str, str]
 
 
 @dataclass
@@ -44,7 +46,16 @@ class Ledger:
         self.drop(pod.uid)
         order = next(self._orders) if before is None else before.order
         holding = Holding(
-            pod.uid, attempt, pod.namespace, node_name, pod.spec.priority, requests, is_leaving(pod), order
+            pod.uid,
+            attempt,
+            pod.namespace,
+            node_name,
+            pod.spec.priority,
+            requests,
+            is_leaving(pod),
+            order,
+            pod.name,
+            pod.labels,
         )
         self.by_uid[pod.uid] = holding
         self.by_namespace.setdefault(pod.namespace, {})[pod.uid] = holding

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth_capacity_scheduling.amounts import requests_of
+from berth_capacity_scheduling.budgets import BUDGETS, Budgets
 from berth_capacity_scheduling.ledger import Ledger
 from berth_capacity_scheduling.promises import Promise, Promises, counted, counting
 from berth_capacity_scheduling.quota import ELASTIC_QUOTAS, KIND
@@ -49,7 +50,7 @@ class CapacityScheduling(Plugin):
 
     name = "capacity-scheduling"
     version = "0.1.0"
-    watches = (ELASTIC_QUOTAS,)
+    watches = (ELASTIC_QUOTAS, BUDGETS)
     events = (EventInterest("Pod", (Action.DELETE, Action.UPDATE_POD_SCALE_DOWN)),)
     pod_fields = (
         "/metadata/namespace",
@@ -65,6 +66,7 @@ class CapacityScheduling(Plugin):
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.profiles: dict[str, Settings] = {}
         self.ledger = Ledger()
+        self.budgets = Budgets()
         self.promises = Promises(now)
         self._in_transfer = False
 
@@ -94,7 +96,14 @@ class CapacityScheduling(Plugin):
         self.promises.withdraw(pod.uid)
         if pod.raw["spec"].get("preemptionPolicy") == "Never":
             return NEVER
-        search = Search(pod, requests_of(pod), self.ledger, self.promises, self._settings())
+        search = Search(
+            pod,
+            requests_of(pod),
+            self.ledger,
+            self.promises,
+            budgets=self.budgets,
+            settings=self._settings(),
+        )
         room = search.best(_Candidates(nodes, verdicts))
         if room is None:
             return NO_ROOM
@@ -124,6 +133,7 @@ class CapacityScheduling(Plugin):
         """Forget everything; whoever is leaving for a promise says so itself."""
         del epoch_changed
         self.ledger.clear()
+        self.budgets.clear()
         self.promises.by_uid.clear()
         self._in_transfer = True
 
@@ -132,11 +142,17 @@ class CapacityScheduling(Plugin):
         self._in_transfer = False
 
     def object_upserted(self, key: ObjectKey, source: bytes) -> None:
-        """Take over a quota."""
+        """Take over a quota, or a disruption budget."""
+        if key.resource == BUDGETS.resource:
+            self.budgets.put(key, source)
+            return
         self._quota_changed(key, changed=self.ledger.balance.quotas.put(key, source))
 
     def object_removed(self, key: ObjectKey) -> None:
-        """Drop a quota: its namespace is free, and guaranteed nothing."""
+        """Drop a quota: its namespace is free, and guaranteed nothing; or drop a disruption budget."""
+        if key.resource == BUDGETS.resource:
+            self.budgets.remove(key)
+            return
         self._quota_changed(key, changed=self.ledger.balance.quotas.remove(key))
 
     def pod_upserted(self, placed: PlacedPod) -> None:

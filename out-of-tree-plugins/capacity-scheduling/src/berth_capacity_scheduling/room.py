@@ -3,17 +3,20 @@
     who may go:   the pod's quota would stay within its min   pods of quotas that borrow over their min
                   it would not                                less important pods of its own namespace
                   the pod's namespace has no quota            less important pods of such namespaces
-    on one node:  the least important go until the pod fits; then the most important stay where it still does
-    which node:   the one whose most important victim is least important, then the least victims in all
+    on one node:  the least important go until the pod fits, those that a budget protects last; then
+                  who can stays: the protected ones first, then the most important
+    which node:   the one with the least violated budgets, then the one whose most important victim is least
+                  important, then the least victims in all
 
 Pods that are leaving anyway count as gone, promises to others as kept.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from berth_capacity_scheduling.amounts import Amounts, add
 from berth_capacity_scheduling.balance import Balance
+from berth_capacity_scheduling.budgets import Budgets
 from berth_capacity_scheduling.ledger import Holding, Ledger
 from berth_capacity_scheduling.promises import Promise, Promises, counting
 from berth_capacity_scheduling.settings import Settings
@@ -29,21 +32,32 @@ class Room:
 
     node_name: str
     victims: tuple[Holding, ...]
+    violations: int
+    """How many of them a disruption budget protects."""
 
     @property
-    def cost(self) -> tuple[int, int]:
-        """Return what to keep small: the highest priority, then all of them together."""
+    def cost(self) -> tuple[int, int, int]:
+        """Return what to keep small: violated budgets, the highest priority, then all of them together."""
         priorities = [victim.priority for victim in self.victims]
-        return max(priorities, default=-_ABOVE_NEGATIVE), sum(each + _ABOVE_NEGATIVE for each in priorities)
+        highest = max(priorities, default=-_ABOVE_NEGATIVE)
+        return self.violations, highest, sum(each + _ABOVE_NEGATIVE for each in priorities)
 
 
 class Search:
     """One pod's search, on a copy of the balance."""
 
     def __init__(
-        self, pod: Pod, requests: Amounts, ledger: Ledger, promises: Promises, settings: Settings
+        self,
+        pod: Pod,
+        requests: Amounts,
+        ledger: Ledger,
+        promises: Promises,
+        *,
+        budgets: Budgets,
+        settings: Settings,
     ) -> None:
         self._pod, self._requests, self._ledger, self._settings = pod, requests, ledger, settings
+        self._budgets = budgets
         self.balance = ledger.balance.copy()
         going = promises.victims()
         self._leaving = {uid for uid, each in ledger.by_uid.items() if each.leaving or uid in going}
@@ -100,21 +114,23 @@ class Search:
 
     def _on(self, node: Node, choices: list[Holding]) -> Room | None:
         trial = _Trial(self.balance, self._free(node), self._requests)
+        protected = self._budgets.protected(choices)
         reclaims, gone = self._reclaims, []
-        for each in choices:
+        for each in sorted(choices, key=lambda each: each.uid in protected):
             if not reclaims or trial.is_borrowed(each):
                 trial.take(each)
                 gone.append(each)
         fits = trial.fits(self._pod.namespace)
-        victims = self._reprieve(trial, gone) if fits else []
+        victims = self._reprieve(trial, gone, protected) if fits else []
         for each in victims if fits else gone:
             trial.take(each, back=True)
-        return Room(node.name, tuple(victims)) if fits else None
+        violations = sum(each.uid in protected for each in victims)
+        return Room(node.name, tuple(victims), violations) if fits else None
 
-    def _reprieve(self, trial: "_Trial", gone: list[Holding]) -> list[Holding]:
-        """Let stay who can, the most important first; return who can't."""
+    def _reprieve(self, trial: "_Trial", gone: list[Holding], protected: Collection[str]) -> list[Holding]:
+        """Let stay who can, those that a budget protects first, then the most important; return who can't."""
         victims = []
-        for each in sorted(gone, key=lambda each: (-each.priority, each.order)):
+        for each in sorted(gone, key=lambda each: (each.uid not in protected, -each.priority, each.order)):
             trial.take(each, back=True)
             if not trial.fits(self._pod.namespace):
                 trial.take(each)
