@@ -34,16 +34,20 @@ def node(name, **labels):
 
 
 @asynccontextmanager
-async def scheduling(kubeconfig, *documents, options=None, sidecars=None, without=(), arguments=None):
+async def scheduling(
+    kubeconfig, *documents, options=None, sidecars=None, without=(), last=(), arguments=None
+):
     """A scheduler at work on a sandbox with these objects; gives the sandbox and the scheduler's core.
 
-    The sandbox's kubeconfig stands in the file of that path. Sidecars are addresses by name;
-    where there are some, the profile is without those other plugins. Every sidecar gets the arguments.
+    The sandbox's kubeconfig stands in the file of that path. Sidecars are addresses by name, and each gets the
+    arguments; where there are some, the profile is without those other plugins, but for those that come last.
     """
     specs = tuple(SidecarSpec(name, address, args=arguments) for name, address in (sidecars or {}).items())
     text = CONFIGURATION.format(kubeconfig=kubeconfig)
     if specs:
-        text += SIDECAR_PROFILE.format(names=_list(spec.name for spec in specs), without=_list(without))
+        text += SIDECAR_PROFILE.format(
+            names=_list([*(spec.name for spec in specs), *last]), without=_list(without)
+        )
     async with await serve(options or Options()) as sandbox:
         sandbox.load(documents)
         sandbox.write_kubeconfig(kubeconfig)
