@@ -157,7 +157,7 @@ func (p *Plugin) Validate() error {
 		}
 	}
 	complain(!dnsLabel.MatchString(p.Name), "the name is no DNS label")
-	complain(!p.WantsPods && (p.PodUpserted != nil || p.PodRemoved != nil), "PodUpserted and PodRemoved need WantsPods")
+	complain(!p.WantsPods && !p.WantsNominations && (p.PodUpserted != nil || p.PodRemoved != nil), "PodUpserted and PodRemoved need WantsPods or WantsNominations")
 	complain(!p.WantsPods && len(p.PodResources) > 0, "PodResources narrows WantsPods, which is not set")
 	complain((p.Reserve == nil) != (p.Unreserve == nil), "Reserve and Unreserve go together")
 	complain(p.WantedDeadline < 0, "WantedDeadline is negative")

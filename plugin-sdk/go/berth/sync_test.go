@@ -2,11 +2,14 @@ package berth_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"berth.dev/plugin-sdk/go/berth"
+	"berth.dev/plugin-sdk/go/berthtest"
 	pb "berth.dev/plugin-sdk/go/internal/pluginv1"
 )
 
@@ -38,6 +41,30 @@ func TestWhatIsHeldSurvivesTheStream(t *testing.T) {
 
 	if held.Epoch != "e" || held.Generation != 1 || answer.GetAck().GetGeneration() != 1 {
 		t.Errorf("held %v, answered %v", held, answer)
+	}
+}
+
+func TestANominatedPodIsWhereItIsNominatedUntilItIsAssumed(t *testing.T) {
+	var seen []string
+	plugin := &berth.Plugin{
+		Name:             "watches",
+		WantsNominations: true,
+		PodUpserted: func(placed *berth.PlacedPod) {
+			seen = append(seen, fmt.Sprint(placed.NodeName, placed.Stage == berth.Nominated))
+		},
+		PodRemoved: func(placed *berth.PlacedPod) { seen = append(seen, "-"+placed.NodeName) },
+		Filter:     func(*corev1.Pod, *corev1.Node) *berth.Reason { return nil },
+	}
+	host := berthtest.Run(t, plugin, berthtest.Node("a"), berthtest.Node("b"))
+	pod := berthtest.Pod("p")
+
+	host.Cluster.PutPod(pod, "a", berth.Nominated, 0)
+	host.Cluster.PutPod(pod, "b", berth.Nominated, 0)
+	host.Cluster.PutPod(pod, "b", berth.Assumed, 1)
+	host.Filter(pod)
+
+	if want := []string{"atrue", "-a", "btrue", "bfalse"}; !slices.Equal(want, seen) {
+		t.Errorf("heard %v, want %v", seen, want)
 	}
 }
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { status } from "@grpc/grpc-js";
 import { NackReason } from "../src/generated/berth/plugin/v1/state.ts";
 import { SchedulingServiceService as Scheduling } from "../src/generated/berth/plugin/v1/scheduling.ts";
-import { definePlugin, type PluginSpec } from "../src/index.ts";
+import { definePlugin, type PluginSpec, PodStage } from "../src/index.ts";
 import { makeNode, makePod, running } from "../src/testing/index.ts";
 
 const made = (functions: Partial<PluginSpec> = {}) =>
@@ -33,6 +33,36 @@ test("nodes and pods are followed step by step, and the last node moves into a g
 
   assert.deepEqual([passing, [...rejected.keys()]], [["n1"], ["n2"]]);
   assert.deepEqual(seen, [[0, 2], "n1", "-n1", "n2", "-n2"]);
+});
+
+test("a nominated pod is where it is nominated, until it is assumed", async () => {
+  const seen: unknown[] = [];
+  const plugin = definePlugin({
+    name: "x",
+    wantsNominations: true,
+    filterNodes: (_, all) => {
+      seen.push(
+        nodes.map(({ metadata }) => [...all.podsOn(metadata.name).values()].map(({ stage }) => stage)),
+      );
+      return { codes: new Uint8Array(all.length), reasons: [] };
+    },
+  });
+  await using host = await running(plugin, nodes);
+
+  for (const [node, stage] of [
+    ["n0", PodStage.NOMINATED],
+    ["n1", PodStage.NOMINATED],
+    ["n1", PodStage.ASSUMED],
+  ] as const) {
+    host.cluster.putPod(pod, node, stage, stage === PodStage.ASSUMED ? 1 : 0);
+    await host.filter(pod);
+  }
+
+  assert.deepEqual(seen, [
+    [[PodStage.NOMINATED], [], []],
+    [[], [PodStage.NOMINATED], []],
+    [[], [PodStage.ASSUMED], []],
+  ]);
 });
 
 test("a reconnected host goes on from what is held", async () => {

@@ -1,5 +1,6 @@
 """Broken reservations and bindings."""
 
+import asyncio
 from itertools import count
 
 from berth_sdk._generated import common_pb2, scheduling_pb2
@@ -42,6 +43,14 @@ def once(server, request, response):
 def nowhere(_server, request):
     if request.node_name == "nowhere":
         raise ContractError("broken")
+
+
+async def goes_on_regardless(server, name, request, proceed):
+    """Reserve what a call asked for that nobody waits for any more."""
+    if name != "Reserve":
+        return await proceed(request)
+    answer = server.memory["reserving"] = asyncio.ensure_future(proceed(request))
+    return await asyncio.shield(answer)
 
 
 def failed_only(_server, request):
@@ -159,6 +168,7 @@ FAULTS = {
     "unreserve/repeated": Fault(plugin=GivesMore),
     "unreserve/unknown": Fault(plugin=GivesUnasked),
     "unreserve/old-attempt": Fault(plugin=AnyAttempt),
+    "unreserve/cut-off": Fault(goes_on_regardless),
     "unreserve/any-generation": asked({"Unreserve"}, of_its_epoch()),
     "reserve/new-epoch": Fault(plugin=Haunted),
     "reserve/resync": Fault(plugin=Forgets),

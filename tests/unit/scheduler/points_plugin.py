@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from berth_sdk import SKIP, Code, Nomination, Plugin, Status, overlays, serve, serving
+from berth_sdk import SKIP, Code, Nomination, Plugin, PodStage, Status, overlays, serve, serving
 
 
 class Points(Plugin):
@@ -19,6 +19,7 @@ class Points(Plugin):
 
     name = "points"
     node_local = True
+    wants_nominations = True
 
     def __init__(self, kubeconfig: Path, done: Path) -> None:
         self._kubeconfig = kubeconfig
@@ -44,6 +45,10 @@ class Points(Plugin):
                     self.note("room for", pod.name, "on", node.name)
                     return Nomination(node.name, (uid,))
         return "nobody is evictable"
+
+    def pod_upserted(self, placed):
+        if placed.stage is PodStage.NOMINATED:
+            self.note(placed.pod.name, "is promised", placed.node_name)
 
     def bind(self, pod, node, annotations):
         del annotations

@@ -99,7 +99,7 @@ async def test_pre_enqueue():
 
 
 async def test_post_filter():
-    """The pod that the plugin names is evicted, and the node is the pod's that it made room for."""
+    """The pod that the plugin names is evicted, and the node promised to the pod that it made room for."""
     async with at_work("n0", "n1", without=["DefaultPreemption"]) as world:
         world.create("stays", "4", on="n0")
         world.create("goes", "4", on="n1", evictable="yes")
@@ -107,7 +107,7 @@ async def test_post_filter():
 
         assert ["n1"] == await world.bound("waits")
         assert {"stays", "waits"} == world.names()
-        assert "room for waits on n1" in world.done()
+        assert ["room for waits on n1", "waits is promised n1"] == world.done()[:2]
         assert 1 == len(world.notes("Preempted"))
 
 

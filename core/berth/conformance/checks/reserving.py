@@ -1,7 +1,10 @@
 """Reserve and Unreserve: what is held for an attempt is held once, and given back by that attempt alone."""
 
+from contextlib import suppress
 from itertools import product
 from typing import Any, NamedTuple
+
+import grpc.aio
 
 from berth.conformance.answers import Comparable, filtered, passing, picture, same
 from berth.conformance.check import check, expect
@@ -13,6 +16,7 @@ from berth.out_of_tree.packing import status_of
 
 CLAUSE = "Scheduling calls"
 SHOWS_WITH_ROOM = 2
+CUT_OFF_SECONDS = 0.2
 NEEDS = ("RESERVE",)
 ALLOWED = frozenset(common_pb2.Code.values()) - {
     common_pb2.CODE_UNSPECIFIED,
@@ -194,6 +198,28 @@ async def old_attempt(subject: Subject) -> None:
     held = await picture(world)
     await unreserve(world, hold.pod, hold.node, hold.attempt - 1)
     same(held, await picture(world), "the answers as the newer attempt left them")
+
+
+@check(
+    "unreserve/cut-off",
+    "a Reserve that was cut off takes nothing once it is unreserved",
+    CLAUSE,
+    needs=(*NEEDS, "nodes"),
+    after=("unreserve/gives-back", "calls/waits"),
+)
+async def cut_off(subject: Subject) -> None:
+    """It waited for a generation when its deadline came; the generation comes later."""
+    world = await shown(subject)
+    hold = await reservable(world)
+    await unreserve(world, *hold)
+    before, again = await picture(world), hold._replace(attempt=hold.attempt + 1)
+    of_call = {"attempt": again.attempt, "generation": world.generation + 1}
+    request = world.request("Reserve", again.pod, node_name=again.node, of_call=of_call)
+    with suppress(grpc.aio.AioRpcError):
+        await subject.scheduling.Reserve(request, timeout=CUT_OFF_SECONDS)
+    await unreserve(world, *again)
+    await world.step()
+    same(before, await picture(world), "the answers as before the call")
 
 
 @check(
