@@ -35,7 +35,7 @@ checks say more where the sample pods meet nodes that the plugin turns down, or 
 such pods and nodes.
 
 For each check there is a plugin that breaks just that (`tests/unit/conformance`): it fails that check
-and no other. gpu-share, coscheduling and the Go SDK's template pass all that apply to them.
+and no other. The plugins of this repository and each SDK's template pass all that apply to them.
 
 In tests the same checks are `berth.conformance`:
 
