@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 FILES = {
     "berth": ROOT / "core/images/berth.Dockerfile",
     **{path.parent.name: path for path in ROOT.glob("out-of-tree-plugins/*/Dockerfile")},
+    "hello in Python": ROOT / "plugin-sdk/python/template/Dockerfile",
     "hello in Go": ROOT / "plugin-sdk/go/template/Dockerfile",
     "hello in TypeScript": ROOT / "plugin-sdk/typescript/template/Dockerfile",
 }

@@ -39,8 +39,9 @@ async def scheduling(
 ):
     """A scheduler at work on a sandbox with these objects; gives the sandbox and the scheduler's core.
 
-    The sandbox's kubeconfig stands in the file of that path. Sidecars are addresses by name, and each gets the
-    arguments; where there are some, the profile is without those other plugins, but for those that come last.
+    The sandbox's kubeconfig stands in the file of that path. Sidecars are addresses by name, and each gets
+    the arguments; where there are some, the profile is without those other plugins, but for those that come
+    last.
     """
     specs = tuple(SidecarSpec(name, address, args=arguments) for name, address in (sidecars or {}).items())
     text = CONFIGURATION.format(kubeconfig=kubeconfig)
