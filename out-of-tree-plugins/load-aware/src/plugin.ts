@@ -59,7 +59,7 @@ export function loadAware(now: () => number = Date.now): Plugin {
       profiles.set(profile, loads);
       loads.start();
     },
-    released: release,
+    profileRemoved: release,
 
     scoreNodes(pod, { candidates }) {
       const { profile, span } = currentCall();

@@ -92,7 +92,7 @@ test("a profile that is configured again as before keeps its metrics; one that l
   const anew = await host.score(pod);
 
   assert.deepEqual([kept?.idle, anew?.idle], [55, 50]);
-  plugin.released?.(host.profile);
+  plugin.profileRemoved?.(host.profile);
   assert.deepEqual(plugin.state?.(), { profiles: {} });
 });
 
