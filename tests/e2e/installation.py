@@ -26,10 +26,11 @@ LOOK_SECONDS = 0.2
 
 
 class Installation:
-    """The processes, and kubectl pointed at them."""
+    """The processes, and kubectl pointed at them; commands of further images stand before the usual ones."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, images=()):
         self.folder = folder
+        self.images = tuple(images)
         self.kubeconfig = folder / "kubeconfig"
         self.environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(folder)}
         self.processes = []
@@ -45,7 +46,12 @@ class Installation:
 
     def start_sandbox(self):
         """Start the sandbox alone."""
-        images = [f"berth/gpu-share:*={BIN}/berth-gpu-share", "berth/broken:*=", f"berth/*={BIN}/berth"]
+        images = [
+            *self.images,
+            f"berth/gpu-share:*={BIN}/berth-gpu-share",
+            "berth/broken:*=",
+            f"berth/*={BIN}/berth",
+        ]
         flags = [f"--kubeconfig={self.kubeconfig}", "--authorization-mode=RBAC", "--controllers"]
         self._spawn("sandbox", ["sandbox", "up", *flags, *(f"--run-image={one}" for one in images)])
         self.until(self.kubeconfig.exists, "the sandbox starts")
@@ -115,11 +121,12 @@ class Installation:
                     return
         raise AssertionError(f"no process listens on {pod['status']['podIP']}")
 
-    def submit(self, name, scheduler, cpu="100m"):
+    def submit(self, name, scheduler, cpu="100m", labels=None):
         """Create a pod for a scheduler."""
         container = {"name": "main", "image": "nginx:1", "resources": {"requests": {"cpu": cpu}}}
         spec = {"schedulerName": scheduler, "containers": [container]}
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        metadata = {"name": name, "labels": labels or {}}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         self.kubectl("create", "-f", "-", stdin=body)
 
     def is_bound(self, name):

@@ -82,9 +82,11 @@ function endpoint({ address, tokenFile, caFile }: Settings["metricProvider"]): E
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env;
   if (!host || !port)
     throw new FetchError("metricProvider.address: not in a cluster, so the API server's URL has to be given");
+  // Where containers have no mount namespace, this variable says what mount paths stand behind.
+  const root = (process.env.CONTAINER_SANDBOX_MOUNT_POINT ?? "").replace(/\/+$/, "");
   return {
     address: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
-    tokenFile: tokenFile || `${SERVICE_ACCOUNT}/token`,
-    caFile: caFile || `${SERVICE_ACCOUNT}/ca.crt`,
+    tokenFile: tokenFile || `${root}${SERVICE_ACCOUNT}/token`,
+    caFile: caFile || `${root}${SERVICE_ACCOUNT}/ca.crt`,
   };
 }

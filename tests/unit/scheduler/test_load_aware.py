@@ -7,7 +7,6 @@ import re
 import tempfile
 import time
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from aiohttp import ClientSession, web
 
 from berth_sdk.testing import make_node, make_pod
 from berth_sdk.testing.host import Host
+from tests.node_metrics import CORES, KIND, MEMORY, node_metrics
 from tests.node_toolchain import FROM_SOURCE, NODE, ROOT, install
 from tests.sockets import served
 from tests.unit.client.conftest import web_server
@@ -26,8 +26,6 @@ from tests.unit.scheduler_at_work import eventually, node, scheduling
 PROGRAM = ROOT / "out-of-tree-plugins/load-aware/src/main.ts"
 RIGHTS = ROOT / "kustomize/components/plugins/load-aware/rights.yaml"
 NAME = "load-aware"
-CORES, MEMORY = 4, 64 << 30
-"""What scheduler_at_work's nodes have."""
 BY_RISK = {"strategy": "LoadVariationRiskBalancing", "fetchIntervalSeconds": 1, "maxAgeSeconds": 2}
 
 
@@ -60,17 +58,6 @@ class Metrics:
         """Wait until a fetch that begins from now on has been taken over: then another one begins."""
         before = self.asked
         await eventually(lambda: self.asked >= before + 2)
-
-
-def node_metrics(name, share):
-    return {
-        "apiVersion": "metrics.k8s.io/v1beta1",
-        "kind": "NodeMetrics",
-        "metadata": {"name": name},
-        "timestamp": datetime.now(UTC).isoformat(),
-        "window": "20s",
-        "usage": {"cpu": f"{int(share * CORES * 1e9)}n", "memory": f"{int(share * MEMORY)}"},
-    }
 
 
 class Plugin:
@@ -166,30 +153,12 @@ async def test_pods_go_where_load_is_low(tmp_path, provider):
     assert "warn metrics are stale, all nodes score the same" in log
 
 
-KIND = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: nodes.metrics.k8s.io
-  annotations: {api-approved.kubernetes.io: "unapproved, stands for metrics-server's API"}
-spec:
-  group: metrics.k8s.io
-  scope: Cluster
-  names: {kind: NodeMetrics, plural: nodes}
-  versions:
-  - name: v1beta1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-"""
-
-
 async def test_rights(tmp_path):
     """The component's role is enough to read NodeMetrics of an API server with RBAC over TLS, and no more."""
     rights = list(yaml.safe_load_all(RIGHTS.read_text(encoding="utf-8")))
     roles = [each for each in rights if each["kind"] == "ClusterRole"]
     async with guarded(tmp_path, "berth-system", "berth-main") as (sandbox, ledger, kubeconfig):
-        sandbox.load([yaml.safe_load(KIND), *rights])
+        sandbox.load([KIND, *rights])
         sandbox.load([node_metrics("n0", 0.4), node_metrics("n1", 0.9)])
         user = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]
         (tmp_path / "token").write_text(user["token"])
