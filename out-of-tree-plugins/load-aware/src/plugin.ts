@@ -44,6 +44,8 @@ export function loadAware(now: () => number = Date.now): Plugin {
     arguments: settings(),
     podFields: POD_FIELDS,
     wantsPods: true,
+    // When a pod was bound is read of it once.
+    podsWithoutStatus: true,
     // Metrics are not the scheduler's to know: when they change, `requeue` says so.
     nodeLocal: true,
 
