@@ -57,8 +57,8 @@ class Points(Plugin):
         if pod.labels.get("fails") == "once" and pod.uid not in self._failed:
             self._failed.add(pod.uid)
             return Status(Code.ERROR, ("not this time",))
+        self.note("binds", pod.name)
         self._write_binding(pod, node.name)
-        self.note("bound", pod.name)
         return None
 
     def _write_binding(self, pod, node_name):

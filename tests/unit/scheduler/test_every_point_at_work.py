@@ -130,7 +130,7 @@ async def test_bind():
         world.create("other")
 
         assert ["n0", "n0"] == await world.bound("own", "other")
-        assert ["bound own"] == world.done()
+        assert ["binds own"] == world.done()
 
 
 async def test_bind_fails():
@@ -140,7 +140,7 @@ async def test_bind_fails():
         await world.bound("own")
 
         assert any("not this time" in note for note in world.notes("FailedScheduling"))
-        assert ["bound own"] == world.done()
+        assert ["binds own"] == world.done()
 
 
 @pytest.mark.parametrize("nodes", [2, 8])
