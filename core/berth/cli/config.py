@@ -98,10 +98,12 @@ def _load(file: Path, plugins: Path | None, feature_gates: tuple[str, ...]) -> "
 
 
 def _sidecars(file: Path, plugins: Path | None) -> "tuple[SidecarSpec, ...]":
-    from berth.config.plugin_list import parse_plugin_list, plugins_beside  # noqa: PLC0415 (quick start)
+    from berth.config.plugin_list import list_beside, parse_plugin_list  # noqa: PLC0415 (quick start)
 
     return (
-        parse_plugin_list(_read(plugins), str(plugins)) if plugins else plugins_beside(_read(file), str(file))
+        parse_plugin_list(_read(plugins), str(plugins))
+        if plugins
+        else list_beside(_read(file), str(file)).plugins
     )
 
 

@@ -23,8 +23,8 @@ from berth.config.flag_parsing import ParsedFlags, parse_arguments
 from berth.config.flag_table import FLAGS, Effect, Flag, Kind, by_name
 from berth.config.go_text import quote
 from berth.config.loading import Loaded, build, load, parse
-from berth.config.plugin_list import parse_plugin_list, plugins_beside
-from berth.config.sidecars import SidecarSpec, catalogue_of
+from berth.config.plugin_list import PluginList, list_beside, read_plugin_list
+from berth.config.sidecars import SidecarSpec, SocketDirectory, catalogue_of
 from berth.config.types import SchedulerConfiguration
 from berth.config.validation import validate
 
@@ -162,10 +162,11 @@ def _gate_warnings(gates: FeatureGates) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All that a scheduler starts with: its configuration and its out-of-tree plugins."""
+    """All that a scheduler starts with: its configuration, its out-of-tree plugins, and where more appear."""
 
     loaded: Loaded
     sidecars: tuple[SidecarSpec, ...]
+    directory: SocketDirectory | None = None
 
 
 def read_settings(options: Options, read: ReadFile = read_file) -> Settings:
@@ -177,12 +178,13 @@ def read_settings(options: Options, read: ReadFile = read_file) -> Settings:
         ConfigError: a file is unreadable, or what `load` raises.
     """
     source = _content("config", options.config_file, read) if options.config_file else None
-    sidecars: tuple[SidecarSpec, ...] = ()
+    listed = PluginList()
     if options.plugins_file:
-        sidecars = parse_plugin_list(_content("plugins", options.plugins_file, read), options.plugins_file)
+        listed = read_plugin_list(_content("plugins", options.plugins_file, read), options.plugins_file)
     elif source is not None:
-        sidecars = plugins_beside(source, options.config_file)
-    return Settings(load_with_flags(options, source, out_of_tree=catalogue_of(sidecars), read=read), sidecars)
+        listed = list_beside(source, options.config_file)
+    loaded = load_with_flags(options, source, out_of_tree=catalogue_of(listed.plugins), read=read)
+    return Settings(loaded, listed.plugins, listed.directory)
 
 
 def _content(flag: str, path: str, read: ReadFile) -> bytes:

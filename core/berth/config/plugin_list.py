@@ -16,19 +16,24 @@ a file given by --plugins, or a later document of the configuration's file, whic
       weight: 2
       shadow: true
       args: {policy: pack}
+    directory:
+      path: /run/berth/plugins
+      profiles: [default-scheduler]
+
+Plugins appear in the directory as NAME.sock; an entry without an address is that of its name there, and the
+directory's other fields are for plugins that no entry names.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
-from berth.config.catalogue import IN_TREE, ExtensionPoint
+from berth.config.catalogue import ExtensionPoint
 from berth.config.document import read_document
 from berth.config.duration import Duration, parse_duration
 from berth.config.errors import DecodeError, PluginListError
-from berth.config.names import qualified_name_problems
 from berth.config.sidecars import (
     DEFAULT_POLICY,
     SIDECAR_POINTS,
@@ -36,7 +41,9 @@ from berth.config.sidecars import (
     FailurePolicy,
     PluginTls,
     SidecarSpec,
+    SocketDirectory,
     is_unix,
+    plugin_name_problem,
     socket_path,
 )
 from berth.config.tree import Object, Value, to_plain, type_word
@@ -60,6 +67,7 @@ _FIELDS = (
     "tls",
     "args",
 )
+_DEFAULTS = tuple(name for name in _FIELDS if name not in ("name", "address", "tls"))
 _TLS_FIELDS = ("caFile", "certFile", "keyFile", "serverName")
 _MAX_WEIGHT = 100
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
@@ -67,8 +75,24 @@ _MAX_PORT = 65535
 _MAX_SOCKET_PATH = 107
 
 
+class PluginList(NamedTuple):
+    """What a list says: its plugins, and the directory in which more may appear."""
+
+    plugins: tuple[SidecarSpec, ...] = ()
+    directory: SocketDirectory | None = None
+
+
 def parse_plugin_list(source: bytes | str, file: str) -> tuple[SidecarSpec, ...]:
     """Give the plugins that a PluginList document describes; `file` is its name in messages.
+
+    Raises:
+        PluginListError: with every problem found.
+    """
+    return read_plugin_list(source, file).plugins
+
+
+def read_plugin_list(source: bytes | str, file: str) -> PluginList:
+    """Give all that a PluginList document says; `file` is its name in messages.
 
     Raises:
         PluginListError: with every problem found.
@@ -79,11 +103,11 @@ def parse_plugin_list(source: bytes | str, file: str) -> tuple[SidecarSpec, ...]
         raise PluginListError(f"{file}: {error}") from None
     if document.duplicates:
         raise PluginListError(*(f"{file}: {duplicate}" for duplicate in document.duplicates))
-    return _specs(document.value, file)
+    return _list(document.value, file)
 
 
-def plugins_beside(source: bytes | str, file: str) -> tuple[SidecarSpec, ...]:
-    """Give the plugins of the PluginList that stands behind a configuration in the same file, if one does.
+def list_beside(source: bytes | str, file: str) -> PluginList:
+    """Give what the PluginList says that stands behind a configuration in the same file, if one does.
 
     Later documents of other kinds are none of our business: kube-scheduler does not read them either.
 
@@ -92,14 +116,14 @@ def plugins_beside(source: bytes | str, file: str) -> tuple[SidecarSpec, ...]:
     """
     text = source if isinstance(source, str) else source.decode("utf-8", "replace")
     if text.lstrip().startswith("{") or API_GROUP not in text:
-        return ()
+        return PluginList()
     try:
-        lists = [_specs(value, file) for value in _later_documents(text) if _is_ours(value)]
+        lists = [_list(value, file) for value in _later_documents(text) if _is_ours(value)]
     except DecodeError as error:
         raise PluginListError(f"{file}: {error}") from None
     if len(lists) > 1:
         raise PluginListError(f"{file}: {len(lists)} documents of kind {KIND}; put all plugins into one")
-    return lists[0] if lists else ()
+    return lists[0] if lists else PluginList()
 
 
 def _later_documents(text: str) -> Iterator[Value]:
@@ -118,12 +142,12 @@ def _is_ours(value: Value) -> bool:
     return isinstance(version, str) and version.startswith(f"{API_GROUP}/")
 
 
-def _specs(value: Value, file: str) -> tuple[SidecarSpec, ...]:
+def _list(value: Value, file: str) -> PluginList:
     reader = _ListReader(file)
-    specs = reader.read(value)
+    found = reader.read(value)
     if reader.problems:
         raise PluginListError(*reader.problems)
-    return specs
+    return found
 
 
 @dataclass(slots=True)
@@ -133,26 +157,46 @@ class _ListReader:
     file: str
     problems: list[str] = field(default_factory=list)
 
-    def read(self, value: Value) -> tuple[SidecarSpec, ...]:
-        top = self._members(value, "", ("apiVersion", "kind", "plugins"))
+    def read(self, value: Value) -> PluginList:
+        top = self._members(value, "", ("apiVersion", "kind", "plugins", "directory"))
         for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
             if top.get(name) != wanted:
                 self._say(name, f"must be {wanted}")
-        entries = top.get("plugins")
+        directory = self._directory(top["directory"]) if "directory" in top else None
+        entries = top.get("plugins", None if directory is None else [])
         if not isinstance(entries, list):
             self._say("plugins", "must be a list with an entry for each plugin")
-            return ()
+            return PluginList()
         places = [(entry, f"plugins[{index}]") for index, entry in enumerate(entries)]
-        specs = [self._plugin(entry, path) for entry, path in places if self._is_object(entry, path, _FIELDS)]
+        specs = [
+            self._plugin(entry, path, directory)
+            for entry, path in places
+            if self._is_object(entry, path, _FIELDS)
+        ]
         self._check_names(specs)
-        return tuple(specs)
+        return PluginList(tuple(specs), directory)
 
-    def _plugin(self, value: Value, path: str) -> SidecarSpec:
+    def _directory(self, value: Value) -> SocketDirectory:
+        members = self._members(value, "directory", ("path", *_DEFAULTS))
+        path = members.get("path")
+        if not isinstance(path, str) or not path.startswith("/"):
+            self._say("directory.path", "give the absolute path of a directory for sockets")
+            path = ""
+        return SocketDirectory(path, self._spec(members, "directory", "", ""))
+
+    def _plugin(self, value: Value, path: str, directory: SocketDirectory | None) -> SidecarSpec:
         members = self._members(value, path, _FIELDS)
+        name = self._name(members.get("name"), f"{path}.name")
+        address = members.get("address")
+        if address is None and directory is not None and name:
+            address = directory.address_of(name)
+        return self._spec(members, path, name, self._address(address, f"{path}.address"))
+
+    def _spec(self, members: Mapping[str, Value], path: str, name: str, address: str) -> SidecarSpec:
         points = self._points(members.get("extensionPoints"), f"{path}.extensionPoints")
         return SidecarSpec(
-            name=self._name(members.get("name"), f"{path}.name"),
-            address=self._address(members.get("address"), f"{path}.address"),
+            name=name,
+            address=address,
             timeout=self._timeout(members.get("timeout"), f"{path}.timeout"),
             extension_points=points,
             failure_policy=self._policies(members.get("failurePolicy"), points, f"{path}.failurePolicy"),
@@ -221,10 +265,8 @@ class _ListReader:
         if not isinstance(value, str) or not value:
             self._say(path, "give the plugin a name, as profiles will call it")
             return ""
-        if value in IN_TREE:
-            self._say(path, f'"{value}" is an in-tree plugin; choose another name')
-        elif problems := qualified_name_problems(value):
-            self._say(path, f'"{value}" is no plugin name: {problems[0]}')
+        if problem := plugin_name_problem(value):
+            self._say(path, problem)
         return value
 
     def _check_names(self, specs: Sequence[SidecarSpec]) -> None:

@@ -4,13 +4,14 @@
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from berth.config.catalogue import Catalogue, ExtensionPoint
+from berth.config.catalogue import IN_TREE, Catalogue, ExtensionPoint
 from berth.config.duration import Duration
+from berth.config.names import qualified_name_problems
 from berth.config.profiles import ResolvedProfile
 from berth.objects.pod import Pod
 
@@ -107,6 +108,37 @@ class SidecarSpec:
     def args_for(self, profile: ResolvedProfile) -> Any:
         """Give the arguments for a profile: its pluginConfig entry if there is one, else this list's."""
         return profile.args.get(self.name, self.args)
+
+
+@dataclass(frozen=True, slots=True)
+class SocketDirectory:
+    """A directory in which plugins appear as NAME.sock; `defaults` are for those that no entry names.
+
+    The defaults have neither name nor address; without profiles they attach nothing.
+    """
+
+    path: str
+    defaults: SidecarSpec
+
+    def path_of(self, name: str) -> str:
+        """Where that plugin's socket is to appear."""
+        return f"{self.path.rstrip('/')}/{name}.sock"
+
+    def address_of(self, name: str) -> str:
+        """The same as an address."""
+        return f"{_UNIX}{self.path_of(name)}"
+
+    def spec_of(self, name: str) -> SidecarSpec:
+        """That plugin as one that no entry names."""
+        return replace(self.defaults, name=name, address=self.address_of(name))
+
+
+def plugin_name_problem(name: str) -> str:
+    """Why a plugin can't have that name; empty where it can."""
+    if name in IN_TREE:
+        return f'"{name}" is an in-tree plugin; choose another name'
+    problems = qualified_name_problems(name)
+    return f'"{name}" is no plugin name: {problems[0]}' if problems else ""
 
 
 def catalogue_of(specs: Iterable[SidecarSpec]) -> Catalogue:

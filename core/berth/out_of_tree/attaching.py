@@ -83,6 +83,14 @@ class Attaching:
         plugins = self._plugins(name).values()
         return {**description(version, old, plugins), "comparison": self._host.shadows.report(name)}
 
+    def has(self, name: str) -> bool:
+        """Whether there is a plugin of that name, be it ready or not."""
+        return name in self._host.versions
+
+    def ready(self, name: str) -> bool:
+        """Whether that plugin can be asked. Raises: KeyError."""
+        return self._host.versions[name].connection.ready
+
     def record(self, name: str, extent: Extent) -> Recording:
         """A recording of a plugin, by the version that new attempts begin with.
 

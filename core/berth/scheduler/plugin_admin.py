@@ -15,7 +15,7 @@ import msgspec
 from aiohttp import web
 
 from berth.config.errors import PluginListError
-from berth.config.plugin_list import parse_plugin_list
+from berth.config.plugin_list import read_plugin_list
 from berth.out_of_tree.attaching import AttachError, Attaching, Wanted
 from berth.scheduler.http_status import http_status
 from berth.scheduler.plugin_recording import record
@@ -52,9 +52,12 @@ class PluginAdmin:
 
     async def _attach(self, request: web.Request) -> web.Response:
         try:
-            specs = parse_plugin_list(await request.read(), BODY)
+            specs, directory = read_plugin_list(await request.read(), BODY)
         except PluginListError as error:
             return http_status(400, "BadRequest", str(error))
+        if directory is not None:
+            text = "directory: is followed where the list of --plugins names it, not attached"
+            return http_status(400, "BadRequest", f"{BODY}: {text}")
         await self._keep_objects()
         try:
             for spec in specs:

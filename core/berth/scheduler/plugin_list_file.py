@@ -6,14 +6,14 @@ A list that is wrong, and an entry that cannot be had, change nothing and are lo
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from berth.client.errors import ClientError
 from berth.client.timing import Sleep
 from berth.config.errors import PluginListError
-from berth.config.plugin_list import parse_plugin_list
-from berth.config.sidecars import SidecarSpec
+from berth.config.plugin_list import read_plugin_list
+from berth.config.sidecars import SidecarSpec, SocketDirectory
 from berth.out_of_tree.attaching import AttachError, Attaching, Wanted
 
 log = logging.getLogger(__name__)
@@ -22,18 +22,24 @@ LOOK_SECONDS = 1.0
 
 
 class PluginListFile:
-    """Follows the file of --plugins; `keep_objects` is awaited before a plugin joins."""
+    """Follows the file of --plugins; `known` are its entries by name, kept as the file has them.
+
+    `keep_objects` is awaited before a plugin joins; `use_directory` is told which directory the list names.
+    """
 
     def __init__(
         self,
         path: str,
-        specs: Iterable[SidecarSpec],
+        known: dict[str, SidecarSpec],
         attaching: Attaching,
         keep_objects: Callable[[], Awaitable[None]],
         sleep: Sleep = asyncio.sleep,
+        *,
+        use_directory: Callable[[SocketDirectory | None], None] = lambda _directory: None,
     ) -> None:
         self._path = Path(path)
-        self._known = {spec.name: spec for spec in specs}
+        self._known = known
+        self._use_directory = use_directory
         self._attaching = attaching
         self._keep_objects = keep_objects
         self._sleep = sleep
@@ -56,10 +62,12 @@ class PluginListFile:
             return
         self._content = content
         try:
-            wanted = {spec.name: spec for spec in parse_plugin_list(content, str(self._path))}
+            specs, directory = read_plugin_list(content, str(self._path))
         except PluginListError as error:
             log.error("list of plugins not taken over error=%s", "; ".join(error.messages))  # noqa: TRY400 (told, not traced)
             return
+        wanted = {spec.name: spec for spec in specs}
+        self._use_directory(directory)
         for name in [name for name in self._known if name not in wanted]:
             await self._leave(name)
         for spec in wanted.values():

@@ -32,7 +32,7 @@ from berth.client.transport import REQUEST_SECONDS, Transport
 from berth.client.watch import Source
 from berth.config.dump import to_v1
 from berth.config.loading import Loaded
-from berth.config.sidecars import SidecarSpec
+from berth.config.sidecars import SidecarSpec, SocketDirectory
 from berth.framework.clock import SystemClock
 from berth.framework.cycle_record import CycleRecord
 from berth.out_of_tree.attaching import Attaching
@@ -62,6 +62,7 @@ from berth.scheduler.health import Check, ping
 from berth.scheduler.leadership import Leadership
 from berth.scheduler.needed_kinds import needed_groups
 from berth.scheduler.plugin_admin import PluginAdmin
+from berth.scheduler.plugin_directory import PluginDirectory
 from berth.scheduler.plugin_list_file import PluginListFile
 from berth.scheduler.pod_group_writer import ApiPodGroupWriter
 from berth.scheduler.pod_writer import PodWriter
@@ -118,6 +119,8 @@ class ProcessSettings:
     sidecars: tuple[SidecarSpec, ...] = ()
     plugins_file: str = ""
     """Where the sidecars are listed; changes of it are followed. Empty for a list that stays as it is."""
+    directory: SocketDirectory | None = None
+    """Where more of them may appear."""
     master: str = ""
     seed: int | None = None
     max_in_unschedulable_seconds: float = 300.0
@@ -242,7 +245,9 @@ class Process:
             self._prepare,
             delayed=settings.loaded.configuration.delay_cache_until_active,
         )
-        groups = needed_groups(settings.loaded.profiles, out_of_tree=bool(settings.sidecars))
+        groups = needed_groups(
+            settings.loaded.profiles, out_of_tree=bool(settings.sidecars or settings.directory)
+        )
         self._mirrors = list(reflectors(transports.main, self._core, self._host, groups=groups))
         nodes, pods = self._mirrors[:2]
         self._debugger = CacheDebugger(self._core, nodes, pods, self._loop.turn)
@@ -352,13 +357,22 @@ class Process:
         self._core.shared.cache.update_snapshot(self._core.shared.snapshot)
         await self._host.settle(PLUGIN_GRACE_SECONDS)
         self._prepared = True
-        if self._settings.plugins_file:
-            listed = PluginListFile(
-                self._settings.plugins_file, self._settings.sidecars, self._attaching, self._raw.begin
-            )
-            self._spawn(listed.follow(), "list of plugins")
+        self._follow_plugins()
         self._settings.on_ready(self._core)
         self._spawn(self._loop.follow(), "snapshot")
+
+    def _follow_plugins(self) -> None:
+        """Take over what changes in the list of plugins and in the directory where they appear."""
+        settings = self._settings
+        listed = {spec.name: spec for spec in settings.sidecars}
+        directory = PluginDirectory(settings.directory, listed, self._attaching, self._raw.begin)
+        if settings.plugins_file:
+            file = PluginListFile(
+                settings.plugins_file, listed, self._attaching, self._raw.begin, use_directory=directory.use
+            )
+            self._spawn(file.follow(), "list of plugins")
+        if settings.plugins_file or settings.directory is not None:
+            self._spawn(directory.follow(), "directory of plugins")
 
     async def finish(self) -> None:
         """Let the last writes out, give the lease back, and stop everything else."""

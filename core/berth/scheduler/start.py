@@ -39,6 +39,7 @@ async def start(options: Options, settings: Settings) -> None:
         master=options.master,
         sidecars=settings.sidecars,
         plugins_file=options.plugins_file,
+        directory=settings.directory,
         max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods.seconds,
         request_seconds=options.request_timeout.seconds,
         flags=options.values,

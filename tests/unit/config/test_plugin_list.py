@@ -3,7 +3,7 @@
 import pytest
 
 from berth.config import Duration, ExtensionPoint, PluginListError, load
-from berth.config.plugin_list import parse_plugin_list, plugins_beside
+from berth.config.plugin_list import list_beside, parse_plugin_list, read_plugin_list
 from berth.config.sidecars import (
     DEFAULT_POLICY,
     SIDECAR_POINTS,
@@ -88,7 +88,7 @@ def test_default_policy():
                 " failurePolicy, name, profiles, shadow, timeout, tls, weight"
             ),
         ),
-        (HEAD + " []\nmore: 1", "more: unknown field; known ones are: apiVersion, kind, plugins"),
+        (HEAD + " []\nmore: 1", "more: unknown field; known ones are: apiVersion, directory, kind, plugins"),
         (
             one(adress=1),
             (
@@ -189,7 +189,7 @@ def test_beside_a_configuration():
     """A list behind a configuration in the same file is found; kube-scheduler does not see it."""
     text = f"{PROFILE}---\n{FULL}"
 
-    specs = plugins_beside(text, "f")
+    specs = list_beside(text, "f").plugins
     assert ["gpu-share", "Shop"] == [spec.name for spec in specs]
     assert "gpu-share=3" == points(text, out_of_tree=catalogue_of(specs))["score"][-1]
 
@@ -199,8 +199,8 @@ def test_beside_a_configuration():
 )
 def test_nothing_beside_a_configuration(rest):
     """Documents of other kinds, broken ones included, are none of our business."""
-    assert () == plugins_beside(file() + rest, "f")
-    assert () == plugins_beside('{"apiVersion": "berth.dev/v1alpha1"}', "f")
+    assert () == list_beside(file() + rest, "f").plugins
+    assert () == list_beside('{"apiVersion": "berth.dev/v1alpha1"}', "f").plugins
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_nothing_beside_a_configuration(rest):
 def test_broken_list_beside_a_configuration(rest, error):
     """A list that is meant for us must be right."""
     with pytest.raises(PluginListError) as raised:
-        plugins_beside(file() + rest, "f")
+        list_beside(file() + rest, "f")
 
     assert raised.value.messages[0].startswith(error)
 
@@ -280,3 +280,53 @@ def test_profiles_and_exempt_pods_refused(fields, error):
 def test_timeout_type():
     """A timeout is a duration."""
     assert Duration.of_seconds(1.5) == parse_plugin_list(one(timeout="1.5s"), "f")[0].timeout
+
+
+DIRECTORY = "directory: {path: /run/plugins, profiles: [p], timeout: 50ms, failurePolicy: {filter: Ignore}}"
+
+
+def test_directory():
+    """An entry without an address is a socket there; what no entry names is as the defaults say."""
+    text = f"{HEAD}\n- {{name: a, weight: 3}}\n- {{name: b, address: 'h:1'}}\n{DIRECTORY}"
+    (a, b), directory = read_plugin_list(text, "f")
+    other = directory.spec_of("c")
+
+    assert ("unix:/run/plugins/a.sock", 3, ()) == (a.address, a.weight, a.profiles)
+    assert "h:1" == b.address
+    assert ("c", "unix:/run/plugins/c.sock", ("p",)) == (other.name, other.address, other.profiles)
+    assert "Ignore" == other.policy_at(ExtensionPoint.FILTER)
+    assert (Duration(50_000_000), None) == (other.timeout, other.args)
+
+
+def test_directory_alone():
+    """A list may hold nothing but a directory, beside a configuration too."""
+    text = f"apiVersion: berth.dev/v1alpha1\nkind: PluginList\n{DIRECTORY}"
+
+    assert ((), "/run/plugins") == (
+        read_plugin_list(text, "f").plugins,
+        list_beside(f"kind: x\n---\n{text}", "f").directory.path,
+    )
+
+
+@pytest.mark.parametrize(
+    ("directory", "error"),
+    [
+        ("{profiles: [p]}", "directory.path: give the absolute path of a directory for sockets"),
+        ("{path: run}", "directory.path: give the absolute path of a directory for sockets"),
+        ("{path: /x, profiles: p}", "directory.profiles: must be a list of profiles by their schedulerName"),
+        ("[]", "directory: must be an object with the fields "),
+        ("{path: /x, name: a}", "directory.name: unknown field; known ones are: args, exemptPods, "),
+    ],
+)
+def test_directory_refused(directory, error):
+    """A mistake in the directory names its field and the remedy."""
+    (said,) = errors_of(f"{HEAD} []\ndirectory: {directory}")[:1]
+
+    assert said.startswith(f"list.yaml: {error}")
+
+
+def test_a_path_that_is_too_long():
+    """The name counts in the length of a socket's path, too."""
+    text = f"{HEAD}\n- {{name: a}}\ndirectory: {{path: /{'x' * 100}}}"
+
+    assert [] != [said for said in errors_of(text) if "the socket's path is longer than 107 bytes" in said]

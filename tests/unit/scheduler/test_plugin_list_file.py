@@ -28,7 +28,7 @@ class Attaching:
 class Followed:
     def __init__(self, path):
         self.path, self.attaching = path, Attaching()
-        self.file = PluginListFile(str(path), (), self.attaching, self.keep)
+        self.file = PluginListFile(str(path), {}, self.attaching, self.keep)
 
     async def keep(self):
         """There is nothing to keep."""

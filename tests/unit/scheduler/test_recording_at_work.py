@@ -3,16 +3,18 @@
 import asyncio
 import os
 import stat
-import sys
 from contextlib import asynccontextmanager
 
+import aiohttp
 import pytest
 
 from berth.replay import Options, read_recording, replay
+from berth_sdk import Server
 from tests.go_toolchain import GO_SDK, build
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
 from tests.sockets import served
-from tests.unit.scheduler.test_plugins_at_work import PROFILE, PROGRAM, at_work
+from tests.unit.scheduler.colours_plugin import Colours
+from tests.unit.scheduler.test_plugins_at_work import PROFILE, at_work
 from tests.unit.scheduler_at_work import eventually
 
 
@@ -43,9 +45,12 @@ async def recorded(world, name, count, *options):
 
 async def colours(world, file, version, colour):
     """What comes of the recording with that plugin."""
-    socket = world.folder / "replayed.sock"
-    async with process(socket, sys.executable, str(PROGRAM), str(socket), version, colour) as address:
-        return await replay(file, Options(address))
+    server = Server(Colours(version, colour, world.folder / "none"), f"unix:{world.folder}/replayed.sock")
+    await server.start()
+    try:
+        return await replay(file, Options(server.address))
+    finally:
+        await server.stop(0)
 
 
 async def test_record_and_replay():
@@ -103,34 +108,24 @@ async def test_other_languages(tmp_path, hello):
 async def test_refused():
     """What can't be recorded is said in words, with a non-zero exit."""
     async with at_work() as world:
-        file = str(world.folder / "file")
-        assert "no plugin nobody" in await world.berth("record", "nobody", "-o", file, code=2)
-        early = await world.berth("record", "colours", "-o", file, code=2)
-        assert "colours has never been ready" in early
-        assert not (world.folder / "file").exists()
-
-
-async def test_one_at_a_time():
-    """A plugin is recorded once at a time, and a recording that is broken off leaves nothing behind."""
-    async with at_work() as world:
+        file = world.folder / "file"
+        assert "no plugin nobody" in await world.berth("record", "nobody", "-o", str(file), code=2)
+        assert "colours has never been ready" in await world.berth(
+            "record", "colours", "-o", str(file), code=2
+        )
         await world.start("v1", "red")
         await world.bound(world.create(1))
-        file = world.folder / "file"
-        running = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "berth.cli", "plugin", "record", "colours", "-o", str(file),
-            "--cycles", "1000", "--server", world.server, "--insecure-skip-tls-verify",
-        )  # fmt: skip
-        await eventually(lambda: file.exists() and file.stat().st_size)
-        second = await world.berth("record", "colours", "-o", f"{file}2", code=2)
-        await world.bound(world.create(2))
-        running.kill()
-        await running.wait()
-        outcome = await colours(world, file, "v1", "red")
-        # The scheduler looks once a second whether somebody still reads.
+        address = f"{world.server}/plugins/colours/recording"
+        async with aiohttp.ClientSession() as session:
+            async with session.post(f"{address}?attempts=none", ssl=False) as response:
+                wrong = response.status, (await response.json())["message"]
+            async with session.post(f"{address}?attempts=9", ssl=False) as response:
+                await response.content.readany()
+                second = await world.berth("record", "colours", "-o", str(file), code=2)
+        assert not file.exists()
+        # Nobody reads any more; the scheduler looks once a second whether that is so.
         while "Recorded now:      yes" in await world.berth("describe", "colours"):  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
-        _, _, said = await recorded(world, "colours", 2, "--cycles", "2")
 
+    assert (400, "attempts: must be a number from 1 on, not 'none'") == wrong
     assert "being recorded already" in second
-    assert ([], 1) == (outcome.differences, len(outcome.warnings))
-    assert "2 attempts ended" in said
