@@ -205,7 +205,7 @@ class _ListReader:
             profiles=self._profiles(members.get("profiles"), f"{path}.profiles"),
             weight=self._weight(members.get("weight"), f"{path}.weight"),
             shadow=self._shadow(members.get("shadow"), f"{path}.shadow"),
-            tls=self._tls(members.get("tls"), members.get("address"), f"{path}.tls"),
+            tls=self._tls(members.get("tls"), address, f"{path}.tls"),
         )
 
     def _profiles(self, value: Value, path: str) -> tuple[str, ...]:

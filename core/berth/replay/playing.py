@@ -21,6 +21,7 @@ import grpc.aio
 
 from berth.config.sidecars import PluginTls, SidecarSpec
 from berth.out_of_tree._generated import identity_pb2, recording_pb2, scheduling_pb2
+from berth.out_of_tree.conversation import REASON_KEY
 from berth.replay.comparing import changes, failure
 from berth.replay.errors import RecordingError, ReplayError
 from berth.replay.guest import Guest, connected
@@ -168,6 +169,8 @@ class Player:
             self._guest.carried(request.call)
         if was.HasField("error") and _CODES.get(was.error.code) in _OUTSIDE:
             self.outcome.left_out["failed when it was recorded"] += 1
+        elif error is not None and _generation_gone(error):
+            self.outcome.left_out["it was about nodes that had moved since"] += 1
         else:
             self._compare(name, request, self._meanings(request, was, response, error))
             timing = self.outcome.timings.setdefault(name, Timing())
@@ -230,6 +233,12 @@ class Player:
 
 _POINT = {"FilterScore": "Filter", "Unreserve": "Reserve"}
 """Calls that are announced under another's name."""
+
+
+def _generation_gone(error: grpc.aio.AioRpcError) -> bool:
+    """Whether the call was about rows that are others now: a shadow is asked about what was."""
+    trailing = error.trailing_metadata() or ()
+    return any((key, value) == (REASON_KEY, "GENERATION_GONE") for key, value in trailing)
 
 
 def _points(capabilities: identity_pb2.Capabilities) -> Meaning:

@@ -7,7 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli import main
-from berth.replay import Change, RecordingError, ReplayError, as_text
+from berth.out_of_tree._generated import recording_pb2
+from berth.out_of_tree.frames import framed
+from berth.replay import Change, RecordingError, ReplayError, as_text, read_recording
 from berth_sdk import Plugin
 from tests.unit.replay.kit import Teams, a_run, at_work, begun, replayed, serving, tried, written
 
@@ -222,6 +224,20 @@ async def test_a_step_that_is_a_transfer(tmp_path, monkeypatch):
     path = await a_run(tmp_path / "r")
 
     assert ([], 5) == (said(outcome := await replayed(path, Teams())), outcome.compared)
+
+
+async def test_a_call_about_what_was(tmp_path):
+    """A call about nodes that have moved since can't be repeated, and is no difference."""
+    path = await a_run(tmp_path / "r")
+    file = read_recording(path)
+    first = next(entry for entry in file.entries if entry.HasField("call"))
+    file.entries.remove(first)
+    header = recording_pb2.RecordingEntry(header=file.header)
+    path.write_bytes(b"".join(map(framed, [header, *file.entries, first])))
+    outcome = await replayed(path, Teams())
+
+    assert ([], 4) == (outcome.differences, outcome.compared)
+    assert {"it was about nodes that had moved since": 1} == outcome.left_out
 
 
 async def test_a_second_attempt(tmp_path):
