@@ -8,7 +8,7 @@ Source: proto/berth/plugin/v1/state.proto; docs/protocol.md "State".
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import takewhile
+from itertools import chain, takewhile
 
 from berth.objects.node import Node
 from berth.objects.pod import Pod
@@ -162,6 +162,14 @@ class StateFeed:
             yield state_pb2.SyncRequest(chunk=chunk)
         commit = state_pb2.Commit(generation=generation, node_count=count)
         yield state_pb2.SyncRequest(commit=commit)
+
+    def picture(self) -> Iterator[state_pb2.SyncRequest]:
+        """The whole state as it is now, for somebody else: it is not the plugin that is told."""
+        told = set(self._told_as_assumed)
+        transfer = self.transfer()
+        first = next(transfer)
+        self._told_as_assumed = told
+        return chain((first,), transfer)
 
     @property
     def _node_count(self) -> int:

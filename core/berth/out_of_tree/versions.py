@@ -43,14 +43,11 @@ class Version:
             capabilities=connection.capabilities,
         )
         begin = state_pb2.SyncRequest(begin=state_pb2.Begin(epoch=connection.epoch))
-        # Its first piece fixes which state it is of.
-        transfer = self.feed.transfer()
-        transfer = chain((begin, next(transfer)), transfer)
         configured = (
             configuration(connection.spec, profile, arguments)
             for profile, arguments in connection.arguments.items()
         )
-        opening = Opening(handshake, tuple(configured), transfer)
+        opening = Opening(handshake, tuple(configured), chain((begin,), self.feed.picture()))
         recording = Recording(opening, extent)
         connection.record(recording)
         return recording

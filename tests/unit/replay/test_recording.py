@@ -6,13 +6,13 @@ import grpc
 import pytest
 
 from berth.out_of_tree import recording as recordings
-from berth.out_of_tree._generated import queueing_pb2, recording_pb2
+from berth.out_of_tree._generated import identity_pb2, queueing_pb2, recording_pb2, state_pb2
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.frames import FrameError, Frames, framed
 from berth.out_of_tree.recorded_stub import RecordedStub
 from berth.replay import RecordingError, read_recording
 from berth.replay.writing import RecordingWriter
-from tests.unit.out_of_tree.scripted import Scripted, hosted, passing, until
+from tests.unit.out_of_tree.scripted import Scripted, World, hosted, passing, until
 from tests.unit.replay.kit import Teams, a_run, at_work, begun, replayed, tried, written
 
 
@@ -46,6 +46,24 @@ async def test_calls_cost_nothing_otherwise(tmp_path):
 
         assert own is connection.scheduling
         assert connection.recording is None
+
+
+def test_the_plugin_is_not_told(tmp_path):
+    """The state that goes into a recording does not count as told to the plugin: it hears what it has to."""
+    world = World(tmp_path / "p.sock")
+    world.add_nodes("n1")
+    feed = world.plugin.caller.feed
+    feed.narrow(identity_pb2.StateInterest(nodes=True, pods=True, pods_without_status=True))
+    pod = world.pod().placed_on("n1")
+    world.cache.assume_pod(pod)
+    world.step()
+    world.cache.add_pod(pod)
+    last = list(feed.picture())[-1]
+    world.step()
+    changes = feed.since(2)[0].changes
+
+    assert (2, 1) == (last.commit.generation, last.commit.node_count)
+    assert [state_pb2.POD_STAGE_PLACED] == [change.pod_upsert.stage for change in changes]
 
 
 async def test_cut_off_anywhere(tmp_path):
