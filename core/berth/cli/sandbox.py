@@ -1,8 +1,10 @@
 """`berth sandbox up`: run the in-memory control plane as a process."""
 
 import asyncio
+import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from berth.sandbox import Options
+    from berth.sandbox.real import RealOptions
 
 DEFAULT_KUBECONFIG = Path("run/sandbox.kubeconfig")
 _USAGE_ERROR = 2
@@ -64,12 +67,29 @@ def sandbox() -> None:
     show_default=True,
     help="Keep the pods of Deployments, and collect what has lost its owner.",
 )
+@click.option(
+    "--real",
+    is_flag=True,
+    help="Run a real kube-apiserver and etcd: --assets, $KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin.",
+)
+@click.option(
+    "--assets",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder that has kube-apiserver and etcd; with --real.",
+)
+@click.option(
+    "--pod-groups", is_flag=True, help="Have a real kube-apiserver serve PodGroups, which are alpha."
+)
 def up(
+    *,
     port: int,
     kubeconfig: Path,
     sources: tuple[Path, ...],
     authorization_mode: str,
     images: tuple[str, ...],
+    real: bool,
+    assets: Path | None,
+    pod_groups: bool,
     **settings: Any,
 ) -> None:
     """Serve until interrupted; prints one line when ready."""
@@ -78,26 +98,82 @@ def up(
     from berth.sandbox.containers import Images  # noqa: PLC0415 (see above)
     from berth.sandbox.dataset import DatasetError  # noqa: PLC0415 (see above)
 
+    rbac = authorization_mode == "RBAC"
     try:
-        options = Options(
-            port=port, rbac=authorization_mode == "RBAC", images=Images.parse(images), **settings
-        )
+        if real:
+            _refuse({"--run-image": images, **_in_memory_only(settings)}, "leave it out with --real")
+            shared = {"port": port, "rbac": rbac, "kubelets": settings["kubelets"]}
+            found = _real_options(assets, pod_groups=pod_groups, **shared)
+            asyncio.run(_serve_real(found, kubeconfig, sources))
+            return
+        _refuse({"--assets": assets, "--pod-groups": pod_groups}, "add --real")
+        options = Options(port=port, rbac=rbac, images=Images.parse(images), **settings)
         asyncio.run(_serve(options, kubeconfig, sources))
     except (SandboxError, DatasetError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(_USAGE_ERROR)
 
 
+def _in_memory_only(settings: dict[str, Any]) -> dict[str, Any]:
+    return {"--data-file": settings["data_file"], "--controllers": settings["controllers"]}
+
+
+def _refuse(given: dict[str, Any], remedy: str) -> None:
+    from berth.sandbox import SandboxError  # noqa: PLC0415 (quick start of the other verbs)
+
+    for option, value in given.items():
+        if value:
+            raise SandboxError(f"{option} has no meaning here: {remedy}")
+
+
+def _real_options(assets: Path | None, **more: Any) -> "RealOptions":
+    from berth.sandbox.real import RealOptions, find_assets  # noqa: PLC0415 (quick start of the other verbs)
+
+    return RealOptions(find_assets(assets, os.environ), **more)
+
+
+def _interrupted() -> asyncio.Event:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
+def _tell_ready(url: str, kubeconfig: Path, loaded: int) -> None:
+    try_it = f"kubectl --kubeconfig {kubeconfig} get nodes"
+    click.echo(f"sandbox ready at {url} (loopback only), {loaded} objects loaded; try: {try_it}")
+
+
 async def _serve(options: "Options", kubeconfig: Path, sources: tuple[Path, ...]) -> None:
     from berth.sandbox import serve  # noqa: PLC0415 (quick start of the other verbs)
     from berth.sandbox.dataset import open_dataset  # noqa: PLC0415 (quick start of the other verbs)
 
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = _interrupted()
     async with await serve(options) as running:
         loaded = sum(running.load(open_dataset(path).load().in_creation_order()) for path in sources)
         running.write_kubeconfig(kubeconfig)
-        try_it = f"kubectl --kubeconfig {kubeconfig} get nodes"
-        click.echo(f"sandbox ready at {running.url} (loopback only), {loaded} objects loaded; try: {try_it}")
+        _tell_ready(running.url, kubeconfig, loaded)
         await stop.wait()
+
+
+async def _serve_real(options: "RealOptions", kubeconfig: Path, sources: tuple[Path, ...]) -> None:
+    stop = asyncio.ensure_future(_interrupted().wait())
+    work = asyncio.ensure_future(_run_real(options, kubeconfig, sources))
+    await asyncio.wait((stop, work), return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    work.cancel()
+    with suppress(asyncio.CancelledError):
+        await work
+
+
+async def _run_real(options: "RealOptions", kubeconfig: Path, sources: tuple[Path, ...]) -> None:
+    from berth.sandbox.dataset import open_dataset  # noqa: PLC0415 (quick start of the other verbs)
+    from berth.sandbox.real import serve_real  # noqa: PLC0415 (quick start of the other verbs)
+
+    async with await serve_real(options) as running:
+        loaded = 0
+        for path in sources:
+            loaded += await running.load(open_dataset(path).load().in_creation_order())
+        running.write_kubeconfig(kubeconfig)
+        _tell_ready(running.url, kubeconfig, loaded)
+        await running.failed()

@@ -90,7 +90,8 @@ class Kubelets:
         status = pod.get("status", {})
         if not pod["spec"].get("nodeName") or status.get("phase") != "Pending":
             return
-        host = host_ip(self._rest.store.collection("nodes").get(pod["spec"]["nodeName"]))
+        node = self._rest.store.collection("nodes").get(pod["spec"]["nodeName"])
+        host = internal_address(node.decode() if node else None)
         if self._runs is not None and self._runs.wants(pod):
             self._runs.start(key, pod, host)
             return
@@ -152,9 +153,9 @@ def run_seconds(pod: Json) -> float | None:
         return None
 
 
-def host_ip(node: Entry | None) -> str:
+def internal_address(node: Json | None) -> str:
     """Give a node's internal address, or one that says that it has none."""
-    addresses: list[Json] = node.decode().get("status", {}).get("addresses") or [] if node else []
+    addresses: list[Json] = node.get("status", {}).get("addresses") or [] if node else []
     return next((str(one["address"]) for one in addresses if one.get("type") == "InternalIP"), "127.0.0.1")
 
 

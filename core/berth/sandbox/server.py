@@ -22,7 +22,7 @@ from berth.sandbox.controllers.garbage_collection import GarbageCollector
 from berth.sandbox.errors import ApiError, SandboxError
 from berth.sandbox.http import Connection
 from berth.sandbox.journal import Journal
-from berth.sandbox.kubeconfig import kubeconfig_text
+from berth.sandbox.kubeconfig import kubeconfig_text, write_kubeconfig
 from berth.sandbox.kubelet import Kubelets
 from berth.sandbox.meta import Clock
 from berth.sandbox.namespaces import NamespaceLifecycle
@@ -30,7 +30,6 @@ from berth.sandbox.store import Json, Store
 from berth.scheduler.serving_certificate import self_signed
 
 LOOPBACK: Final = "127.0.0.1"
-PRIVATE: Final = 0o600
 _NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 _PRIORITY_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
@@ -150,15 +149,7 @@ class RunningSandbox:
 
         Raises: SandboxError when the file cannot be written.
         """
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = path.with_name(f".{path.name}.new")
-            fresh.touch(mode=PRIVATE)
-            fresh.write_text(self.kubeconfig())
-            # Whoever waits for the file must not read half of it.
-            fresh.replace(path)
-        except OSError as error:
-            raise SandboxError(f"cannot write the kubeconfig {path}: {error.strerror}") from None
+        write_kubeconfig(path, self.kubeconfig())
 
     def _access(self, options: Options) -> Access:
         if options.rbac:

@@ -1,0 +1,98 @@
+"""The command lines of etcd and kube-apiserver, and the files that they name.
+
+One folder holds all of it and goes with the cluster. There is no controller manager, so admission plugins are
+off whose work only it would complete: no pod could be created, no node be scheduled to, no volume be deleted.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from berth.sandbox.real.assets import Assets
+from berth.scheduler.serving_certificate import self_signed
+
+LOOPBACK: Final = "127.0.0.1"
+PRIVATE: Final = 0o600
+USER: Final = "sandbox"
+MASTERS: Final = "system:masters"
+_WITHOUT_CONTROLLERS: Final = "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection"
+# Pod groups are alpha in 1.36: their API is served only where both ask for it.
+_POD_GROUPS: Final = (
+    "--feature-gates=GenericWorkload=true",
+    "--runtime-config=scheduling.k8s.io/v1alpha2=true",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The ports of one cluster, all on loopback."""
+
+    etcd: int
+    etcd_peer: int
+    api_server: int
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What is written for the two programs: a serving certificate in PEM, and the administrator's token."""
+
+    certificate: bytes
+    token: str
+
+
+def write_files(folder: Path, token: str) -> Secrets:
+    """Write the certificate, the keys and the list of tokens into the folder."""
+    certificate, key = self_signed()
+    _, signing_key = self_signed()
+    _write(folder / "tls.crt", certificate)
+    _write(folder / "tls.key", key)
+    _write(folder / "service-accounts.key", signing_key)
+    _write(folder / "tokens.csv", f'{token},{USER},{USER},"{MASTERS}"\n'.encode())
+    return Secrets(certificate, token)
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.touch(mode=PRIVATE)
+    path.write_bytes(content)
+
+
+def etcd_command(assets: Assets, folder: Path, ports: Ports) -> list[str]:
+    """Give etcd's command line."""
+    client, peer = f"http://{LOOPBACK}:{ports.etcd}", f"http://{LOOPBACK}:{ports.etcd_peer}"
+    return [
+        str(assets.etcd),
+        f"--data-dir={folder / 'etcd'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        # Nothing here outlives the machine.
+        "--unsafe-no-fsync",
+    ]
+
+
+def api_server_command(
+    assets: Assets, folder: Path, ports: Ports, *, rbac: bool, pod_groups: bool
+) -> list[str]:
+    """Give kube-apiserver's command line."""
+    signing_key = folder / "service-accounts.key"
+    return [
+        str(assets.api_server),
+        f"--etcd-servers=http://{LOOPBACK}:{ports.etcd}",
+        f"--bind-address={LOOPBACK}",
+        f"--advertise-address={LOOPBACK}",
+        f"--secure-port={ports.api_server}",
+        f"--cert-dir={folder}",
+        f"--tls-cert-file={folder / 'tls.crt'}",
+        f"--tls-private-key-file={folder / 'tls.key'}",
+        f"--token-auth-file={folder / 'tokens.csv'}",
+        f"--service-account-issuer=https://{LOOPBACK}:{ports.api_server}",
+        f"--service-account-key-file={signing_key}",
+        f"--service-account-signing-key-file={signing_key}",
+        "--service-cluster-ip-range=10.96.0.0/16",
+        f"--authorization-mode={'RBAC' if rbac else 'AlwaysAllow'}",
+        f"--disable-admission-plugins={_WITHOUT_CONTROLLERS}",
+        "--allow-privileged=true",
+        *(_POD_GROUPS if pod_groups else ()),
+    ]

@@ -1,0 +1,98 @@
+"""`berth sandbox up --real`, with stand-ins for the two programs: no package registry has kube-apiserver."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from tests.e2e.conftest import Cluster, node, pod
+from tests.e2e.stand_in import JOURNAL, install
+
+pytestmark = pytest.mark.e2e
+
+
+def command(assets, kubeconfig, *more):
+    """The command line."""
+    program = [sys.executable, "-m", "berth.cli", "sandbox", "up", "--real"]
+    return [*program, "--assets", str(assets), "--kubeconfig", str(kubeconfig), *more]
+
+
+@contextmanager
+def running(assets, kubeconfig, *more):
+    """A control plane that is up."""
+    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen(command(assets, kubeconfig, *more), text=True, **pipes)
+    try:
+        ready = process.stdout.readline()
+        assert ready.startswith("sandbox ready at https://127.0.0.1:"), process.communicate()[1]
+        yield process, Cluster(ready.split()[3], kubeconfig)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+@pytest.fixture
+def assets(tmp_path):
+    """A folder with both stand-ins."""
+    return install(tmp_path / "bin", "etcd", "kube-apiserver")
+
+
+def test_up(assets, tmp_path):
+    """Files are loaded through the API, bound pods run, deleted ones go, and both servers end in order."""
+    objects = tmp_path / "objects.json"
+    bound = pod("bound")
+    bound["spec"]["nodeName"] = "n1"
+    objects.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [node("n1"), bound]}))
+    with running(assets, tmp_path / "kubeconfig", "--load", str(objects)) as (process, cluster):
+        cluster.kubectl("wait", "--for=condition=Ready", "pod/bound", "--timeout=40s")
+        assert "8" == cluster.json("get", "node", "n1")["status"]["capacity"]["cpu"]
+        quick = pod("quick", annotations={"sandbox.berth.dev/run-seconds": "0"})
+        cluster.kubectl("create", "-f", "-", stdin=quick)
+        cluster.bind("quick", "n1")
+        cluster.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/quick", "--timeout=40s")
+        cluster.kubectl("delete", "pod", "bound", "--timeout=40s")
+        process.send_signal(signal.SIGINT)
+        assert 0 == process.wait(60)
+    assert ["kube-apiserver", "etcd"] == (assets / JOURNAL).read_text().split()
+
+
+def test_server_ends(assets, tmp_path):
+    """When a server ends by itself the other is ended, and the last line says which it was."""
+    with running(assets, tmp_path / "kubeconfig") as (process, _):
+        os.kill(int((assets / "kube-apiserver.pid").read_text()), signal.SIGKILL)
+        _, said = process.communicate(timeout=60)
+    assert 2 == process.returncode
+    assert "Error: kube-apiserver ended with exit code -9: serving" == said.splitlines()[-1]
+    assert ["etcd"] == (assets / JOURNAL).read_text().split()
+
+
+@pytest.mark.parametrize(("dies", "lives"), [("etcd", "kube-apiserver"), ("kube-apiserver", "etcd")])
+def test_dies_at_start(dies, lives, tmp_path):
+    """A server that dies at its start ends the command with its last words and exit code 2."""
+    assets = install(install(tmp_path / "bin", lives), dies, last_words="no such luck")
+    done = subprocess.run(
+        command(assets, tmp_path / "kubeconfig"), capture_output=True, text=True, check=False, timeout=120
+    )
+    expected = f"Error: {dies} ended with exit code 3: starting | no such luck\n"
+    assert (2, expected) == (done.returncode, done.stderr)
+
+
+def test_missing(tmp_path):
+    """Without the programs one line names what is missing, the variable and the remedy."""
+    install(tmp_path / "bin", "etcd")
+    done = subprocess.run(
+        [*command(tmp_path / "bin", tmp_path / "kubeconfig")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    (line,) = done.stderr.splitlines()
+    assert 2 == done.returncode
+    assert line.startswith(
+        f"Error: --real: no kube-apiserver in {tmp_path / 'bin'}: set KUBEBUILDER_ASSETS, or"
+    )
