@@ -4,8 +4,6 @@ Everything runs as on a cluster: the sandbox authorises by the RBAC objects that
 starts operator, scheduler and plugin as processes from the pod specs that it was given.
 """
 
-from datetime import datetime
-
 import pytest
 
 from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation
@@ -13,7 +11,6 @@ from tests.unit.operator.at_work import MONITOR
 
 pytestmark = pytest.mark.e2e
 # What a busy machine may add.
-LATE_SECONDS = 3.0
 
 
 @pytest.fixture
@@ -136,10 +133,3 @@ def test_leader_killed(cluster):
     after = cluster.get("lease", "berth-main")["spec"]
     assert before["holderIdentity"] != after["holderIdentity"]
     assert before["leaseTransitions"] + 1 == after["leaseTransitions"]
-    idle = moment(after["acquireTime"]) - moment(before["renewTime"])
-    # A candidate looks every 0.5 to 1.1 seconds; the lease was renewed up to 0.5 seconds after we looked.
-    assert idle.total_seconds() < before["leaseDurationSeconds"] + 2.2 * 0.5 + 0.5 + LATE_SECONDS
-
-
-def moment(text):
-    return datetime.fromisoformat(text)

@@ -108,6 +108,7 @@ class LeaderElector:
         self._lease: dict[str, Any] | None = None
         self._seen: tuple[Any, Any] | None = None
         self._seen_at = NEVER
+        self._runs_out_at = NEVER
 
     def is_fresh(self) -> bool:
         """Whether this process can prove that it leads, now."""
@@ -120,7 +121,7 @@ class LeaderElector:
     async def acquire(self) -> None:
         """Campaign until this process leads."""
         while not await self._try(self._request_seconds()):
-            await self._sleep(self.settings.retry_period * (1.0 + JITTER_FACTOR * self._rng.random()))
+            await self._sleep(min(self._jittered_period(), self._runs_out_in()))
         self.leading = True
         log.info("became leader: identity=%s lease=%s/%s", self.identity, *self._names())
         self._announce(f"{self.identity} became leader")
@@ -165,6 +166,14 @@ class LeaderElector:
 
     def _age(self) -> float:
         return self._clock.monotonic() - self._renewed_at
+
+    def _jittered_period(self) -> float:
+        return self.settings.retry_period * (1.0 + JITTER_FACTOR * self._rng.random())
+
+    def _runs_out_in(self) -> float:
+        """Seconds until the lease may be taken if nobody renews it; infinite when that time has come."""
+        left = self._runs_out_at - self._clock.monotonic()
+        return left if left > 0 else math.inf
 
     def _request_seconds(self) -> float:
         return max(self.settings.renew_deadline / 2, 1.0)
@@ -252,7 +261,8 @@ class LeaderElector:
         if seen != self._seen:
             self._seen, self._seen_at = seen, now
         duration = spec.get("leaseDurationSeconds") or self.settings.duration
-        return holder in {"", self.identity} or now >= self._seen_at + duration
+        self._runs_out_at = self._seen_at + duration
+        return holder in {"", self.identity} or now >= self._runs_out_at
 
     def _held_by_other(self) -> bool:
         return self._seen is not None and self._seen[0] not in {"", self.identity}

@@ -97,9 +97,30 @@ async def test_waits_for_the_holder_to_expire(server, elector, clock):
     start = clock.monotonic()
     await elector.acquire()
 
-    assert clock.monotonic() - start >= 15
-    assert all(2.0 <= pause <= 4.4 for pause in clock.slept)
+    # The last look is the moment at which the lease runs out, not the next one that was due.
+    assert clock.monotonic() - start == pytest.approx(15)
+    assert all(2.0 <= pause <= 4.4 for pause in clock.slept[:-1])
     assert server.lease["spec"]["leaseTransitions"] == 5
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_holder_killed(seed, server, elector, clock):
+    """It costs the lease's duration since the last renewal, and up to one look more until that was seen."""
+    chance = Random(seed)
+    renewed, killed = clock.monotonic() - 2 * chance.random(), clock.monotonic() + 60 * chance.random()
+
+    async def renewing(seconds):
+        nonlocal renewed
+        while renewed + 2 <= min(clock.monotonic() + seconds, killed):
+            renewed += 2
+            server.held_by("other")
+        await clock.sleep(seconds)
+
+    server.held_by("other")
+    elector._sleep, elector._rng = renewing, chance
+    await elector.acquire()
+
+    assert 15 - 1e-6 <= clock.monotonic() - renewed <= 15 + 4.4
 
 
 async def test_unknown_fields_survive(server, elector):
