@@ -1,6 +1,7 @@
 /** The nodes, and the pods bound to them so lately that metrics may not show them: what the state stream told. */
 
-import { type Node, type PlacedPod, type Pod, PodStage, units } from "@berth/plugin-sdk";
+import { type Node, type PlacedPod, type Pod, PodStage } from "@berth/plugin-sdk";
+import { capacity } from "./estimating.ts";
 import { HORIZON_SECONDS } from "./settings.ts";
 
 /** What matters of a node; a capacity that it does not tell is 0. */
@@ -91,12 +92,12 @@ export class Cluster {
 }
 
 function host({ metadata, status }: Node): Host {
-  const capacity = status.capacity ?? status.allocatable ?? {};
+  const { cpu, memory } = status.capacity ?? status.allocatable ?? {};
   const addresses = (status.addresses ?? []).map(({ address }) => address);
   return {
     names: [metadata.name, ...addresses],
-    cpu: capacity.cpu ? units("cpu", capacity.cpu) : 0,
-    memory: capacity.memory ? units("memory", capacity.memory) : 0,
+    cpu: capacity("cpu", cpu),
+    memory: capacity("memory", memory),
   };
 }
 

@@ -18,8 +18,31 @@ export const POD_FIELDS = [
   "/spec/schedulerName",
 ];
 
-/** What the pod is taken to use: limits or more than requests where packing, requests where balancing risk. */
+const NOTHING: Amounts = { cpu: 0, memory: 0 };
+
+/**
+ * What the pod is taken to use: limits or more than requests where packing, requests where balancing risk; nothing,
+ * if what it says is no quantity.
+ */
 export function estimate(pod: Pod, settings: Settings): Amounts {
+  try {
+    return estimated(pod, settings);
+  } catch (error) {
+    if (error instanceof RangeError) return NOTHING;
+    throw error;
+  }
+}
+
+/** A node's capacity; 0 if it tells none, or no quantity. */
+export function capacity(resource: string, quantity: string | undefined): number {
+  try {
+    return quantity ? units(resource, quantity) : 0;
+  } catch {
+    return 0;
+  }
+}
+
+function estimated(pod: Pod, settings: Settings): Amounts {
   const memory = request(pod, "memory");
   if (settings.strategy !== "TargetLoadPacking") return { cpu: request(pod, "cpu"), memory };
   const lasting = (pod.spec.initContainers ?? []).filter((each) => each.restartPolicy === "Always");

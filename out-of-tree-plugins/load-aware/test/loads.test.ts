@@ -204,3 +204,12 @@ test("metrics may name a node by its address", async () => {
 
   assert.deepEqual([scene.scores, scene.loads.counts()], [[100, 50], { fresh: 1, stale: 0, absent: 1 }]);
 });
+
+test("a quantity that is none counts as nothing, and stops nothing", async () => {
+  using scene = new Scene();
+  scene.cluster.putNode(1, makeNode("n1", { allocatable: { cpu: "many", memory: "8Gi" } }));
+  scene.bind("p", "n0", "some");
+  await scene.measure({ n0: 0.8, n1: 0.8 });
+
+  assert.deepEqual(scene.scores, [70, 50]);
+});
