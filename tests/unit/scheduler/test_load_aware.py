@@ -153,6 +153,27 @@ async def test_pods_go_where_load_is_low(tmp_path, provider):
     assert "warn metrics are stale, all nodes score the same" in log
 
 
+async def test_a_server_that_never_answers():
+    """No call waits for metrics: scores are neutral while a fetch is under way."""
+    asked = asyncio.Event()
+
+    async def silent(_):
+        asked.set()
+        await asyncio.Event().wait()
+
+    async with web_server(silent) as url, serving() as plugin:
+        host = Host(plugin.address)
+        host.cluster.put_node(make_node("n0"))
+        await host.connect({"metricProvider": {"address": url}})
+        async with asyncio.timeout(60):
+            await asked.wait()
+        scores = await host.score(make_pod("p"))
+        state = await plugin.state()
+        await host.close()
+
+    assert ({"n0": 50}, "WAITING") == (scores, state["metrics"])
+
+
 async def test_rights(tmp_path):
     """The component's role is enough to read NodeMetrics of an API server with RBAC over TLS, and no more."""
     rights = list(yaml.safe_load_all(RIGHTS.read_text(encoding="utf-8")))
