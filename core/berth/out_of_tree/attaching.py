@@ -11,6 +11,7 @@ A plugin that does not get ready in time changes nothing. Source: docs/protocol.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -210,7 +211,8 @@ class Attaching:
     async def _be(self, version: Version, spec: SidecarSpec, arguments: Mapping[str, Any]) -> None:
         """Let the plugin be as that entry says, with these arguments by profile. Raises: AttachError."""
         connection, plugins = version.connection, self._plugins(spec.name)
-        old, turns = connection.spec, spec.shadow is not connection.spec.shadow
+        old, before = connection.spec, dict(connection.arguments)
+        turns = spec.shadow is not old.shadow
         if turns and spec.shadow:
             await self._withdraw(version, plugins, "is in shadow now")
         connection.spec = spec
@@ -218,9 +220,12 @@ class Attaching:
         try:
             await self._tell(connection, arguments, everything=turns)
         except SidecarError as error:
-            if turns:
-                connection.spec = old
-                self._take_back({} if old.shadow else plugins)
+            connection.spec = old
+            connection.forget_deadlines()
+            with suppress(SidecarError):
+                await self._tell(connection, before, everything=turns)
+            if turns and spec.shadow:
+                self._take_back(plugins)
             raise AttachError(str(error)) from error
         self._cast(plugins, was=old, is_now=spec)
         if turns:
@@ -266,9 +271,10 @@ class Attaching:
             self._host.rewire(profile)
 
     def _arguments(self, version: Version, wanted: Wanted) -> dict[str, Any]:
-        """What each profile's arguments come to: what the entry says, for all that have the plugin."""
-        profiles = (*version.connection.arguments, *wanted.profiles)
-        return dict.fromkeys(profiles, wanted.spec.args)
+        """What each profile's arguments come to: its own where it has such, else what the entry says."""
+        connection = version.connection
+        own = {name: args for name, args in connection.arguments.items() if args != connection.spec.args}
+        return dict.fromkeys((*connection.arguments, *wanted.profiles), wanted.spec.args) | own
 
     def _add_profiles(self, version: Version, wanted: Wanted) -> None:
         for profile in wanted.profiles:

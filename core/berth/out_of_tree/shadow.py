@@ -101,8 +101,10 @@ class Shadow:
 
     def chose(self, attempt: Attempt, row: int, scores: NodeScores) -> None:
         """Follow an attempt whose node has just been chosen; returns at once."""
+        if attempt.state.get(PodGroupStates) is not None:
+            return  # a trial: whether the pod goes there is not decided yet
         caller, node_name = self.plugin.caller, attempt.nodes.names[row]
-        follows = attempt.state.get(PodGroupStates) is None and caller.connection.ready
+        follows = caller.connection.ready
         asks = follows and self._idle and self._looks_at_nodes(caller)
         if not asks:
             self._count(caller, Comparison(Outcome.SKIPPED, attempt.pod.key, node_name))

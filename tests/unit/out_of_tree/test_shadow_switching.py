@@ -9,11 +9,19 @@ from berth.config.sidecars import SidecarSpec
 from berth.framework.runtime import Framework, PluginSet
 from berth.out_of_tree.attaching import AttachError
 from berth.out_of_tree.enabling import Roster
+from berth.scheduler.plugin_list_file import PluginListFile
 from berth_sdk import ArgumentError
 from tests.unit.out_of_tree.scripted import PROFILE, cycle, until
-from tests.unit.out_of_tree.test_attaching import Colours, at_work, folder, record_of, wanted
+from tests.unit.out_of_tree.test_attaching import OTHER, Colours, at_work, folder, record_of, wanted
 
 __all__ = ["folder"]
+
+LIST = """
+apiVersion: berth.dev/v1alpha1
+kind: PluginList
+plugins:
+- {{name: colours, address: "{address}", profiles: [{profile}], args: {{colour: red}}, shadow: {shadow}}}
+"""
 
 
 class Wary(Colours):
@@ -91,6 +99,37 @@ async def test_refused(folder, on):
 
         assert (["n0"] if on else ["n0", "n1"]) == await world.fitting()
         assert (not on) is world.attaching.list()[0]["shadow"]
+
+
+async def test_the_list_says_so(folder):
+    """A change of `shadow` in the list that the scheduler follows turns the plugin, both ways."""
+    listed = folder / "plugins.yaml"
+
+    async def keep():
+        """There is nothing to keep."""
+
+    async with at_work(folder, Colours("v1")) as world:
+        file = PluginListFile(str(listed), (), world.attaching, keep)
+        found = []
+        for shadow in ("true", "false", "true"):
+            listed.write_text(LIST.format(address=f"unix:{folder}/v1.sock", profile=PROFILE, shadow=shadow))
+            await file.look()
+            found.append(await world.fitting())
+
+        assert [["n0", "n1"], ["n0"], ["n0", "n1"]] == found
+
+
+async def test_arguments_stay(folder):
+    """What profiles are configured with stays, whether it comes from the entry or from the profile itself."""
+    plugin = Colours("v1")
+    async with at_work(folder, plugin) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE, OTHER))
+        await world.host.connections["colours"].reconfigure(OTHER, {"colour": "blue"})
+        known = world.attaching.describe("colours")["arguments"]
+        await world.attaching.attach(wanted(folder, "v1", shadow=True))
+
+        assert {PROFILE: {"colour": "red"}, OTHER: {"colour": "blue"}} == known
+        assert known == world.attaching.describe("colours")["arguments"]
 
 
 @pytest.mark.parametrize(
