@@ -109,12 +109,14 @@ async def test_the_list_says_so(folder):
         """There is nothing to keep."""
 
     async with at_work(folder, Colours("v1")) as world:
-        file = PluginListFile(str(listed), (), world.attaching, keep)
+        file = PluginListFile(str(listed), {}, world.attaching, keep)
         found = []
         for shadow in ("true", "false", "true"):
             listed.write_text(LIST.format(address=f"unix:{folder}/v1.sock", profile=PROFILE, shadow=shadow))
             await file.look()
-            found.append(await world.fitting())
+            state = cycle()
+            found.append(await world.fitting(state))
+            world.end(state)
 
         assert [["n0", "n1"], ["n0"], ["n0", "n1"]] == found
 
