@@ -10,6 +10,9 @@ import numpy as np
 
 from berth.out_of_tree._generated import recording_pb2
 
+MAX_CHANGES = 200_000
+"""How many changes are kept in all: another score for each node of a large cluster is one in each call."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -23,13 +26,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A call that is answered otherwise than it was."""
+    """A call that is answered otherwise than it was; `more` changes of it are counted and not kept."""
 
     call: str
     pod: str
     attempt: int
     generation: int
     changes: tuple[Change, ...]
+    more: int = 0
 
 
 class Latency(NamedTuple):
@@ -66,6 +70,15 @@ class Outcome:
     left_out: Counter[str] = field(default_factory=Counter)
     timings: dict[str, Timing] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    _kept: int = 0
+
+    def differ(self, call: str, pod: str, attempt: int, generation: int, found: Sequence[Change]) -> None:
+        """Take note of a call that is answered otherwise in these things, of which there is at least one."""
+        room = max(1, MAX_CHANGES - self._kept)
+        kept = tuple(found[:room])
+        self._kept += len(kept)
+        difference = Difference(call, pod, attempt, generation, kept, len(found) - len(kept))
+        self.differences.append(difference)
 
     @property
     def same(self) -> int:

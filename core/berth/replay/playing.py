@@ -26,7 +26,7 @@ from berth.replay.comparing import changes, failure
 from berth.replay.errors import RecordingError, ReplayError
 from berth.replay.guest import Guest, connected
 from berth.replay.meaning import STATUS, Meaning, Subject, hints_meaning, meaning_of
-from berth.replay.outcome import Difference, Outcome, Timing
+from berth.replay.outcome import Outcome, Timing
 from berth.replay.recording_file import RecordingFile, read_recording
 from berth.replay.steps import Steps, head_of
 
@@ -112,7 +112,7 @@ class Player:
         before, after = (_points(each.capabilities) for each in (was, now))
         self._offered = frozenset(subject.name for subject in after)
         if found := changes(before, after):
-            self.outcome.differences.append(Difference("Handshake", "", 0, 0, found))
+            self.outcome.differ("Handshake", "", 0, 0, found)
 
     async def _configure(self, request: identity_pb2.ConfigureRequest) -> None:
         errors = await self._guest.configure(request)
@@ -203,10 +203,8 @@ class Player:
         if meanings is None or not (found := changes(*meanings, self._options.ignore)):
             return
         pod = request.call.pod
-        difference = Difference(
-            name, f"{pod.namespace}/{pod.name}", pod.attempt, request.call.generation, found
-        )
-        self.outcome.differences.append(difference)
+        generation = request.call.generation
+        self.outcome.differ(name, f"{pod.namespace}/{pod.name}", pod.attempt, generation, found)
 
     async def _hints(self, hints: recording_pb2.RecordedHints) -> None:
         if not hints.HasField("response"):
@@ -227,8 +225,7 @@ class Player:
         timing.recorded.append(_seconds(hints.took))
         self.outcome.compared += 1
         if found := changes(before, after, self._options.ignore):
-            profile = f"profile {hints.request.profile}"
-            self.outcome.differences.append(Difference("QueueingHints", profile, 0, 0, found))
+            self.outcome.differ("QueueingHints", f"profile {hints.request.profile}", 0, 0, found)
 
 
 _POINT = {"FilterScore": "Filter", "Unreserve": "Reserve"}

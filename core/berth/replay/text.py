@@ -37,8 +37,8 @@ def _spelled(difference: Difference) -> Iterator[str]:
     yield f"\n{difference.call}{whose}{attempt}{at}"
     for change in difference.changes[:CHANGES_SHOWN]:
         yield f"  {change.kind} {change.name}".rstrip() + f": was {change.was}, is {change.now}"
-    if len(difference.changes) > CHANGES_SHOWN:
-        yield f"  ... and {len(difference.changes) - CHANGES_SHOWN} more"
+    if left := max(0, len(difference.changes) - CHANGES_SHOWN) + difference.more:
+        yield f"  ... and {left} more"
 
 
 def _table(outcome: Outcome) -> Iterator[str]:

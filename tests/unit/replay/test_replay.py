@@ -10,6 +10,7 @@ from berth.cli import main
 from berth.out_of_tree._generated import recording_pb2
 from berth.out_of_tree.frames import framed
 from berth.replay import Change, RecordingError, ReplayError, as_text, read_recording
+from berth.replay import outcome as outcome_module
 from berth_sdk import Plugin
 from tests.unit.replay.kit import Teams, a_run, at_work, begun, replayed, serving, tried, written
 
@@ -93,6 +94,21 @@ async def test_twice_to_one_process(tmp_path):
 async def test_changed_plugin(tmp_path, plugin, differences):
     """Exactly the answers that changed are named, by pod and by node, whatever row the node is in."""
     assert differences == said(await replayed(await a_run(tmp_path / "r"), plugin))
+
+
+async def test_many_changes(tmp_path, monkeypatch):
+    """Every call that differs is named, but of what is kept of them there is a bound."""
+    monkeypatch.setattr(outcome_module, "MAX_CHANGES", 3)
+
+    class Closed(Teams):
+        def filter(self, _pod, _node):
+            return "closed"
+
+    outcome = await replayed(await a_run(tmp_path / "r"), Closed())
+
+    assert ["default/a", "default/b", "default/c"] == [each.pod for each in outcome.differences]
+    assert [(3, 1), (1, 3), (1, 3)] == [(len(each.changes), each.more) for each in outcome.differences]
+    assert "  ... and 3 more" in as_text(outcome)
 
 
 async def test_ignored(tmp_path):
