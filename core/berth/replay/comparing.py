@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
-from berth.replay.meaning import STATUS, WHERE_BOTH, Meaning, Subject
+from berth.replay.meaning import STATUS, WHERE_BOTH, Meaning
 from berth.replay.outcome import Change
 
 NOTHING = "nothing"
@@ -19,24 +19,24 @@ def changes(was: Meaning, now: Meaning, ignore: Collection[str] = ()) -> tuple[C
     ignored = {kind for word in ignore for kind in _IGNORED_KINDS.get(word, ())}
     found = []
     for subject in [STATUS] if _verdicts_differ(was, now) else {**was, **now}:
-        both = subject in was and subject in now
-        if subject.kind in ignored or (subject.kind in WHERE_BOTH and not both):
+        before, after = was.get(subject), now.get(subject)
+        if before == after or subject.kind in ignored:
             continue
-        before, after = (_shown(each, subject, ignore) for each in (was, now))
-        if before != after:
-            found.append(Change(subject.kind, subject.name, before, after))
+        if subject.kind in WHERE_BOTH and (before is None or after is None):
+            continue
+        if "reasons" in ignore and subject.kind in _WITH_REASONS and _decision(before) == _decision(after):
+            continue
+        found.append(Change(subject.kind, subject.name, before or NOTHING, after or NOTHING))
     return tuple(found)
 
 
 def _verdicts_differ(was: Meaning, now: Meaning) -> bool:
-    before, after = (each.get(STATUS, NOTHING).partition(":")[0] for each in (was, now))
-    return before != after
+    return _decision(was.get(STATUS)) != _decision(now.get(STATUS))
 
 
-def _shown(meaning: Meaning, subject: Subject, ignore: Collection[str]) -> str:
-    text = meaning.get(subject, NOTHING)
-    reasons_matter = "reasons" not in ignore or subject.kind not in _WITH_REASONS
-    return text if reasons_matter else text.partition(":")[0]
+def _decision(text: str | None) -> str | None:
+    """What was decided, without why."""
+    return text and text.partition(":")[0]
 
 
 def failure(error: Any) -> Meaning:
