@@ -151,7 +151,7 @@ def _lines(answer: dict[str, Any]) -> list[str]:
         f"State:             generation {state['acknowledged']} of {state['generation']}",
         f"Starts:            {state['starts']}",
         f"Attempts:          {answer['attempts']}",
-        f"Recorded now:      {'yes' if answer['recording'] else 'no'}",
+        f"Recorded now:      {'yes' if answer.get('recording') else 'no'}",
         "Failure policy:",
         *(f"  {point}: {policy}" for point, policy in answer["failurePolicy"].items()),
         "Arguments:",

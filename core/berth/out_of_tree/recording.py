@@ -38,7 +38,8 @@ LAST_WORDS_SECONDS = 0.05
 """How long after the last attempt CycleDone may be sent."""
 SETTLE_SECONDS = 1.0
 """How long calls that are open at the end are waited for."""
-HEARTBEAT_SECONDS = 1.0
+HEARTBEAT_SECONDS = 0.25
+"""How soon it shows that nobody reads any more."""
 
 COMPLETE = recording_pb2.RECORDING_END_REASON_COMPLETE
 STOPPED = recording_pb2.RECORDING_END_REASON_STOPPED
@@ -175,7 +176,7 @@ class Recording:
     # The file.
 
     async def batches(self) -> AsyncIterator[bytes]:
-        """The file; nothing, once a second, while there is nothing, so that the reader can be looked at."""
+        """The file; nothing, now and then, while there is nothing, so that the reader can be looked at."""
         room = self._extent.max_bytes - END_BYTES
         for frame in self._opened():
             if len(frame) > room:

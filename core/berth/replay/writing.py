@@ -52,4 +52,5 @@ class RecordingWriter:
         """What is written, in a line."""
         why = recording_pb2.RecordingEndReason.Name(self._end.reason).removeprefix(_PREFIX).lower()
         ended = why.replace("_", " ") if self.ended else "cut off"
-        return f"{self._calls} calls, {self._end.attempts} attempts ended, {self._size} bytes: {ended}"
+        attempts = f", {self._end.attempts} attempts ended" if self._end.attempts else ""
+        return f"{self._calls} calls{attempts}, {self._size} bytes: {ended}"

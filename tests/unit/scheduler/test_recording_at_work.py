@@ -123,7 +123,7 @@ async def test_refused():
                 await response.content.readany()
                 second = await world.berth("record", "colours", "-o", str(file), code=2)
         assert not file.exists()
-        # Nobody reads any more; the scheduler looks once a second whether that is so.
+        # Nobody reads any more, which the scheduler finds out by itself.
         while "Recorded now:      yes" in await world.berth("describe", "colours"):  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
 
