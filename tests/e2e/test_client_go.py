@@ -7,10 +7,11 @@ import socket
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
+from berth.sandbox.journal import Journal
+from berth.sandbox.store import Store
 from tests.go_toolchain import CLIENT_GO, run_go
 
 pytestmark = pytest.mark.e2e
@@ -96,18 +97,25 @@ def test_claim_over_tls(claim, program, guarded):
 
 def test_reconnect(program, tmp_path):
     """Informers whose sandbox was restarted, and meanwhile lost a pod, learn of that from the next one."""
-    kubeconfig, elsewhere = tmp_path / "kubeconfig", tmp_path / "elsewhere"
-    data, port = f"--data-file={tmp_path / 'data'}", f"--port={free_port()}"
-    with sandbox(kubeconfig, data, port):
+    kubeconfig, data = tmp_path / "kubeconfig", tmp_path / "data"
+    arguments = f"--data-file={data}", f"--port={free_port()}"
+    with sandbox(kubeconfig, *arguments):
         informers = [start(program, kubeconfig, claim) for claim in RECONNECT]
         assert ["synced\n"] * 2 == [each.stdout.readline() for each in informers]
-    with sandbox(elsewhere, data):
-        for claim in RECONNECT:
-            kubectl = [Path(sys.executable).with_name("kubectl"), f"--kubeconfig={elsewhere}", "-n", claim]
-            subprocess.run([*kubectl, "delete", "pod", "lost"], check=True, capture_output=True, timeout=60)
-    with sandbox(kubeconfig, data, port):
+    lose(data, *(f"{claim}/lost" for claim in RECONNECT))
+    with sandbox(kubeconfig, *arguments):
         said = [each.communicate("back\n", timeout=TIMEOUT)[1] for each in informers]
     assert [0, 0] == [each.returncode for each in informers], said
+
+
+def lose(data, *keys):
+    """Delete pods of a sandbox that does not run."""
+    store = Store()
+    journal = Journal.open(data, store)
+    pods = store.collection("pods")
+    for key in keys:
+        pods.delete(key, pods.get(key).decode())
+    journal.close()
 
 
 def start(program, kubeconfig, claim):
