@@ -230,7 +230,8 @@ async def guarded(plugin: Plugin, point: str, call: Any) -> Status:
     """Call a plugin; whatever it raises becomes an error that names it and the extension point."""
     try:
         answer = call()
-        result = await answer if isawaitable(answer) else answer
+        # Most answer with a status; asking whether that can be awaited takes longer than many a plugin.
+        result = answer if isinstance(answer, Status) or not isawaitable(answer) else await answer
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this attempt, not the scheduler
         return _failure(plugin, point, error)
     return _verdict(plugin, point, result or SUCCESS)

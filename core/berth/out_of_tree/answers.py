@@ -97,6 +97,7 @@ class AskedElsewhere(Plugin):
     in_process = False
 
     def __init__(self, caller: Caller, handle: Handle) -> None:
+        self._name = caller.plugin
         self.caller = caller
         self.changes = caller.feed.touched
         self._standing = Standing(lambda: self.caller)
@@ -108,7 +109,7 @@ class AskedElsewhere(Plugin):
     @property
     def name(self) -> str:
         """The name in the plugin list and in profiles."""
-        return self.caller.plugin
+        return self._name
 
     def use(self, caller: Caller) -> None:
         """Begin new attempts with that version."""

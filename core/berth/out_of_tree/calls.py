@@ -6,8 +6,8 @@ Source: docs/protocol.md "Scheduling calls".
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from berth.out_of_tree.plugin_metrics import PluginMetrics
 from berth.out_of_tree.raw_objects import RawObjects
 from berth.out_of_tree.state_feed import StateFeed
 from berth.out_of_tree.time_budget import seconds_left
-from berth.out_of_tree.traceparent import Metadata, call_span
+from berth.out_of_tree.traceparent import CallSpan, Metadata
 
 REASON_KEY = "berth-reason"
 
@@ -103,8 +103,8 @@ class Caller:
         if seconds <= 0:
             raise OutOfTimeError(self.plugin, f"{name} was not asked: the cycle's time is used up")
         with (
-            self._counted(name),
-            call_span(state.get(CycleRecord), f"{self.plugin} {name}", self.around.sampled) as metadata,
+            Counted(self, name),
+            CallSpan(state.get(CycleRecord), f"{self.plugin} {name}", self.around.sampled) as metadata,
         ):
             return read(await self._in_time(name, request, metadata, seconds))
 
@@ -114,7 +114,7 @@ class Caller:
         Raises: NotConnectedError, CallFailedError, ProtocolError.
         """
         seconds = self.connection.seconds_for(name)
-        with self._counted(name):
+        with Counted(self, name):
             try:
                 async with asyncio.timeout(seconds) as budget:
                     response = await self._once(name, request, (), budget, self.connection.queueing)
@@ -123,33 +123,6 @@ class Caller:
             except grpc.aio.AioRpcError as error:
                 raise self._failure(name, error) from error
             return read(response)
-
-    @contextmanager
-    def _counted(self, name: str) -> Iterator[None]:
-        """Count the call, and let the circuit know of it.
-
-        Raises: NotConnectedError where the circuit is open.
-        """
-        breaker, metrics = self.connection.breaker, self.around.metrics
-        if not breaker.admits():
-            metrics.called(self.plugin, name, "refused", 0.0)
-            raise NotConnectedError(self.plugin, f"not called: {self.connection.last_failure}")
-        clock = asyncio.get_running_loop().time
-        started, outcome = clock(), "gave up"
-        try:
-            yield
-            outcome = "ok"
-        except SidecarError as error:
-            outcome = _OUTCOMES.get(type(error), "refused")
-            if outcome in ("late", "failed", "garbled"):
-                self.connection.failed(error)
-            raise
-        finally:
-            if outcome in ("ok", "error"):
-                breaker.succeeded()
-            elif outcome in ("refused", "gave up"):
-                breaker.gave_up()
-            metrics.called(self.plugin, name, outcome, clock() - started)
 
     def check_generation(self, request: Any, generation: int) -> None:
         """Take note of the generation that a response is about.
@@ -231,6 +204,41 @@ class Caller:
         if error.code() is not grpc.StatusCode.UNAVAILABLE:
             self.connection.in_time()
         return CallFailedError(self.plugin, f"{name} failed: {error.code().name}: {error.details()}")
+
+
+class Counted:
+    """Counts a call, and lets the circuit know of it.
+
+    Raises: NotConnectedError at its beginning where the circuit is open.
+    """
+
+    __slots__ = ("_caller", "_name", "_started")
+
+    def __init__(self, caller: Caller, name: str) -> None:
+        self._caller = caller
+        self._name = name
+
+    def __enter__(self) -> None:
+        connection = self._caller.connection
+        if not connection.breaker.admits():
+            self._caller.around.metrics.called(self._caller.plugin, self._name, "refused", 0.0)
+            raise NotConnectedError(self._caller.plugin, f"not called: {connection.last_failure}")
+        self._started = time.monotonic()
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        connection = self._caller.connection
+        outcome = "ok" if error is None else "gave up"
+        if isinstance(error, SidecarError):
+            outcome = _OUTCOMES.get(type(error), "refused")
+        if outcome in ("ok", "error"):
+            connection.breaker.succeeded()
+        elif outcome in ("refused", "gave up"):
+            connection.breaker.gave_up()
+        else:
+            assert isinstance(error, SidecarError)
+            connection.failed(error)
+        seconds = time.monotonic() - self._started
+        self._caller.around.metrics.called(self._caller.plugin, self._name, outcome, seconds)
 
 
 def _reason(error: grpc.aio.AioRpcError) -> str:

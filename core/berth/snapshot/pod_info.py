@@ -1,6 +1,5 @@
 """A placed or assumed pod, with everything that is counted on its node worked out once."""
 
-import copy
 from typing import NamedTuple
 
 from berth.objects.host_ports import HostPort, host_ports
@@ -47,8 +46,11 @@ class PodInfo:
         )
         if not same:
             return PodInfo(pod)
-        newer = copy.copy(self)
+        newer = PodInfo.__new__(PodInfo)
         newer.pod = pod
+        newer.requests, newer.non_zero, newer.pod_class = self.requests, self.non_zero, self.pod_class
+        newer.ports, newer.claims, newer.volumes = self.ports, self.claims, self.volumes
+        newer.terms = self.terms
         return newer
 
     @property

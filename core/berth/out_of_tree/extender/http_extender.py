@@ -32,7 +32,7 @@ from berth.out_of_tree.extender.errors import (
 )
 from berth.out_of_tree.extender.tls import client_context
 from berth.out_of_tree.raw_objects import RawObjects
-from berth.out_of_tree.traceparent import call_span
+from berth.out_of_tree.traceparent import CallSpan
 
 OK = 200
 JSON = {"Content-Type": "application/json"}
@@ -205,7 +205,7 @@ class HttpExtender:
         Raises: UnansweredError, StatusError.
         """
         url = f"{self._base}/{verb.lstrip('/')}"
-        with call_span(record, f"{self.name} {verb}", self._around.sampled) as metadata:
+        with CallSpan(record, f"{self.name} {verb}", self._around.sampled) as metadata:
             try:
                 if again:
                     with suppress(aiohttp.ServerDisconnectedError):
