@@ -42,6 +42,7 @@ def main():
     sharing.add_argument("--seeds", type=int, default=1, help="runs of each policy")
     sharing.add_argument("--demand", type=float, default=1.3, help="what is asked for, of all GPUs")
     sharing.add_argument("--openb", type=Path, help="the trace's own files in place of the condensed table")
+    sharing.add_argument("--alone", action="store_true", help="drive the plugin without the scheduler")
     sharing.add_argument("--at-once", type=int, default=1, help="runs side by side")
     sharing.add_argument("--results", type=Path, help="a file for the runs, a line each; those in it stand")
     options = parser.parse_args()

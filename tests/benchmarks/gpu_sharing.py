@@ -11,6 +11,7 @@ from statistics import fmean
 import click
 
 from berth.sandbox.dataset import open_dataset
+from tests.benchmarks.gpu_sharing_alone import alone
 from tests.benchmarks.gpu_sharing_draw import drawn
 from tests.benchmarks.gpu_sharing_run import allocation
 from tests.benchmarks.tables import Table
@@ -48,29 +49,30 @@ async def fill(known, policies, options):
         async with places:
             policy, _, ties = name.partition("/")
             experiment = await asyncio.to_thread(drawn, objects, options.demand, seed)
-            figures = await allocation(experiment, policy, ties or "fixed", seed)
-        line = {"policy": name, "demand": options.demand, "seed": seed, **figures}
+            if options.alone:
+                figures = alone(experiment, policy, ties or "fixed", seed)
+            else:
+                figures = await allocation(experiment, policy, ties or "fixed", seed)
+        line = {"policy": name, "demand": options.demand, "seed": seed, "alone": options.alone, **figures}
         known[key_of(line)] = line
         keep(line, options.results)
 
     async with asyncio.TaskGroup() as tasks:
-        for seed in range(FIRST_SEED, FIRST_SEED + options.seeds):
+        for seed in seeds(options):
             for name in policies:
-                if (name, options.demand, seed) not in known:
+                if (name, options.demand, seed, options.alone) not in known:
                     tasks.create_task(one(name, seed))
 
 
 def table(known, policies, options):
+    how = ", the plugin alone" if options.alone else ""
     rows = Table(
-        f"GPU allocation in %, {options.demand:.0%} of the GPUs asked for (goal: 0.5 around the paper)",
+        f"GPU allocation in %, {options.demand:.0%} of the GPUs asked for{how} (goal: 0.5 around the paper)",
         ["policy", "paper", "mean", "difference", "lowest", "highest", "runs", "pods", "s a run"],
     )
     for name in policies:
-        lines = [
-            line
-            for key, line in known.items()
-            if key[:2] == (name, options.demand) and key[2] < FIRST_SEED + options.seeds
-        ]
+        wanted = [(name, options.demand, seed, options.alone) for seed in seeds(options)]
+        lines = [known[key] for key in wanted]
         found = [line["allocation"] for line in lines]
         paper = PAPER.get(name.partition("/")[0]) if options.demand == PAPER_DEMAND else None
         against = (f"{paper:.1f}", f"{fmean(found) - paper:+.2f}") if paper else ("", "")
@@ -88,9 +90,13 @@ def table(known, policies, options):
     return rows
 
 
+def seeds(options):
+    return range(FIRST_SEED, FIRST_SEED + options.seeds)
+
+
 def key_of(line):
     """What makes a run the same as another."""
-    return line["policy"], line["demand"], line["seed"]
+    return line["policy"], line["demand"], line["seed"], line.get("alone", False)
 
 
 def read(path):

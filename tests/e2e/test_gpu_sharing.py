@@ -6,6 +6,7 @@ import pytest
 
 from berth.sandbox.dataset import open_dataset
 from berth.sandbox.dataset.shapes import MILLI_GPU
+from tests.benchmarks.gpu_sharing_alone import alone
 from tests.benchmarks.gpu_sharing_draw import drawn, milli_gpu
 from tests.benchmarks.gpu_sharing_run import allocation
 
@@ -46,11 +47,15 @@ def test_the_draw_is_seeded(small):
     assert names == sorted(names)
 
 
-async def test_a_run_reads_the_allocation_back(small):
-    """Every task is decided, and what the API says is allocated is what was bound."""
+async def test_a_run_is_what_the_plugin_alone_decides(small):
+    """Every task is decided through real processes, and as the plugin decides when it is driven directly."""
     experiment = drawn(small, 1.3, seed=1)
     figures = await allocation(experiment, "fgd", "used-first", seed=1)
+    directly = alone(experiment, "fgd", "used-first", seed=1)
 
     assert figures["pods"] == len(experiment.pods)
     assert 0 < figures["bound"] < figures["pods"]
     assert 50 < figures["allocation"] <= 100
+    assert [figures[name] for name in ("allocation", "bound")] == [
+        directly[name] for name in ("allocation", "bound")
+    ]
