@@ -3,7 +3,7 @@
 Available      at least one pod schedules, or could at once
 Progressing    a change is on its way to the pods
 Degraded       it is not as the spec asks: the configuration is wrong, or something keeps failing
-PluginsReady   every plugin's sidecar runs in every pod
+PluginsReady   every plugin's sidecar runs in every pod, and the schedulers there have it ready
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +13,8 @@ from berth.operator.kinds import Json
 from berth.operator.rendering.pod import sidecar_name
 
 AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY = "Available", "Progressing", "Degraded", "PluginsReady"
+PLUGIN = "plugin.berth.dev/"
+"""How the types of conditions begin by which a scheduler tells of its plugins on its own pod."""
 # What a container waits for in the ordinary course of a start.
 _STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 
@@ -121,15 +123,30 @@ def _container_problem(container: Json) -> Problem | None:
 
 
 def plugin_states(plugins: Iterable[Json], pods: Sequence[Json]) -> dict[str, str]:
-    """Give what is wrong with each plugin, nothing where it runs in every pod or runs elsewhere."""
+    """Give what is wrong with each plugin, nothing where it is ready for every scheduler that tells of it."""
     found = {}
     for plugin in plugins:
         name = plugin["metadata"]["name"]
-        found[name] = _plugin_state(name, pods) if "image" in plugin["spec"] else ""
+        wrong = _sidecar_state(name, pods) if "image" in plugin["spec"] else ""
+        found[name] = wrong or _attached_state(name, pods)
     return found
 
 
-def _plugin_state(name: str, pods: Sequence[Json]) -> str:
+def _attached_state(name: str, pods: Sequence[Json]) -> str:
+    """What schedulers say of the plugin; replicas that have not begun to watch say nothing yet."""
+    told = [
+        (pod["metadata"]["name"], one)
+        for pod in pods
+        for one in (pod.get("status") or {}).get("conditions") or ()
+        if one["type"] == f"{PLUGIN}{name}"
+    ]
+    for pod_name, one in told:
+        if one["status"] != "True":
+            return f"{one.get('reason', 'NotReady')}: {one.get('message') or 'not ready'} (pod {pod_name})"
+    return "" if told else "no scheduler has told of it yet"
+
+
+def _sidecar_state(name: str, pods: Sequence[Json]) -> str:
     if not pods:
         return "no pod runs it yet"
     wanted = sidecar_name(name)
@@ -151,7 +168,7 @@ def _plugins_ready(states: Mapping[str, str]) -> Condition:
     wrong = [f"{name}: {state}" for name, state in states.items() if state]
     if wrong:
         return Condition(PLUGINS_READY, False, "PluginNotReady", "; ".join(wrong))
-    return Condition(PLUGINS_READY, True, "AllReady", f"{len(states)} plugins run")
+    return Condition(PLUGINS_READY, True, "AllReady", f"{len(states)} plugins are ready")
 
 
 def written(found: Iterable[Condition], before: Sequence[Json], generation: int, now: str) -> list[Json]:

@@ -9,6 +9,8 @@ Source: docs/protocol.md "Hints"; KEP-4247.
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from berth.framework.cluster_event import (
     ActionType,
     ClusterEvent,
@@ -57,7 +59,7 @@ class WaitingHints:
     def _hint(self, resource: str) -> Callable[[Pod, Any, Any], QueueingHint]:
         def hint(pod: Pod, old: Any, new: Any) -> QueueingHint:
             connection = self._connection()
-            if not connection.starts or (new is not None and new.uid == pod.uid):
+            if not connection.starts or _is_itself_anew(pod, old, new):
                 return QueueingHint.QUEUE
             obj = new if new is not None else old
             best = QueueingHint.SKIP
@@ -101,6 +103,23 @@ class WaitingHints:
         )
         self._latest = old, new, declared, found
         return found
+
+
+def _is_itself_anew(pod: Pod, old: Any, new: Any) -> bool:
+    """Whether the event is about the waiting pod itself, and says more than what its failed attempt wrote.
+
+    Without that a rejection would be its own cure: its condition comes back as an update of the pod.
+    """
+    if new is None or new.uid != pod.uid:
+        return False
+    return not isinstance(old, Pod) or _apart_from_attempts(old) != _apart_from_attempts(new)
+
+
+def _apart_from_attempts(pod: Pod) -> tuple[Any, ...]:
+    """The pod without its version, and without what schedulers write to its status."""
+    meta = pod.metadata
+    status = msgspec.structs.replace(pod.status, conditions=(), nominated_node_name="")
+    return pod.spec, meta.labels, meta.annotations, meta.owner_references, meta.deletion_timestamp, status
 
 
 def _named_in_the_news(pod: Pod, old: Any, new: frozenset[str] | None) -> QueueingHint:

@@ -11,6 +11,7 @@ Source: spec/core.md 0.1, 8.5; spec/config.md 15.
 
 import asyncio
 import logging
+import os
 import random
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -64,6 +65,7 @@ from berth.scheduler.needed_kinds import needed_groups
 from berth.scheduler.plugin_admin import PluginAdmin
 from berth.scheduler.plugin_directory import PluginDirectory
 from berth.scheduler.plugin_list_file import PluginListFile
+from berth.scheduler.plugin_readiness import OwnPod, PluginReadiness
 from berth.scheduler.pod_group_writer import ApiPodGroupWriter
 from berth.scheduler.pod_writer import PodWriter
 from berth.scheduler.profiling import profiling_pages
@@ -213,6 +215,8 @@ class Process:
         clock = SystemClock()
         may_write = self._elector.is_fresh if self._elector else always
         writer = PodWriter(Pods(transports.main, may_write=may_write))
+        # Our own pod is ours to write about whether we lead or not.
+        self._own_pods = Pods(transports.events, may_write=always)
         self._host = PluginHost(
             settings.sidecars,
             settings.loaded.profiles,
@@ -358,6 +362,9 @@ class Process:
         await self._host.settle(PLUGIN_GRACE_SECONDS)
         self._prepared = True
         self._follow_plugins()
+        if (pod := OwnPod.from_environment(os.environ)) is not None:
+            readiness = PluginReadiness(self._attaching, self._own_pods, pod)
+            self._spawn(readiness.follow(), "readiness of plugins")
         self._settings.on_ready(self._core)
         self._spawn(self._loop.follow(), "snapshot")
 

@@ -6,6 +6,8 @@ from berth.operator.conditions import Condition, Problem, conditions, written
 from tests.unit.operator import kit
 
 GPU = kit.plugin()
+READY = {"status": "True", "reason": "Synced"}
+REFUSED = {"status": "False", "reason": "NotConnected", "message": "policy: 'x' is none of fgd"}
 
 
 def deployment(*, ready=1, updated=1, total=1, wanted=1, paused=False):
@@ -25,14 +27,17 @@ def container(name="scheduler", *, waiting="", ready=True, exit_code=None):
     return {"name": name, "state": state, "lastState": last, "ready": ready and not waiting}
 
 
-def pod(*containers, sidecars=(), unschedulable=""):
+RUNS = container("plugin-gpu-share")
+
+
+def pod(*containers, sidecars=(), unschedulable="", told=None):
     scheduled = {
         "type": "PodScheduled",
         "status": "False" if unschedulable else "True",
         "message": unschedulable,
     }
     status = {
-        "conditions": [scheduled],
+        "conditions": [scheduled, *([{"type": "plugin.berth.dev/gpu-share", **told}] if told else ())],
         "containerStatuses": list(containers or [container()]),
         "initContainerStatuses": list(sidecars),
     }
@@ -141,7 +146,14 @@ def test_cause_is_told():
     [
         pytest.param([], False, "gpu-share: no pod runs it yet", id="no pod"),
         pytest.param([pod()], False, "does not run it yet", id="an old pod"),
-        pytest.param([pod(sidecars=[container("plugin-gpu-share")])], True, "1 plugins run", id="runs"),
+        pytest.param([pod(sidecars=[RUNS], told=READY)], True, "1 plugins are ready", id="ready"),
+        pytest.param([pod(sidecars=[RUNS])], False, "no scheduler has told of it yet", id="runs"),
+        pytest.param(
+            [pod(sidecars=[RUNS], told=READY), pod(sidecars=[RUNS], told=REFUSED)],
+            False,
+            "gpu-share: NotConnected: policy: 'x' is none of fgd (pod p)",
+            id="refuses its arguments",
+        ),
         pytest.param(
             [pod(sidecars=[container("plugin-gpu-share", ready=False)])],
             False,
@@ -157,17 +169,21 @@ def test_cause_is_told():
     ],
 )
 def test_plugins(pods, ready, words):
-    """Plugins are ready when their sidecars are, in every pod; else the plugin and its cause are named."""
+    """Plugins are ready when sidecars run and schedulers say so; else the plugin and its cause are named."""
     (found,) = [one for one in conditions(deployment(), pods, [GPU], None) if one.type == "PluginsReady"]
 
     assert (ready, True) == (found.holds, words in found.message)
 
 
 def test_elsewhere():
-    """A plugin that runs elsewhere holds nobody up."""
-    far = kit.plugin("far", address="h:1")
+    """A plugin that runs elsewhere is ready where a scheduler says so."""
+    far = kit.plugin(address="h:1")
+    found = [
+        reasons(conditions(deployment(), pods, [far], None))["PluginsReady"]
+        for pods in ([pod(told=READY)], [pod(told=REFUSED)])
+    ]
 
-    assert (True, "AllReady") == reasons(conditions(deployment(), [pod()], [far], None))["PluginsReady"]
+    assert [(True, "AllReady"), (False, "PluginNotReady")] == found
 
 
 def test_transition_time():

@@ -6,6 +6,7 @@ import pytest
 
 from berth.client import Api, load_endpoint
 from berth.client.errors import NotFoundError, RejectedError
+from berth.client.pods import Pods
 from berth.sandbox.access.identity import service_account
 from berth.scheduler.delegated_access import DelegatedAccess
 from berth.scheduler.serving import Asked
@@ -100,6 +101,14 @@ async def test_broken_and_mended(tmp_path):
         assert before != work.objects("deployments.apps")["berth-main"]["spec"]
 
 
+async def scheduler_tells(work):
+    """What the scheduler in the pod would say; these pods run no processes."""
+    ready = {"type": "plugin.berth.dev/gpu-share", "status": "True", "reason": "Synced"}
+    pods = Pods(work.api.transport)
+    for name in [name for name, pod in work.objects("pods").items() if "gpu-share" in json.dumps(pod)]:
+        await pods.patch_status(SYSTEM, name, {"status": {"conditions": [ready]}})
+
+
 async def test_plugin_comes_later(tmp_path):
     """A plugin that is named before it is there is waited for, and its own status says who uses it."""
     async with operating(tmp_path) as work:
@@ -108,6 +117,9 @@ async def test_plugin_comes_later(tmp_path):
         assert ("False", "NotDeployed") == work.condition("Available")
 
         await work.send("POST", PLUGINS, kit.plugin())
+        await work.reach(lambda: work.condition("PluginsReady") == ("False", "PluginNotReady"))
+        await work.reach(lambda: "plugin-gpu-share" in json.dumps(work.objects("pods")))
+        await scheduler_tells(work)
         await work.reach(lambda: work.condition("PluginsReady") == ("True", "AllReady"))
         await work.reach(lambda: "Running" in json.dumps(work.objects("schedulerplugins.berth.dev")))
         status = work.objects("schedulerplugins.berth.dev")["gpu-share"]["status"]

@@ -10,6 +10,7 @@ from berth.framework.cluster_event import ActionType, ClusterEvent, EventResourc
 from berth.framework.object_events import NODE_ADD
 from berth.objects.decode import decoder
 from berth.objects.node import Node
+from berth.objects.pod import PodCondition
 from berth.out_of_tree._generated import identity_pb2, queueing_pb2
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.packing import hints_of
@@ -70,6 +71,31 @@ async def test_asked_once_for_all_pods():
     assert ("Node", identity_pb2.ACTION_TYPE_ADD) == (event.resource, event.action)
     assert b'"name":"new"' in event.new_object
     assert not event.HasField("old_object")
+
+
+@pytest.mark.parametrize(
+    ("change", "queued"),
+    [
+        pytest.param({"conditions": (PodCondition("PodScheduled", "False"),)}, [], id="its own rejection"),
+        pytest.param({"nominated_node_name": "n1"}, [], id="its own nomination"),
+        pytest.param({"annotations": {"a": "b"}}, ["a"], id="annotations"),
+        pytest.param({"resource_claim_statuses": ({"name": "c"},)}, ["a"], id="a claim"),
+    ],
+)
+async def test_an_update_of_the_waiting_pod(change, queued):
+    """It is tried again where it changed, not because its failed attempt was written to it."""
+    async with hosted(asking(all_of)) as world:
+        await world.up()
+        (record,) = waiting(world, "a")
+        old = record.pod
+        metadata, status = old.metadata, old.status
+        if "annotations" in change:
+            metadata = msgspec.structs.replace(metadata, **change)
+        else:
+            status = msgspec.structs.replace(status, **change)
+        world.queue.update(old, msgspec.structs.replace(old, metadata=metadata, status=status))
+
+        assert queued == active(world)
 
 
 async def test_both_versions_are_shown():

@@ -113,9 +113,13 @@ def _arguments(spec: Json, configuration: Configuration) -> list[str]:
 
 
 def _environment(spec: Json) -> list[Json]:
+    pod = [
+        {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
+        for name, path in (("POD_NAME", "metadata.name"), ("POD_NAMESPACE", "metadata.namespace"))
+    ]
     tracing = (spec.get("telemetry") or {}).get("tracing")
     if not tracing:
-        return []
+        return pod
     share = tracing.get("samplingPercent", 100) / 100
     values = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": tracing["endpoint"],
@@ -123,7 +127,7 @@ def _environment(spec: Json) -> list[Json]:
         "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
         "OTEL_TRACES_SAMPLER_ARG": f"{share:g}",
     }
-    return [{"name": name, "value": value} for name, value in values.items()]
+    return pod + [{"name": name, "value": value} for name, value in values.items()]
 
 
 def _probe(path: str, **times: int) -> Json:
