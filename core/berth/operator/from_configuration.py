@@ -66,7 +66,8 @@ def converted(
         spec["plugins"] = [{"name": one.name} for one in sidecars]
     documents = [_resource("Scheduler", name, spec)]
     documents += [_resource("SchedulerPlugin", one.name, _plugin(one, images)) for one in sidecars]
-    return Converted(tuple(documents), tuple(_notes(written)))
+    notes = [*_notes(written), *_plugin_notes(sidecars)]
+    return Converted(tuple(documents), tuple(notes))
 
 
 def _resource(kind: str, name: str, spec: Json) -> Json:
@@ -87,11 +88,20 @@ def _plugin(sidecar: SidecarSpec, images: Mapping[str, str]) -> Json:
             "matchLabels": dict(sidecar.exempt_pods.match_labels),
         }
         spec["exemptPods"] = {field: value for field, value in exempt.items() if value}
+    if sidecar.profiles:
+        spec |= {"profiles": list(sidecar.profiles), "weight": sidecar.weight}
     if sidecar.shadow:
         spec["shadow"] = True
     if sidecar.args is not None:
         spec["arguments"] = sidecar.args
     return spec
+
+
+def _plugin_notes(sidecars: Sequence[SidecarSpec]) -> Iterator[str]:
+    for one in sidecars:
+        if one.tls is not None:
+            text = "tls is left out: a SchedulerPlugin has no such field; as a sidecar the plugin needs none"
+            yield f"plugins {one.name}: {text}"
 
 
 def _notes(written: Json) -> Iterator[str]:

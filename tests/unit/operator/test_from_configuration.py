@@ -32,7 +32,12 @@ plugins:
   exemptPods: {namespaces: [x]}
   shadow: true
   args: {policy: packing}
-- {name: far, address: "far.team:50051", extensionPoints: [score]}
+- name: far
+  address: far.team:50051
+  extensionPoints: [score]
+  profiles: [packing]
+  weight: 7
+  tls: {caFile: /ca, certFile: /cert, keyFile: /key}
 """
 
 
@@ -68,17 +73,20 @@ def test_converted(convert):
     assert {"leaderElect": True, "resourceName": "mine", "leaseDuration": "30s"} == spec["leaderElection"]
     assert ["berth/gpu-share:1", None] == [one["spec"].get("image") for one in documents[1:]]
     assert {"policy": "packing"} == documents[1]["spec"]["arguments"]
+    assert (["packing"], 7) == (documents[2]["spec"]["profiles"], documents[2]["spec"]["weight"])
     assert [True, None] == [one["spec"].get("shadow") for one in documents[1:]]
 
 
 def test_there_and_back(convert):
-    """The operator makes of the resources the profiles that the file had."""
+    """The operator makes of the resources the profiles that the file had, with what the plugin list adds."""
     scheduler, *plugins = yaml.safe_load_all(convert("--image", "gpu-share=x").stdout)
     scheduler["metadata"] |= {"namespace": "n", "uid": "u"}
     found = {one["metadata"]["name"]: one for one in plugins}
     made = yaml.safe_load(plan(scheduler, found, Settings("i")).configuration.scheduler_yaml)
 
-    assert next(yaml.safe_load_all(FILE))["profiles"] == made["profiles"]
+    (expected,) = next(yaml.safe_load_all(FILE))["profiles"]
+    expected["plugins"]["multiPoint"] = {"enabled": [{"name": "far", "weight": 7}]}
+    assert [expected] == made["profiles"]
 
 
 def test_left_out(convert):
@@ -87,6 +95,7 @@ def test_left_out(convert):
 
     assert "clientConnection.kubeconfig is left out" in stderr
     assert "enableProfiling is left out" in stderr
+    assert "plugins far: tls is left out" in stderr
 
 
 def test_gates(convert):
