@@ -99,6 +99,7 @@ def as_nobody(program, *arguments, folder="/"):
         ("berth", "berth", ("operator", "--help"), "--scheduler-image"),
         ("capacity-scheduling", "berth-capacity-scheduling", ("--help",), "--log-level"),
         ("gpu-share", "berth-gpu-share", ("--help",), "--policy"),
+        ("http-extender", "berth-http-extender", ("--help",), "--name"),
     ],
 )
 def test_runs(open_folder, image, program, arguments, shown):

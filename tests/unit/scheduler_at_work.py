@@ -1,6 +1,7 @@
 """A whole scheduler in this process, at work on a real sandbox over HTTP."""
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 
 from berth.config import load
@@ -35,16 +36,23 @@ def node(name, **labels):
 
 @asynccontextmanager
 async def scheduling(
-    kubeconfig, *documents, options=None, sidecars=None, without=(), last=(), arguments=None
+    kubeconfig,
+    *documents,
+    options=None,
+    sidecars=None,
+    without=(),
+    last=(),
+    arguments=None,
+    extenders=(),
 ):
     """A scheduler at work on a sandbox with these objects; gives the sandbox and the scheduler's core.
 
     The sandbox's kubeconfig stands in the file of that path. Sidecars are addresses by name, and each gets
     the arguments; where there are some, the profile is without those other plugins, but for those that come
-    last.
+    last. Extenders are entries of the configuration.
     """
     specs = tuple(SidecarSpec(name, address, args=arguments) for name, address in (sidecars or {}).items())
-    text = CONFIGURATION.format(kubeconfig=kubeconfig)
+    text = f"{CONFIGURATION.format(kubeconfig=kubeconfig)}extenders: {json.dumps(extenders)}\n"
     if specs:
         text += SIDECAR_PROFILE.format(
             names=_list([*(spec.name for spec in specs), *last]), without=_list(without)

@@ -19,6 +19,7 @@ from tests.node_toolchain import FROM_SOURCE, NODE, install
 from tests.sockets import served as socket_served
 from tests.unit.conformance.broken import Fault, failed, served
 from tests.unit.conformance.every_fault import FAULTS
+from tests.unit.extender.webhook import Webhook, serving
 from tests.unit.test_readme import first_plugin
 
 GO_PLUGINS = {"template": GO_SDK / "template", "coscheduling": ROOT / "out-of-tree-plugins/coscheduling"}
@@ -61,6 +62,25 @@ async def test_python_plugins(program):
         _, results = await verify(replace(options, stop=None), CHECKS.values())
 
     assert {} == failed({each.check.id: each for each in results})
+
+
+async def test_http_extender():
+    """The plugin http-extender passes every check while it asks an extender, too."""
+    webhook = Webhook(
+        filter=lambda sent: {
+            "NodeNames": [name for name in sent["NodeNames"] if sum(name.encode()) % 2],
+            "FailedNodes": dict.fromkeys(sent["NodeNames"], "even"),
+        },
+        prioritize=lambda sent: [{"Host": name, "Score": len(name) % 10} for name in sent["NodeNames"]],
+        bind={},
+    )
+    async with serving(webhook), process(sys.executable, "-m", "berth_http_extender") as options:
+        arguments = {"urlPrefix": webhook.url, "nodeCacheCapable": True}
+        arguments |= {f"{verb}Verb": verb for verb in webhook.replies}
+        _, results = await verify(replace(options, stop=None, arguments=arguments), CHECKS.values())
+
+    assert {} == failed({each.check.id: each for each in results})
+    assert set(webhook.replies) == {verb for verb, _ in webhook.requests}
 
 
 @pytest.mark.parametrize("name", GO_PLUGINS)

@@ -23,6 +23,7 @@ from berth_sdk import (
     plugin,
 )
 from berth_sdk._generated import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2
+from berth_sdk.capabilities import capabilities
 from berth_sdk.testing import Refused, make_node, make_pod, running
 
 NODES = [make_node(f"n{i}", labels={"team": "red" if i % 2 else "blue"}) for i in range(5)]
@@ -300,3 +301,62 @@ async def test_requeue_reaches_the_host():
         stream.cancel()
 
     assert (list(message.requeue.uids), message.cause) == (["u1"], "quota grew")
+
+
+class Waiting(Plugin):
+    """Answers once it is told to, about the nodes that it was given."""
+
+    name = "waiting"
+    reasons = (Reason("second"),)
+
+    def __init__(self):
+        self.asked, self.told, self.ended = asyncio.Event(), asyncio.Event(), 0
+
+    async def filter_nodes(self, _pod, nodes):
+        self.asked.set()
+        await self.told.wait()
+        return np.array([node.name != "n1" for node in nodes])
+
+    async def score_nodes(self, _pod, nodes):
+        return np.array([int(node.name[1:]) for node in nodes])
+
+    async def stopped(self):
+        self.ended += 1
+
+
+async def test_vectors_that_wait():
+    """An async vector form keeps its nodes while others come and go; its answer is of their generation."""
+    plugin = Waiting()
+    async with running(plugin, *NODES) as host:
+        call = host.call(RED)
+        request = scheduling_pb2.FilterScoreRequest(call=call)
+        waiting = asyncio.ensure_future(host.scheduling.FilterScore(request, timeout=10))
+        await plugin.asked.wait()
+        host.cluster.remove_node("n0")
+        await host.update()
+        plugin.told.set()
+        answer = await waiting
+        later = await host.filter(RED)
+
+    assert call.generation == answer.filter.generation == answer.score.generation
+    assert [0, 1, 0, 0, 0] == list(answer.filter.verdicts.each)
+    assert [0, 0, 2, 3, 4] == list(answer.score.scores.uint8)
+    assert ["n1"] == list(later.nodes)
+
+
+async def test_no_overlays_for_vectors_that_wait():
+    """What waits can't be shown a cluster that is not, and doesn't announce it."""
+    points = capabilities(Waiting()).extension_points
+
+    assert identity_pb2.EXTENSION_POINT_FILTER in points
+    assert identity_pb2.EXTENSION_POINT_FILTER_OVERLAYS not in points
+    assert identity_pb2.EXTENSION_POINT_FILTER_OVERLAYS in capabilities(Vectors()).extension_points
+
+
+async def test_stopped():
+    """A plugin hears once that its server has stopped."""
+    plugin = Waiting()
+    async with running(plugin, *NODES):
+        assert 0 == plugin.ended
+
+    assert 1 == plugin.ended

@@ -4,7 +4,7 @@ import msgspec
 from google.protobuf.duration_pb2 import Duration
 
 from berth_sdk._generated import identity_pb2 as pb
-from berth_sdk.plugin import EventInterest, Plugin, overrides
+from berth_sdk.plugin import EventInterest, Plugin, awaits, overrides
 
 METHODS = {
     pb.EXTENSION_POINT_PRE_ENQUEUE: ("pre_enqueue",),
@@ -26,6 +26,8 @@ METHODS = {
 def capabilities(plugin: Plugin) -> pb.Capabilities:
     """Return the announcement."""
     points = [point for point, methods in METHODS.items() if overrides(plugin, *methods)]
+    if awaits(plugin, "filter_nodes"):
+        points.remove(pb.EXTENSION_POINT_FILTER_OVERLAYS)
     asks = overrides(plugin, "queueing_hint", "queueing_hints")
     return pb.Capabilities(
         extension_points=[*points, pb.EXTENSION_POINT_REQUEUE],

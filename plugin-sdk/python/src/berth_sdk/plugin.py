@@ -1,5 +1,6 @@
 """The class that authors fill in; whatever a subclass defines becomes a capability of the plugin."""
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ class WatchedResource:
 class Plugin:
     """A scheduler plugin.
 
-    Override what you need; functions may be `async` except the vector forms and the state hooks. One call is
+    Override what you need; functions may be `async` except per-node forms and state hooks. One call is
     answered at a time unless a function awaits, so plain attributes need no locks.
     """
 
@@ -131,6 +132,9 @@ class Plugin:
     def profile_removed(self, profile: str) -> None:
         """Hear that a profile does not use the plugin any more."""
 
+    def stopped(self) -> Maybe[None]:
+        """Hear that the server has stopped: close what you opened."""
+
     # -- asked about the pod ------------------------------------------------------------------------------
 
     def pre_enqueue(self, pod: Pod) -> Maybe[Answer]:
@@ -149,9 +153,11 @@ class Plugin:
         """Answer None if the node can take the pod, else why not."""
         raise NotImplementedError
 
-    def filter_nodes(self, pod: Pod, nodes: Nodes) -> Codes | Verdicts:
+    def filter_nodes(self, pod: Pod, nodes: Nodes) -> Maybe[Codes | Verdicts]:
         """Answer for all nodes at once: 0 passes, k is `reasons[k - 1]`; or True where a node passes.
 
+        An `async` form keeps the nodes it was given, whatever comes while it waits; it can't be asked about
+        overlays, so that preemption makes no room where it turns a node down.
         Shapes: uint8 or bool (n,). Where `nodes.candidates` is False the answer is ignored.
         """
         raise NotImplementedError
@@ -160,7 +166,7 @@ class Plugin:
         """Say how good the node is for the pod, 0 to 100 unless `normalization` says otherwise."""
         raise NotImplementedError
 
-    def score_nodes(self, pod: Pod, nodes: Nodes) -> Points | Scores | None:
+    def score_nodes(self, pod: Pod, nodes: Nodes) -> Maybe[Points | Scores | None]:
         """Score all nodes at once; None: no opinion on this pod.
 
         Shapes: integers (n,).
@@ -243,6 +249,11 @@ class Plugin:
 def overrides(plugin: Plugin, *methods: str) -> bool:
     """Return whether the author defined one of these methods."""
     return any(getattr(type(plugin), each) is not getattr(Plugin, each) for each in methods)
+
+
+def awaits(plugin: Plugin, *methods: str) -> bool:
+    """Return whether one of these methods is `async`."""
+    return any(inspect.iscoroutinefunction(getattr(type(plugin), each)) for each in methods)
 
 
 def plugin(name: str, *, version: str = "0.0.0", **functions: Callable[..., Any]) -> Plugin:

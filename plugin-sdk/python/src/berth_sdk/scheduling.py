@@ -3,6 +3,7 @@
 import inspect
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -68,7 +69,7 @@ async def score_pod(session: Session, request: pb.ScoreRequest) -> pb.ScoreRespo
     await session.catch_up(request.call)
     pod = session.pod(request.call.pod)
     candidates = request.candidates if request.HasField("candidates") else None
-    return await scored(session, pod, session.nodes(request.call, candidates))
+    return await scored(session.plugin, pod, session.nodes(request.call, candidates))
 
 
 async def filter_score(session: Session, request: pb.FilterScoreRequest) -> pb.FilterScoreResponse:
@@ -79,7 +80,7 @@ async def filter_score(session: Session, request: pb.FilterScoreRequest) -> pb.F
     response, passing = await filtered(session, request.call, pod, candidates)
     if passing is None or (passing.candidates is not None and not passing.candidates.any()):
         return pb.FilterScoreResponse(filter=response)
-    return pb.FilterScoreResponse(filter=response, score=await scored(session, pod, passing))
+    return pb.FilterScoreResponse(filter=response, score=await scored(session.plugin, pod, passing))
 
 
 async def post_filter(session: Session, request: pb.PostFilterRequest) -> pb.PostFilterResponse:
@@ -194,7 +195,7 @@ async def filtered(
     passes = verdicts.codes == 0
     passing = passes if nodes.candidates is None else passes & nodes.candidates
     _count(passing, nodes)
-    return response, Nodes(session.mirror, passing)
+    return response, replace(nodes, candidates=passing)
 
 
 async def node_verdicts(plugin: Plugin, pod: Pod, nodes: Nodes) -> Verdicts:
@@ -217,7 +218,7 @@ def filter_each_node(plugin: Plugin, pod: Pod, nodes: Nodes) -> Verdicts:
     for index, node in nodes.asked():
         answer = plugin.filter(pod, node)
         if answer is not None:
-            codes[index] = _row(table, answer)
+            codes[index] = numbered(table, answer)
     return Verdicts(codes, tuple(table))
 
 
@@ -229,9 +230,9 @@ def score_each_node(plugin: Plugin, pod: Pod, nodes: Nodes) -> NDArray[np.int64]
     return points
 
 
-async def scored(session: Session, pod: Pod, nodes: Nodes) -> pb.ScoreResponse:
+async def scored(plugin: Plugin, pod: Pod, nodes: Nodes) -> pb.ScoreResponse:
     """Return the scores by whichever form the author chose."""
-    plugin, generation = session.plugin, session.mirror.generation
+    generation = nodes.mirror.generation
     try:
         scores = await _points(plugin, pod, nodes)
         if scores is None:
@@ -307,7 +308,11 @@ def _count(passing: NDArray[np.bool_], nodes: Nodes) -> None:
         span.set_attributes({"berth.nodes.passed": passed, "berth.nodes.rejected": asked - passed})
 
 
-def _row(table: dict[Reason, int], answer: Any) -> int:
+def numbered(table: dict[Reason, int], answer: Any) -> int:
+    """Return the code of a reason, with a place of its own in the table as long as there is one.
+
+    Raises: ContractError: it is no reason.
+    """
     reason = Reason(answer) if isinstance(answer, str) else answer
     if not isinstance(reason, Reason):
         raise ContractError(f"filter answers None, a text or a Reason, not {answer!r}")

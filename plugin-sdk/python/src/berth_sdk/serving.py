@@ -111,6 +111,7 @@ class Server:
         for stream in self._streams:
             stream.cancel()
         await self._server.stop(grace_seconds)
+        await scheduling.tell(self.plugin.stopped)
         await asyncio.to_thread(self._tracing.shutdown)
         if self._watch is None:
             return
@@ -246,7 +247,10 @@ class Server:
             return _failed(request.id, grpc.StatusCode.UNIMPLEMENTED, "", f"no such call: {field or 'none'}")
         metadata = (("traceparent", request.traceparent),) if request.traceparent else ()
         try:
-            response = await self._called(name, function, getattr(request, field), metadata)
+            async with asyncio.timeout(_seconds(request)):
+                response = await self._called(name, function, getattr(request, field), metadata)
+        except TimeoutError:
+            return _failed(request.id, grpc.StatusCode.DEADLINE_EXCEEDED, "", "no answer in time")
         except CallError as error:
             return _failed(request.id, grpc.StatusCode.FAILED_PRECONDITION, error.cause.value, str(error))
         except ContractError as error:
@@ -358,6 +362,11 @@ def prepare_socket(path: Path) -> None:
         path.unlink()
     except OSError as error:
         raise AddressError(f"unix:{path}: {error.strerror}") from error
+
+
+def _seconds(request: scheduling_pb2.ConverseRequest) -> float | None:
+    """Return how long the host waits for the answer, None if it doesn't say."""
+    return request.timeout.ToNanoseconds() / 1e9 if request.HasField("timeout") else None
 
 
 def _failed(number: int, code: grpc.StatusCode, reason: str, message: str) -> scheduling_pb2.ConverseResponse:

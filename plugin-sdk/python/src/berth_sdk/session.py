@@ -11,7 +11,7 @@ from berth_sdk.errors import CallError, Cause, SyncError
 from berth_sdk.objects import Node, Pod, decode_pod
 from berth_sdk.outcomes import PodKey
 from berth_sdk.packing import unpack_bits
-from berth_sdk.plugin import Plugin
+from berth_sdk.plugin import Plugin, awaits
 from berth_sdk.state import Mirror, Nodes
 
 
@@ -29,6 +29,7 @@ class Session:
 
     def __post_init__(self) -> None:
         self.mirror = Mirror(self.plugin)
+        self._keeps_nodes = awaits(self.plugin, "filter_nodes", "score_nodes")
         self.moved = asyncio.Condition()
 
     @property
@@ -82,7 +83,8 @@ class Session:
             text = f"node indices of generation {call.generation} ended at {self.mirror.layout_since}"
             raise CallError(Cause.GENERATION_GONE, text)
         mask = None if candidates is None else unpack_bits(candidates.bitmap, len(self.mirror.nodes))
-        return Nodes(self.mirror, mask)
+        nodes = Nodes(self.mirror, mask)
+        return nodes.kept() if self._keeps_nodes else nodes
 
     def node(self, name: str) -> Node | None:
         """Return a node by name, None if it is gone."""

@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeAlias, overload
 
@@ -254,6 +254,10 @@ class Nodes(Sequence[Node]):
         if self.candidates is None:
             return enumerate(self.mirror.nodes)
         return ((int(i), self.mirror.nodes[i]) for i in np.flatnonzero(self.candidates))
+
+    def kept(self) -> "Nodes":
+        """Return the same nodes at the same indices for good; the pods on them go on changing."""
+        return replace(self, mirror=replace(self.mirror, nodes=list(self.mirror.nodes)))
 
     def pods_on(self, node_name: str) -> Mapping[str, PlacedPod]:
         """Return the pods that count on a node, by UID."""
