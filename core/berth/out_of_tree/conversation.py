@@ -23,8 +23,6 @@ from berth.out_of_tree.traceparent import Metadata
 REASON_KEY = "berth-reason"
 TRACEPARENT = "traceparent"
 
-PATIENT = frozenset({"reserve", "unreserve", "permit", "pre_bind", "post_bind", "cycle_done"})
-"""Calls that no scheduling cycle stands still for: they may wait a turn of the loop for company."""
 MOST_TOGETHER_BYTES = 1 << 20
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -35,8 +33,8 @@ Call = Callable[..., Awaitable[Any]]
 class Conversation:
     """A scheduling service behind one stream; `run` reads the answers.
 
-    With `together`, calls that are asked at about the same time share a message: the Reserve of a pod and the
-    filter of the next one.
+    With `together`, calls that wait while a message is being written share the next one. None waits for that:
+    a plugin's work runs beside the scheduler's.
     """
 
     def __init__(
@@ -47,8 +45,6 @@ class Conversation:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._numbers = count(1)
         self._outbox: deque[Any] = deque()
-        self._patient = True
-        """Whether nothing but patient calls is in the outbox."""
         self._writer: asyncio.Task[None] | None = None
 
     def __getattr__(self, name: str) -> Call:
@@ -93,7 +89,7 @@ class Conversation:
         # Cheaper than a block with a timeout: whoever asks has one around it already.
         late = loop.call_later(seconds, self._expire, number)
         try:
-            self._send(message, patient=field in PATIENT)
+            self._send(message)
             response = await answer
         finally:
             late.cancel()
@@ -102,10 +98,9 @@ class Conversation:
             raise _refusal(response.error)
         return getattr(response, field) if response.HasField(field) else None
 
-    def _send(self, message: Any, *, patient: bool) -> None:
+    def _send(self, message: Any) -> None:
         """Have it written, even if nobody waits any longer: a write that is given up cancels the stream."""
         self._outbox.append(message)
-        self._patient = self._patient and patient
         if self._writer is None:
             self._writer = asyncio.get_running_loop().create_task(self._write())
 
@@ -113,8 +108,6 @@ class Conversation:
         """Write what is in the outbox, and what comes meanwhile."""
         message = None
         try:
-            if self._together and self._patient:
-                await asyncio.sleep(0)
             while self._outbox:
                 message = self._next()
                 await self._stream.write(message)
@@ -124,7 +117,7 @@ class Conversation:
             for each in lost:
                 self._break(each.id, _ended())
         finally:
-            self._writer, self._patient = None, True
+            self._writer = None
 
     def _next(self) -> Any:
         """The oldest call, with those behind it that may share its message."""

@@ -64,7 +64,7 @@ async def both(talk):
     ("together", "messages"), [(True, [["reserve", "filter"]]), (False, [["reserve"], ["filter"]])]
 )
 async def test_calls_share_a_message_where_the_plugin_takes_that(tmp_path, together, messages):
-    """Reserve waits a turn for the next pod's filter; answers find their calls in any order."""
+    """What is asked in one turn of the loop goes as one; answers find their calls in any order."""
     plugin = Plugin()
 
     async with conversing(tmp_path, plugin, together=together) as talk:
@@ -75,7 +75,7 @@ async def test_calls_share_a_message_where_the_plugin_takes_that(tmp_path, toget
 
 
 async def test_a_call_alone_goes_alone(tmp_path):
-    """A patient call is sent though no other comes."""
+    """A call is sent though no other comes."""
     plugin = Plugin()
 
     async with conversing(tmp_path, plugin) as talk:
