@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from berth.config import load
 from berth.config.sidecars import SidecarSpec, catalogue_of
 from berth.sandbox import Options, serve
-from berth.scheduler.process import ProcessSettings, run
+from berth.scheduler.process import run
+from berth.scheduler.process_settings import ProcessSettings
 
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -13,7 +13,8 @@ from berth.config.command_line import Options, Settings
 from berth.config.sidecars import SidecarSpec, is_unix, socket_path
 from berth.out_of_tree.socket_access import missing_folder
 from berth.scheduler.errors import FinishedError, StartError
-from berth.scheduler.process import ProcessSettings, Serving, run
+from berth.scheduler.process import run
+from berth.scheduler.process_settings import ProcessSettings, Serving
 from berth.telemetry.logs import configure_logs
 from berth.telemetry.tracing import Tracing
 

@@ -7,7 +7,8 @@ import pytest
 
 from berth.config import load
 from berth.sandbox import Options, serve
-from berth.scheduler.process import ProcessSettings, run
+from berth.scheduler.process import run
+from berth.scheduler.process_settings import ProcessSettings
 from tests.unit.extender.webhook import Webhook, serving
 
 

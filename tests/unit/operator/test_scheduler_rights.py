@@ -10,7 +10,8 @@ from berth.sandbox.access.identity import service_account
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import json_response
 from berth.scheduler.delegated_access import DelegatedAccess
-from berth.scheduler.process import ProcessSettings, run
+from berth.scheduler.process import run
+from berth.scheduler.process_settings import ProcessSettings
 from berth.scheduler.serving import Asked
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator.rights import bound, documents, guarded, running

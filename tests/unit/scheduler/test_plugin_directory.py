@@ -17,7 +17,8 @@ from berth.out_of_tree.attaching import AttachError
 from berth.sandbox import Options, serve
 from berth.scheduler import plugin_directory
 from berth.scheduler.plugin_directory import GONE_LOOKS, RETRY_LOOKS, PluginDirectory
-from berth.scheduler.process import ProcessSettings, Serving, run
+from berth.scheduler.process import run
+from berth.scheduler.process_settings import ProcessSettings, Serving
 from tests.sockets import listens
 from tests.unit.scheduler.test_plugins_at_work import PROFILE, World, roomy
 from tests.unit.scheduler_at_work import CONFIGURATION, eventually, node

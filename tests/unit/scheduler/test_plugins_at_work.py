@@ -17,7 +17,8 @@ from berth.config.duration import Duration
 from berth.config.sidecars import ExtensionPoint, FailurePolicy, SidecarSpec
 from berth.demo.surface import Surface
 from berth.sandbox import Options, serve
-from berth.scheduler.process import ProcessSettings, Serving, run
+from berth.scheduler.process import run
+from berth.scheduler.process_settings import ProcessSettings, Serving
 from tests.unit.scheduler_at_work import CONFIGURATION, eventually, node
 
 PROGRAM = Path(__file__).with_name("colours_plugin.py")

@@ -9,7 +9,8 @@ import pytest
 from berth.config import load
 from berth.sandbox import Options, serve
 from berth.sandbox.rest import Deletion
-from berth.scheduler.process import ProcessSettings, run
+from berth.scheduler.process import run
+from berth.scheduler.process_settings import ProcessSettings
 from tests.unit.snapshot.facts import facts
 
 LEASES = "leases.coordination.k8s.io"

@@ -1,0 +1,52 @@
+"""What has to be known before the first pod is tried: every watch has told of all its objects."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from berth.client.reflector import Reflector
+from berth.out_of_tree.host import PluginHost
+from berth.scheduler.core_assembly import SchedulerCore
+from berth.scheduler.event_loop import collect_less_often
+from berth.scheduler.running_tasks import RunningTasks
+
+log = logging.getLogger(__name__)
+
+PLUGIN_GRACE_SECONDS = 2.0
+
+
+class FirstSync:
+    """Starts the watches and waits for them, once; `synced` says whether all have told."""
+
+    def __init__(
+        self,
+        mirrors: Sequence[Reflector[Any]],
+        core: SchedulerCore,
+        host: PluginHost,
+        tasks: RunningTasks,
+    ) -> None:
+        self.synced = False
+        self._mirrors = mirrors
+        self._core = core
+        self._host = host
+        self._tasks = tasks
+        self._watching = False
+
+    async def run(self) -> None:
+        """Return once everything is known, and the plugins had their time to follow."""
+        log.info("Starting informers and waiting for sync...")
+        self._watch()
+        for reflector in self._mirrors:
+            await reflector.synced.wait()
+        self.synced = True
+        log.info("Sync completed")
+        collect_less_often()
+        # Plugins are told of the first generation before the first pod is tried.
+        self._core.shared.cache.update_snapshot(self._core.shared.snapshot)
+        await self._host.settle(PLUGIN_GRACE_SECONDS)
+
+    def _watch(self) -> None:
+        """Start the watches; they stay where a wait for them was cut off by a lost lease."""
+        for reflector in () if self._watching else self._mirrors:
+            self._tasks.spawn(reflector.run(), f"watch of {reflector.source.resource.plural}")
+        self._watching = True

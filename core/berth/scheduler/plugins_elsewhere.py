@@ -1,0 +1,83 @@
+"""Plugins in other processes and HTTP extenders, as the core of a scheduler process meets them.
+
+made --> the core is assembled with `factories` and `extenders`, and `connect` --> plugin_upkeep.py
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from berth.client.reflector import Reflector
+from berth.client.resources import Resource
+from berth.client.transport import Transport
+from berth.client.watch import Source
+from berth.framework.cycle_record import CycleRecord
+from berth.out_of_tree.conditions import Condition
+from berth.out_of_tree.extender import ExtenderSurroundings, HttpExtenders
+from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.plugin_metrics import PluginMetrics
+from berth.out_of_tree.watched_objects import ObjectsOfKind, WatchedKind, decode_object
+from berth.plugins.registry import IN_TREE
+from berth.profiles.profile_builder import PluginFactory
+from berth.scheduler.background import AsyncioBackground
+from berth.scheduler.core_assembly import Shared
+from berth.scheduler.process_settings import ProcessSettings
+from berth.scheduler.running_tasks import RunningTasks
+from berth.scheduler.writers import Writers
+
+
+class PluginsElsewhere:
+    """The host of sidecars, and the extenders of the configuration."""
+
+    def __init__(
+        self,
+        settings: ProcessSettings,
+        writers: Writers,
+        metrics: PluginMetrics,
+        on_condition: Callable[[str, Condition], None],
+    ) -> None:
+        sampled, landed = settings.tracing.sampled, writers.pods.landed
+        self.host = PluginHost(
+            settings.sidecars,
+            settings.loaded.profiles,
+            sampled=sampled,
+            metrics=metrics,
+            landed=landed,
+            on_condition=on_condition,
+        )
+        self.extenders = HttpExtenders(
+            settings.loaded.extenders,
+            ExtenderSurroundings(self.host.nodes, self.host.pods, sampled, landed, writers.may_write),
+        )
+
+    def registry(self) -> Mapping[str, PluginFactory]:
+        """All plugins, those of this process and the others."""
+        return {**IN_TREE, **self.host.factories()}
+
+    def connect(self, shared: Shared) -> None:
+        """Let the sidecars know the core's shared parts, before any plugin is made."""
+        self.host.open(shared.cache, shared.snapshot)
+        self.host.attend(shared.queue, shared.waiting_pods)
+
+    def watch_with(self, transport: Transport, tasks: RunningTasks) -> None:
+        """Watch the kinds that sidecars want to see over that transport."""
+        self.host.objects.start = partial(_watch, transport, tasks)
+
+    def with_records(
+        self, tell: Callable[[CycleRecord], None], background: AsyncioBackground
+    ) -> Callable[[CycleRecord], None]:
+        """What to call with each record: sidecars hear of it after `tell`, shadows put theirs in before."""
+
+        def on_record(record: CycleRecord) -> None:
+            self.host.shadows.ending(record)
+            tell(record)
+            for name, work in self.host.cycles_done(record):
+                background.spawn(work, name)
+
+        return on_record
+
+
+def _watch(transport: Transport, tasks: RunningTasks, kind: WatchedKind, handler: ObjectsOfKind) -> None:
+    resource = Resource(kind.group, kind.version, kind.resource, namespaced=True)
+    source = Source(resource, label_selector=kind.label_selector)
+    reflector = Reflector(transport, source, decode_object, handler)
+    tasks.spawn(reflector.run(), f"watch of {kind.resource} for plugins")

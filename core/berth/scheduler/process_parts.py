@@ -1,0 +1,115 @@
+"""The parts of a scheduler process, each made of those before it.
+
+    events, lease -> writers -> plugins elsewhere -> core -> plugin upkeep -> loop, watches, debugger
+
+Nothing runs yet: process.py starts them.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from berth.client.api import Api
+from berth.client.events import EventRecorder
+from berth.client.leases import LeaderElector
+from berth.client.pods import always
+from berth.framework.clock import SystemClock
+from berth.scheduler.attempt_log import AttemptLog
+from berth.scheduler.background import AsyncioBackground
+from berth.scheduler.cache_debugger import CacheDebugger
+from berth.scheduler.core_assembly import ASYNC_API_CALLS, GENERIC_WORKLOAD, SchedulerCore
+from berth.scheduler.delegated_access import DelegatedAccess
+from berth.scheduler.election import LeaseEvents, new_elector
+from berth.scheduler.first_sync import FirstSync
+from berth.scheduler.leadership import Leadership
+from berth.scheduler.needed_kinds import needed_groups
+from berth.scheduler.plugin_upkeep import PluginUpkeep
+from berth.scheduler.plugins_elsewhere import PluginsElsewhere
+from berth.scheduler.process_core import CoreMeans
+from berth.scheduler.process_settings import ProcessSettings
+from berth.scheduler.running_tasks import RunningTasks
+from berth.scheduler.scheduling_loop import SchedulingLoop
+from berth.scheduler.shown_parts import ShownParts
+from berth.scheduler.transports import Transports
+from berth.scheduler.watches import reflectors
+from berth.scheduler.writers import Writers
+from berth.telemetry.metrics import SchedulerMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything that a process starts and ends."""
+
+    settings: ProcessSettings
+    tasks: RunningTasks
+    background: AsyncioBackground
+    recorder: EventRecorder
+    elector: LeaderElector | None
+    review: DelegatedAccess
+    metrics: SchedulerMetrics
+    attempts: AttemptLog
+    plugins: PluginsElsewhere
+    core: SchedulerCore
+    upkeep: PluginUpkeep
+    loop: SchedulingLoop
+    first_sync: FirstSync
+    debugger: CacheDebugger
+
+    def shown(self, leadership: Leadership) -> ShownParts:
+        """Those of which something is shown."""
+        return ShownParts(
+            self.settings,
+            self.core,
+            self.metrics,
+            self.attempts,
+            self.upkeep,
+            self.loop,
+            leadership,
+            self.debugger,
+        )
+
+
+def make_parts(settings: ProcessSettings, transports: Transports, group: asyncio.TaskGroup) -> Parts:
+    """All parts, whose tasks are to run in the group.
+
+    Raises: BuildError, EventRegistrationError.
+    """
+    recorder = EventRecorder(Api(transports.events))
+    told = LeaseEvents(recorder, settings.loaded)
+    election = settings.loaded.configuration.leader_election
+    elector = new_elector(Api(transports.leases), election, told.announce)
+    tasks, background, clock = RunningTasks(group), AsyncioBackground(group), SystemClock()
+    metrics, attempts = _metrics(settings), AttemptLog()
+    writers = Writers.over(transports.main, elector.is_fresh if elector else always)
+    plugins = PluginsElsewhere(settings, writers, metrics.plugins, told.plugin_condition)
+    plugins.watch_with(transports.main, tasks)
+    core = CoreMeans(settings, writers, recorder, background, clock, metrics, attempts, plugins).assemble()
+    upkeep = PluginUpkeep(settings, plugins, core, transports, tasks)
+    loop = SchedulingLoop(core, clock)
+    mirrors = list(reflectors(transports.main, core, plugins.host, groups=_watched_groups(settings)))
+    nodes, pods = mirrors[:2]
+    return Parts(
+        settings,
+        tasks,
+        background,
+        recorder,
+        elector,
+        DelegatedAccess(Api(transports.events)),
+        metrics,
+        attempts,
+        plugins,
+        core,
+        upkeep,
+        loop,
+        FirstSync(mirrors, core, plugins.host, tasks),
+        CacheDebugger(core, nodes, pods, loop.turn),
+    )
+
+
+def _metrics(settings: ProcessSettings) -> SchedulerMetrics:
+    enabled = settings.loaded.gates.enabled
+    return SchedulerMetrics(pod_groups=enabled(GENERIC_WORKLOAD), asynchronous_calls=enabled(ASYNC_API_CALLS))
+
+
+def _watched_groups(settings: ProcessSettings) -> frozenset[str]:
+    elsewhere = bool(settings.sidecars or settings.directory)
+    return needed_groups(settings.loaded.profiles, out_of_tree=elsewhere)

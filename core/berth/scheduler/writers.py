@@ -1,0 +1,35 @@
+"""Everything that the core writes to the API server with, refused while this process does not lead."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from berth.client.api import Api
+from berth.client.pods import Pods
+from berth.client.transport import Transport
+from berth.scheduler.claim_writer import ApiClaimWriter
+from berth.scheduler.pod_group_writer import ApiPodGroupWriter
+from berth.scheduler.pod_writer import PodWriter
+from berth.scheduler.volume_writer import ApiVolumeWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """A writer for each kind of object; `may_write` says whether the lease is fresh."""
+
+    pods: PodWriter
+    volumes: ApiVolumeWriter
+    claims: ApiClaimWriter
+    pod_groups: ApiPodGroupWriter
+    may_write: Callable[[], bool]
+
+    @classmethod
+    def over(cls, transport: Transport, may_write: Callable[[], bool]) -> "Writers":
+        """Writers that share a transport."""
+        api = Api(transport)
+        return cls(
+            PodWriter(Pods(transport, may_write=may_write)),
+            ApiVolumeWriter(api, may_write=may_write),
+            ApiClaimWriter(api, may_write=may_write),
+            ApiPodGroupWriter(api, may_write=may_write),
+            may_write,
+        )
