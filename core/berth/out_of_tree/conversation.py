@@ -8,6 +8,7 @@ Source: proto/berth/plugin/v1/scheduling.proto Converse.
 """
 
 import asyncio
+import logging
 import re
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -19,6 +20,8 @@ import grpc.aio
 
 from berth.out_of_tree._generated import scheduling_pb2, scheduling_pb2_grpc
 from berth.out_of_tree.traceparent import Metadata
+
+log = logging.getLogger(__name__)
 
 REASON_KEY = "berth-reason"
 TRACEPARENT = "traceparent"
@@ -106,18 +109,27 @@ class Conversation:
 
     async def _write(self) -> None:
         """Write what is in the outbox, and what comes meanwhile."""
-        message = None
+        message, broken = None, _ended()
         try:
             while self._outbox:
                 message = self._next()
                 await self._stream.write(message)
+                message = None
         except (asyncio.InvalidStateError, asyncio.CancelledError, grpc.aio.AioRpcError):
-            lost = [*self._outbox, *([message, *message.also] if message is not None else ())]
-            self._outbox.clear()
-            for each in lost:
-                self._break(each.id, _ended())
+            pass  # the stream has ended, and its reader tells why
+        except Exception as error:
+            log.exception("calls not sent")
+            broken = _error(grpc.StatusCode.INTERNAL, f"could not be sent: {error!r}")
         finally:
             self._writer = None
+            self._lose(message, broken)
+
+    def _lose(self, message: Any, error: grpc.aio.AioRpcError) -> None:
+        """Whatever waits to be written, or was being written, has no answer to wait for."""
+        lost = [*self._outbox, *([message, *message.also] if message is not None else ())]
+        self._outbox.clear()
+        for each in lost:
+            self._break(each.id, error)
 
     def _next(self) -> Any:
         """The oldest call, with those behind it that may share its message."""

@@ -8,7 +8,7 @@ Source: proto/berth/plugin/v1/state.proto; docs/protocol.md "State".
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import chain, takewhile
+from itertools import takewhile
 
 from berth.objects.node import Node
 from berth.objects.pod import Pod
@@ -62,6 +62,7 @@ class StateFeed:
         self._deltas: deque[state_pb2.Delta] = deque(maxlen=KEPT_DELTAS)
         self._patched: dict[str, Pod] = {}
         self._told_as_assumed: set[str] = set()
+        """Pods that the plugin knows as assumed, by UID."""
 
     def begin(self) -> None:
         """Follow the rows from where the snapshot stands: it may have been at work before this feed."""
@@ -149,27 +150,14 @@ class StateFeed:
         return deltas if sum(delta.ByteSize() for delta in deltas) <= MAX_CARRIED_BYTES else []
 
     def transfer(self) -> Iterator[state_pb2.SyncRequest]:
-        """The whole state as chunks and a commit, as it is when the first of them is taken."""
-        generation, count, size = self.generation, self._node_count, 0
-        chunk = state_pb2.Chunk()
-        for change in self._everything():
-            size += change.ByteSize()
-            if size > CHUNK_BYTES and chunk.changes:
-                yield state_pb2.SyncRequest(chunk=chunk)
-                chunk, size = state_pb2.Chunk(), change.ByteSize()
-            chunk.changes.append(change)
-        if chunk.changes:
-            yield state_pb2.SyncRequest(chunk=chunk)
-        commit = state_pb2.Commit(generation=generation, node_count=count)
-        yield state_pb2.SyncRequest(commit=commit)
+        """The whole state as it is now, as chunks and a commit: the plugin is told all of it."""
+        self._told_as_assumed = {info.uid for info in self._pods_of_interest() if self._is_assumed(info.uid)}
+        return self.picture()
 
     def picture(self) -> Iterator[state_pb2.SyncRequest]:
-        """The whole state as it is now, for somebody else: it is not the plugin that is told."""
-        told = set(self._told_as_assumed)
-        transfer = self.transfer()
-        first = next(transfer)
-        self._told_as_assumed = told
-        return chain((first,), transfer)
+        """The same for somebody else's eyes: the plugin is told nothing."""
+        commit = state_pb2.Commit(generation=self.generation, node_count=self._node_count)
+        return _in_chunks(self._everything(), commit)
 
     @property
     def _node_count(self) -> int:
@@ -184,15 +172,14 @@ class StateFeed:
                 state_pb2.Change(node_upsert=self._node(row, node)) for row, node in enumerate(snapshot.nodes)
             ]
         if self.wanted.pods:
-            changes += [
-                state_pb2.Change(pod_upsert=self._pod(info))
-                for on_node in snapshot.pods
-                for info in on_node.values()
-                if self._concerns(info)
-            ]
+            changes += [state_pb2.Change(pod_upsert=self._pod(info)) for info in self._pods_of_interest()]
         if self.wanted.nominations:
             changes += self._nominations.everything()
         return [*changes, *self._objects.upserts(self.wanted.resources)]
+
+    def _pods_of_interest(self) -> Iterator[PodInfo]:
+        on_nodes = (info for on_node in self._snapshot.pods for info in on_node.values())
+        return filter(self._concerns, on_nodes)
 
     def _removed(self, name: str) -> state_pb2.Change:
         index = self._rows.pop(name)
@@ -220,7 +207,7 @@ class StateFeed:
                 self._told_as_assumed.discard(uid)
                 yield state_pb2.Change(pod_remove=state_pb2.PodRemove(uid=uid))
             elif not self._is_old_news(info, before.get(uid)):
-                yield state_pb2.Change(pod_upsert=self._pod(info))
+                yield self._told(info)
 
     def _is_old_news(self, info: PodInfo, before: PodInfo | None) -> bool:
         """Whether the plugin need not hear of the new version; notes its node where no row tells of it."""
@@ -248,7 +235,7 @@ class StateFeed:
                 info = PodInfo(pod)
                 self.touched.note(pod.node_name)
                 if self.wanted.pods and self._concerns(info):
-                    yield state_pb2.Change(pod_upsert=self._pod(info))
+                    yield self._told(info)
 
     def _concerns(self, info: PodInfo) -> bool:
         resources = self.wanted.pod_resources
@@ -257,9 +244,17 @@ class StateFeed:
     def _node(self, row: int, node: Node) -> state_pb2.NodeUpsert:
         return state_pb2.NodeUpsert(index=row, name=node.name, object=self._nodes.get(node.uid))
 
+    def _told(self, info: PodInfo) -> state_pb2.Change:
+        """The pod's change for the next step; remembers in which stage the plugin then knows it."""
+        pod = self._pod(info)
+        if pod.stage == state_pb2.POD_STAGE_ASSUMED:
+            self._told_as_assumed.add(info.uid)
+        else:
+            self._told_as_assumed.discard(info.uid)
+        return state_pb2.Change(pod_upsert=pod)
+
     def _pod(self, info: PodInfo) -> state_pb2.PodUpsert:
         assumed = self._is_assumed(info.uid)
-        (self._told_as_assumed.add if assumed else self._told_as_assumed.discard)(info.uid)
         stage = state_pb2.POD_STAGE_ASSUMED if assumed else state_pb2.POD_STAGE_PLACED
         return state_pb2.PodUpsert(
             uid=info.uid,
@@ -268,3 +263,16 @@ class StateFeed:
             object=self._pods.get(info.uid),
             attempt=self.attempts.get(info.uid, 0) if assumed else 0,
         )
+
+
+def _in_chunks(changes: list[state_pb2.Change], commit: state_pb2.Commit) -> Iterator[state_pb2.SyncRequest]:
+    chunk, size = state_pb2.Chunk(), 0
+    for change in changes:
+        size += change.ByteSize()
+        if size > CHUNK_BYTES and chunk.changes:
+            yield state_pb2.SyncRequest(chunk=chunk)
+            chunk, size = state_pb2.Chunk(), change.ByteSize()
+        chunk.changes.append(change)
+    if chunk.changes:
+        yield state_pb2.SyncRequest(chunk=chunk)
+    yield state_pb2.SyncRequest(commit=commit)

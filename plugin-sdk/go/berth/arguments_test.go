@@ -1,10 +1,13 @@
 package berth_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"berth.dev/plugin-sdk/go/berth"
 	"berth.dev/plugin-sdk/go/berthtest"
@@ -147,5 +150,33 @@ func TestAnUnknownVersionOrHandshakeErrorsRefuseTheProfile(t *testing.T) {
 
 	if want := []string{"no such kind", "protocol_version: 2 is not spoken here, 1 is"}; !slices.Equal(want, response.Errors) {
 		t.Errorf("got %q", response.Errors)
+	}
+}
+
+func TestAPluginKnowsInWhoseShadowItIs(t *testing.T) {
+	var known []bool
+	check := func(profile berth.Profile, given settings) error {
+		known = append(known, profile.Shadow)
+		if given.Strict {
+			return errors.New("not like this")
+		}
+		return nil
+	}
+	plugin := &berth.Plugin{
+		Name:      "careful",
+		Arguments: berth.ArgumentsOf(settings{Policy: "packing", Seconds: 5}, check),
+		PreFilter: func(ctx context.Context, _ *corev1.Pod) *berth.Status {
+			known = append(known, berth.CurrentCall(ctx).Profile.Shadow)
+			return nil
+		},
+	}
+	host := berthtest.RunWith(t, plugin, nil, berthtest.Node("n0"))
+
+	host.ConfigureShadow(map[string]any{})
+	host.Configure(map[string]any{"strict": true})
+	host.Filter(berthtest.Pod("p"))
+
+	if want := []bool{false, true, false, true}; !slices.Equal(known, want) {
+		t.Errorf("known: %v, want %v", known, want)
 	}
 }

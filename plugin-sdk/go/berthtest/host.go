@@ -127,9 +127,20 @@ func (h *Host) Close() {
 // Configure configures the profile and gives the plugin's errors.
 func (h *Host) Configure(arguments any) []string {
 	h.t.Helper()
+	return h.configure(arguments, &pb.ConfigureRequest{ProtocolVersion: 1, Profile: Profile})
+}
+
+// ConfigureShadow configures the profile's shadow and gives the plugin's
+// errors.
+func (h *Host) ConfigureShadow(arguments any) []string {
+	h.t.Helper()
+	return h.configure(arguments, &pb.ConfigureRequest{ProtocolVersion: 1, Profile: Profile, Shadow: true})
+}
+
+func (h *Host) configure(arguments any, request *pb.ConfigureRequest) []string {
+	h.t.Helper()
 	ctx, cancel := h.context()
 	defer cancel()
-	request := &pb.ConfigureRequest{ProtocolVersion: 1, Profile: Profile}
 	if arguments != nil {
 		data, err := json.Marshal(arguments)
 		must(h.t, err)

@@ -101,7 +101,8 @@ export class Answering {
   #within<Result>(request: object, span: ReturnType<Tracing["open"]>, work: () => Result): Result {
     const call = (request as { call?: Head }).call;
     if (!call?.pod) return work();
-    return answering.run({ profile: call.profile, key: keyOf(call.pod), span }, work);
+    const shadow = this.session.plugin.inShadow(call.profile);
+    return answering.run({ profile: call.profile, key: keyOf(call.pod), shadow, span }, work);
   }
 }
 

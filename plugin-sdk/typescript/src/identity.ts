@@ -10,7 +10,7 @@ import type {
 } from "./generated/berth/plugin/v1/identity.ts";
 import { log } from "./log.ts";
 import { decodeJson } from "./objects.ts";
-import { takeArguments } from "./plugin.ts";
+import { putInShadow, takeArguments } from "./plugin.ts";
 import type { Session } from "./session.ts";
 
 const PROTOCOL_VERSION = 1;
@@ -40,9 +40,13 @@ export function configure(session: Session, request: ConfigureRequest): Configur
 }
 
 function configured(session: Session, request: ConfigureRequest): readonly string[] {
+  const { plugin } = session;
+  const before = plugin.inShadow(request.profile);
+  putInShadow(plugin, request.profile, request.shadow);
   try {
-    takeArguments(session.plugin, decodeJson(request.arguments ?? Buffer.from("{}")), request.profile);
+    takeArguments(plugin, decodeJson(request.arguments ?? Buffer.from("{}")), request.profile);
   } catch (error) {
+    putInShadow(plugin, request.profile, before);
     return error instanceof ArgumentError ? error.errors : [`arguments: ${describe(error)}`];
   }
   session.profiles.add(request.profile);
@@ -54,6 +58,7 @@ function removed(session: Session, profile: string): ConfigureResponse {
     log.info("removed", { profile });
     session.plugin.arguments?.forget(profile);
     session.plugin.profileRemoved?.(profile);
+    putInShadow(session.plugin, profile, false);
     session.announce();
   }
   return { errors: [] };

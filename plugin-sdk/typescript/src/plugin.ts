@@ -30,6 +30,8 @@ import { Requeue } from "./requeue.ts";
 export interface Call {
   readonly profile: string;
   readonly key: PodKey;
+  /** The profile is one in whose shadow the plugin runs: nobody heeds the answer. */
+  readonly shadow: boolean;
   /** The span of the call; attributes set here are exported with it. */
   readonly span: Span;
 }
@@ -156,6 +158,21 @@ export interface Plugin extends PluginSpec {
   readonly version: string;
   /** Tell the scheduler that state outside the cluster changed. */
   readonly requeue: Requeue;
+  /**
+   * Whether the plugin is shown that profile's attempts and has no say in them. There it must not act on the cluster
+   * by itself. `configure` may ask; it is called again when this turns.
+   */
+  inShadow(profile: string): boolean;
+}
+
+/** The profiles in whose shadow each plugin runs. */
+const shadows = new WeakMap<Plugin, Set<string>>();
+
+/** Let `inShadow` say so of that profile from now on. */
+export function putInShadow(plugin: Plugin, profile: string, on: boolean): void {
+  const known = shadows.get(plugin) ?? new Set();
+  shadows.set(plugin, known);
+  known[on ? "add" : "delete"](profile);
 }
 
 /**
@@ -174,10 +191,12 @@ export function definePlugin(spec: PluginSpec): Plugin {
     if (spec[one] && spec[all])
       throw new ContractError(`${spec.name}: ${one} and ${all} answer the same; give one`);
   }
-  return Object.assign(Object.create(Object.getPrototypeOf(spec)), spec, {
+  const plugin: Plugin = Object.assign(Object.create(Object.getPrototypeOf(spec)), spec, {
     version: spec.version ?? "0.0.0",
     requeue: new Requeue(),
+    inShadow: (profile: string) => shadows.get(plugin)?.has(profile) ?? false,
   });
+  return plugin;
 }
 
 /**

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   Action,
+  ArgumentError,
   Code,
   CycleOutcome,
   currentCall,
@@ -46,6 +47,24 @@ test("vector forms answer for all nodes at once, with a normalization of their o
 
   assert.deepEqual(passing, ["n0", "n2"]);
   assert.deepEqual(scores, { n0: -7, n2: 70_000 });
+});
+
+test("a plugin knows in whose shadow it is, when it is configured and when it is asked", async () => {
+  const known: boolean[] = [];
+  const plugin = made({
+    configure: (_, profile) => {
+      known.push(plugin.inShadow(profile));
+      if (known.length === 3) throw new ArgumentError("colour: not like this");
+    },
+    preFilter: () => void known.push(currentCall().shadow),
+  });
+  await using host = await running(plugin, nodes);
+
+  await host.configure({}, { shadow: true });
+  await host.configure({});
+  await host.filter(pod);
+
+  assert.deepEqual(known, [false, true, false, true]);
 });
 
 for (const [claim, functions, expected] of [

@@ -104,3 +104,33 @@ async def test_a_stream_that_breaks_fails_every_call_of_its_message(tmp_path):
 
     assert all(isinstance(each, grpc.aio.AioRpcError) for each in broken)
     assert all(each.code() is not grpc.StatusCode.DEADLINE_EXCEEDED for each in broken)
+
+
+async def test_calls_that_can_not_be_written_fail_at_once(tmp_path, monkeypatch, caplog):
+    """What is wrong with one message fails its calls and those behind it; later ones are sent."""
+    async with conversing(tmp_path, Plugin()) as talk:
+        with monkeypatch.context() as patch:
+            patch.setattr(talk._stream, "write", too_long)
+            broken = await asyncio.gather(*calls_apart(talk), return_exceptions=True)
+        answer = await talk.Reserve(RESERVE, timeout=30)
+
+    assert [grpc.StatusCode.INTERNAL] * 2 == [each.code() for each in broken]
+    assert "could not be sent: OverflowError('too long')" == broken[0].details()
+    assert scheduling_pb2.ReserveResponse() == answer
+    assert "calls not sent" in caplog.text
+
+
+async def too_long(_message):
+    """In place of a write: a message that protobuf or gRPC can't write would have to be 2 GiB long."""
+    await asyncio.sleep(0)
+    raise OverflowError("too long")
+
+
+def calls_apart(talk):
+    """Two calls, the second of which comes while the first is being written."""
+
+    async def later():
+        await asyncio.sleep(0)
+        await talk.Filter(FILTER, timeout=30)
+
+    return talk.Reserve(RESERVE, timeout=30), later()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec import json
 
 from berth.config.sidecars import SidecarSpec
 from berth.framework.attempt import Attempt
@@ -209,6 +210,25 @@ async def test_told(result, told):
         assert told == asked
         assert plugin.requests("Reserve")[0].node_name == "n1"
         assert {1} == {request.call.pod.attempt for name, request in plugin.asked if name in told}
+
+
+@pytest.mark.parametrize("part", ["annotations", "labels"])
+async def test_patches(part):
+    """What it asks to have written to a pod is written nowhere, and no plugin is shown it."""
+
+    async def patch(_request, _context):
+        wanted = json.encode({part: {"colour": "red"}})
+        return scheduling_pb2.ReserveResponse(status=SUCCESS, metadata_patch=wanted)
+
+    async with following(scripted(Reserve=patch)) as followed:
+        state, world = followed.choose(), followed.world
+        uid = world.pod().uid
+        as_it_came = world.host.pods.get(uid)
+        assert {"same": 1} == await followed.counted()
+        followed.end(state)
+
+        assert ([], {}) == (world.writer.patches, state.binding_annotations)
+        assert as_it_came == world.host.pods.get(uid)
 
 
 async def test_attempts_without_a_node():

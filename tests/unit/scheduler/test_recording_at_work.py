@@ -4,15 +4,18 @@ import asyncio
 import os
 import stat
 from contextlib import asynccontextmanager
+from functools import partial
 
 import aiohttp
 import pytest
 
+from berth.demo.processes import program
 from berth.replay import Options, read_recording, replay
 from berth_sdk import Server
 from tests.go_toolchain import GO_SDK, build
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
 from tests.sockets import served
+from tests.unit.gpu_share.builders import gpu_node, gpu_pod
 from tests.unit.scheduler.colours_plugin import Colours
 from tests.unit.scheduler.test_plugins_at_work import PROFILE, at_work
 from tests.unit.scheduler_at_work import eventually
@@ -36,11 +39,16 @@ async def process(socket, *command):
 
 async def recorded(world, name, count, *options):
     """A recording in which these many pods come, the pods, and what the command says."""
+    return await recorded_while(world, name, lambda: world.create(count), *options)
+
+
+async def recorded_while(world, name, work, *options):
+    """A recording that begins before that work, what the work gives, and what the command says."""
     file = world.folder / "run.recording"
     recording = asyncio.create_task(world.berth("record", name, "-o", str(file), *options))
     await eventually(lambda: recording.done() or (file.exists() and file.stat().st_size))
-    pods = world.create(count)
-    return file, pods, await recording
+    done = work()
+    return file, done, await recording
 
 
 async def colours(world, file, version, colour):
@@ -103,6 +111,31 @@ async def test_other_languages(tmp_path, hello):
     assert [] == outcome.differences
     assert 0 < outcome.compared
     assert outcome.version == outcome.recorded_version
+
+
+@pytest.mark.parametrize("policy", ["best-fit", "fgd"])
+async def test_gpu_share(policy):
+    """A plugin that chooses devices and holds them answers in a new process as it did in the first."""
+    before = [gpu_pod(f"before-{i}", milli) for i, milli in enumerate((600, 300, 600, 1000, 250))]
+    shares = [gpu_pod(f"share-{i}", 100 + 150 * i) for i in range(6)]
+    others = [gpu_pod("two", count=2), gpu_pod("odd", 500, count=2), gpu_pod("elsewhere", models="T4")]
+    async with at_work(*(gpu_node(f"n{i}", 2 + i) for i in range(4)), listed=False) as world:
+        usual = world.folder / "workload.json"
+        usual.write_text('[{"number": 2, "cpu": 1000, "count": 1, "milli": 300}]')
+        command = (program("berth-gpu-share"), "--policy", policy, "--workload", str(usual))
+        async with process(world.folder / "gpu-share.sock", *command) as address:
+            attachment = ("gpu-share", "--address", address, "--profile", PROFILE, "--timeout", "30s")
+            await world.berth("attach", *attachment)
+            world.sandbox.load(before)
+            await world.bound([each["metadata"]["name"] for each in before])
+            load = partial(world.sandbox.load, [*shares, *others])
+            file, _, _ = await recorded_while(world, "gpu-share", load, "--cycles", "9")
+        async with process(world.folder / "again.sock", *command) as address:
+            outcome = await replay(file, Options(address))
+
+    assert ([], []) == (outcome.differences, outcome.warnings)
+    counts = {name: count for name, (count, _, _) in outcome.latencies().items()}
+    assert (9, 7) == (counts["FilterScore"], counts["Reserve"])
 
 
 async def test_refused():

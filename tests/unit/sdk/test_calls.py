@@ -220,6 +220,29 @@ async def test_arguments():
         assert await host.configure({"size": 9}) == ["size: too big", "colour: unknown"]
 
 
+async def test_shadow():
+    """A plugin knows in whose shadow it is, whenever it is configured or asked; a refusal keeps it so."""
+    known = []
+
+    class Careful(Plugin):
+        name = "careful"
+
+        def configure(self, arguments, profile):
+            known.append(self.in_shadow(profile))
+            if arguments:
+                raise ArgumentError("colour: not like this")
+
+        def pre_filter(self, _pod):
+            known.append(current_call().shadow)
+
+    async with running(Careful(), *NODES) as host:
+        await host.configure({}, shadow=True)
+        await host.configure({"colour": 1})
+        await host.filter(RED)
+
+    assert [False, True, False, True] == known
+
+
 async def test_object_may_be_left_out_later():
     """A pod's object is needed once an attempt; without it the host is asked for it."""
     async with running(TeamNodes(), *NODES) as host:

@@ -8,6 +8,7 @@ import msgspec
 from berth_sdk._generated import identity_pb2 as pb
 from berth_sdk.capabilities import capabilities
 from berth_sdk.errors import ArgumentError
+from berth_sdk.plugin import Plugin, put_in_shadow
 from berth_sdk.session import Session
 
 PROTOCOL_VERSION = 1
@@ -45,6 +46,7 @@ async def _removed(session: Session, profile: str) -> pb.ConfigureResponse:
         session.profiles.discard(profile)
         log.info("removed profile=%s", profile)
         session.plugin.profile_removed(profile)
+        put_in_shadow(session.plugin, profile, on=False)
         await session.announce()
     return pb.ConfigureResponse()
 
@@ -59,14 +61,25 @@ def _refusals(request: pb.ConfigureRequest) -> list[str]:
 
 
 def _configured(session: Session, request: pb.ConfigureRequest) -> list[str]:
+    plugin, profile = session.plugin, request.profile
+    before = plugin.in_shadow(profile)
+    put_in_shadow(plugin, profile, on=request.shadow)
+    errors = _taken(plugin, request)
+    if errors:
+        put_in_shadow(plugin, profile, on=before)
+    else:
+        session.profiles.add(profile)
+    return errors
+
+
+def _taken(plugin: Plugin, request: pb.ConfigureRequest) -> list[str]:
     try:
-        session.plugin.configure(_arguments(request), request.profile)
+        plugin.configure(_arguments(request), request.profile)
     except ArgumentError as error:
         return list(error.errors)
     except Exception as error:
         log.exception("configure profile=%s", request.profile)
         return [f"{type(error).__name__}: {error}"]
-    session.profiles.add(request.profile)
     return []
 
 

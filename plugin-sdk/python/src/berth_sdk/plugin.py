@@ -41,6 +41,8 @@ class Call:
 
     profile: str
     key: PodKey
+    shadow: bool = False
+    """The profile is one in whose shadow the plugin runs: nobody heeds the answer."""
 
 
 answering: ContextVar[Call] = ContextVar("berth_call")
@@ -128,6 +130,18 @@ class Plugin:
         """Take over a profile's arguments; raise ArgumentError with everything that is wrong."""
         if arguments:
             raise ArgumentError(*(f"{key}: unknown argument of profile {profile}" for key in arguments))
+
+    def in_shadow(self, profile: str) -> bool:
+        """Return whether the plugin is shown that profile's attempts and has no say in them.
+
+        There it must not act on the cluster by itself. `configure`, which is called again when this turns,
+        may ask.
+        """
+        return profile in self._shadows
+
+    @property
+    def _shadows(self) -> set[str]:
+        return self.__dict__.setdefault("_in_shadow_of", set())  # type: ignore[no-any-return]
 
     def profile_removed(self, profile: str) -> None:
         """Hear that a profile does not use the plugin any more."""
@@ -244,6 +258,12 @@ class Plugin:
 
     def object_removed(self, key: ObjectKey) -> None:
         """Drop one."""
+
+
+def put_in_shadow(plugin: Plugin, profile: str, *, on: bool) -> None:
+    """Let `in_shadow` say so of that profile from now on."""
+    shadows = plugin._shadows  # noqa: SLF001 - the SDK's side of the class above
+    (shadows.add if on else shadows.discard)(profile)
 
 
 def overrides(plugin: Plugin, *methods: str) -> bool:

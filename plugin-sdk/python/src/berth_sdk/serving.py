@@ -265,7 +265,9 @@ class Server:
         """Call the plugin within a span of its own."""
         with self._tracing.span(f"{self.plugin.name}/{name}", metadata) as span:
             if hasattr(request, "call"):
-                answering.set(Call(request.call.profile, key_of(request.call.pod)))
+                profile = request.call.profile
+                shadow = self.plugin.in_shadow(profile)
+                answering.set(Call(profile, key_of(request.call.pod), shadow))
             response = await function(self.session, request)
             if span.is_recording():
                 span.set_attributes(

@@ -122,15 +122,15 @@ export class Host implements AsyncDisposable {
     return this.ask(Identity.handshake, { hostName: "testing", hostVersion: "1", supportedVersions: [1] });
   }
 
-  /** Configure the profile; the plugin's errors. */
-  async configure(given?: object): Promise<string[]> {
+  /** Configure the profile, or its shadow; the plugin's errors. */
+  async configure(given?: object, { shadow = false } = {}): Promise<string[]> {
     const { errors } = await this.ask<ConfigureResponse>(Identity.configure, {
       protocolVersion: 1,
       handshakeErrors: [],
       profile: this.profile,
       arguments: given && encode(given),
       removed: false,
-      shadow: false,
+      shadow,
     });
     return errors;
   }

@@ -108,10 +108,14 @@ class Host:
         )
         return await self.identity.Handshake(request, timeout=TIMEOUT_SECONDS)
 
-    async def configure(self, arguments: Mapping[str, Any] | None = None) -> list[str]:
-        """Configure the profile and return the plugin's errors."""
+    async def configure(
+        self, arguments: Mapping[str, Any] | None = None, *, shadow: bool = False
+    ) -> list[str]:
+        """Configure the profile, or its shadow, and return the plugin's errors."""
         data = None if arguments is None else msgspec.json.encode(arguments)
-        request = identity_pb2.ConfigureRequest(protocol_version=1, profile=self.profile, arguments=data)
+        request = identity_pb2.ConfigureRequest(
+            protocol_version=1, profile=self.profile, arguments=data, shadow=shadow
+        )
         response = await self.identity.Configure(request, timeout=TIMEOUT_SECONDS)
         return list(response.errors)
 
