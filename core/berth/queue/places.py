@@ -9,8 +9,12 @@ Called by: the scheduling queue, which decides; a record is in one place at a ti
 Source: spec/core.md 2.7.
 """
 
+from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple
+
 from berth.framework.clock import Clock
-from berth.framework.cluster_event import LABEL_SCHEDULE_ATTEMPT_FAILURE
+from berth.framework.cluster_event import FORCE_ACTIVATE, LABEL_SCHEDULE_ATTEMPT_FAILURE
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.queue.backoff_queue import Backoff, BackoffQueue
@@ -27,6 +31,15 @@ POD_UPDATE = "UnschedulablePodUpdate"
 ACTIVE = "active"
 BACKOFF = "backoff"
 UNSCHEDULABLE = "unschedulable"
+
+
+class QueueSizes(NamedTuple):
+    """How many pods wait where: the values of pending_pods."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
 
 
 class Places:
@@ -51,6 +64,31 @@ class Places:
         self._clock = clock
         self._metrics = metrics
         self._pop_from_backoff = pop_from_backoff
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        return chain(self.active, self.backoff, self.pool)
+
+    def sizes(self) -> QueueSizes:
+        """How many pods wait where."""
+        gated = self.pool.gated_count()
+        return QueueSizes(len(self.active), len(self.backoff), len(self.pool) - gated, gated)
+
+    def get(self, key: str) -> QueuedPodInfo | None:
+        """The record of a pod, wherever it waits."""
+        return self.active.get(key) or self.backoff.get(key) or self.pool.get(key)
+
+    def remove(self, key: str) -> QueuedPodInfo | None:
+        """Take a pod out, wherever it waits."""
+        return self.active.remove(key) or self.backoff.remove(key) or self.pool.remove(key)
+
+    def activate(self, pod: Pod) -> bool:
+        """Make a pod ready, whatever its backoff; answers whether it became so."""
+        key = pod.key
+        if (record := self.pool.get(key)) is not None:
+            return self.move_to_active(record, FORCE_ACTIVATE.label)
+        if (record := self.backoff.remove(key)) is not None:
+            return self.move_to_active(record, FORCE_ACTIVATE.label, from_backoff=True)
+        return False
 
     def move_to_active(self, record: QueuedPodInfo, event: str, *, from_backoff: bool = False) -> bool:
         """Make a pod ready, unless it is gated; answers whether it is ready now."""

@@ -7,6 +7,8 @@ Source: spec/core.md 2.16, 2.6, 2.8.
 
 from typing import Protocol
 
+from berth.framework.queued_pod import QueuedPodInfo
+
 
 class QueueMetrics(Protocol):
     """Counters, gauges and durations of the queue."""
@@ -50,3 +52,9 @@ class NoMetrics:
 
     def gate_executed(self, plugin: str, status: str, duration_seconds: float) -> None:
         """Ignore it."""
+
+
+def count_rejected(metrics: QueueMetrics, record: QueuedPodInfo, change: int) -> None:
+    """Count a record for each plugin that holds it back: 1 where it begins to wait, -1 where it ends."""
+    for plugin in record.rejectors:
+        metrics.rejected_pods(plugin, record.pod.spec.scheduler_name, change)

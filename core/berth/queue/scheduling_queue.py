@@ -18,55 +18,32 @@ Source: spec/core.md 2.
 
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from math import floor
-from typing import Any, NamedTuple
+from typing import Any
 
 from berth.framework.background import Background
 from berth.framework.clock import Clock
-from berth.framework.cluster_event import (
-    FORCE_ACTIVATE,
-    LABEL_BACKOFF_COMPLETE,
-    LABEL_POP_FROM_BACKOFF,
-    LABEL_SCHEDULE_ATTEMPT_FAILURE,
-    UNSCHEDULABLE_TIMEOUT,
-    ClusterEvent,
-    QueueingHint,
-)
+from berth.framework.cluster_event import FORCE_ACTIVATE, LABEL_POP_FROM_BACKOFF, ClusterEvent
 from berth.framework.object_events import pod_events
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.queue.asked_gates import AskedGates, Verdicts
 from berth.queue.backoff_queue import Backoff
-from berth.queue.errors import AlreadyQueuedError
+from berth.queue.event_moves import EventMoves, LeavesOut, PodPredicate
+from berth.queue.failed_attempts import FailedAttempts
+from berth.queue.flushes import Flushes
+from berth.queue.gate_answers import GateAnswers
 from berth.queue.gating import Gating
 from berth.queue.hint_questions import HintAsker, HintQuestion
 from berth.queue.in_flight import InFlight, InFlightEvent
-from berth.queue.nominator import Nominator, PodLister
-from berth.queue.places import ACTIVE, POD_ADD, POD_UPDATE, Places
-from berth.queue.queue_metrics import NoMetrics, QueueMetrics
+from berth.queue.nominator import PodLister
+from berth.queue.places import ACTIVE, POD_ADD, POD_UPDATE, Places, QueueSizes
+from berth.queue.queue_metrics import NoMetrics, QueueMetrics, count_rejected
 from berth.queue.queue_order import Less, queue_order
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.record_heap import Order
-from berth.queue.requeue_strategy import RequeueStrategies, Strategy, still_open
-from berth.queue.unschedulable_pods import Group
+from berth.queue.requeue_strategy import RequeueStrategies
 
 log = logging.getLogger(__name__)
-
-LEFTOVER_FLUSH_SECONDS = 30.0
-LABEL_GATES_ANSWERED = "GatesAnswered"
-LABEL_NEW_GATE = "NewGate"
-
-PodPredicate = Callable[[Pod], bool]
-LeavesOut = Callable[[Any], Callable[[Group], bool] | None]
-
-
-class QueueSizes(NamedTuple):
-    """How many pods wait where: the values of pending_pods."""
-
-    active: int
-    backoff: int
-    unschedulable: int
-    gated: int
 
 
 def unsigned(pod: Pod) -> Hashable | None:
@@ -112,30 +89,29 @@ class SchedulingQueue:
         self._metrics = metrics or NoMetrics()
         self._pop_from_backoff = pop_from_backoff
         self._generic_workload = generic_workload
-        self._max_in_unschedulable_seconds = max_in_unschedulable_seconds
-        self._next_leftover_flush = clock.now()
         self._strategies = RequeueStrategies(profiles, clock, self._metrics)
         self._in_flight = InFlight(self._metrics)
         self._asked_gates = AskedGates(background, self._gates_answered)
-        self._gating = Gating(
-            profiles, self._strategies.events_of, clock, self._metrics, self._asked_gates.ask
-        )
+        gating = Gating(profiles, self._strategies.events_of, clock, self._metrics, self._asked_gates.ask)
         self._places = Places(
             queue_order(less, sort_key),
             Backoff(initial_backoff_seconds, max_backoff_seconds, windowed=pop_from_backoff),
-            self._gating,
+            gating,
             clock=clock,
             pod_lister=pod_lister,
             metrics=self._metrics,
             pop_from_backoff=pop_from_backoff,
         )
+        self.nominator = self._places.nominator
+        """Who was promised which node."""
+        self._gates = GateAnswers(self._places, gating, self._strategies)
+        self._failed = FailedAttempts(self._places, self._strategies, self._in_flight, clock, self._metrics)
+        self._moves = EventMoves(self._places, self._strategies, self._in_flight, self._asked_gates)
+        self._flushes = Flushes(
+            self._places, self._moves, clock, max_in_unschedulable_seconds=max_in_unschedulable_seconds
+        )
 
     # What is in it.
-
-    @property
-    def nominator(self) -> Nominator:
-        """Who was promised which node."""
-        return self._places.nominator
 
     @property
     def ready(self) -> bool:
@@ -145,19 +121,16 @@ class SchedulingQueue:
 
     def sizes(self) -> QueueSizes:
         """How many pods wait where."""
-        places = self._places
-        gated = places.pool.gated_count()
-        return QueueSizes(len(places.active), len(places.backoff), len(places.pool) - gated, gated)
+        return self._places.sizes()
 
     def pending_pods(self) -> tuple[list[Pod], str]:
         """All waiting pods, and a summary of their numbers."""
         places = self._places
-        pods = [record.pod for place in (places.active, places.backoff, places.pool) for record in place]
         summary = (
             f"activeQ:{len(places.active)}; backoffQ:{len(places.backoff)}; "
             f"unschedulablePods:{len(places.pool)}"
         )
-        return pods, summary
+        return [record.pod for record in places], summary
 
     def in_flight(self) -> Iterator[str]:
         """The UIDs of the pods that were popped and are not done, in the order they were popped."""
@@ -165,9 +138,7 @@ class SchedulingQueue:
 
     def record(self, namespace: str, name: str) -> QueuedPodInfo | None:
         """The record of a waiting pod, None where it does not wait."""
-        key = f"{namespace}/{name}" if namespace else name
-        places = self._places
-        return places.active.get(key) or places.backoff.get(key) or places.pool.get(key)
+        return self._places.get(f"{namespace}/{name}" if namespace else name)
 
     # Pods come, change and go.
 
@@ -199,12 +170,10 @@ class SchedulingQueue:
     def delete(self, pod: Pod) -> None:
         """Take a pod out, wherever it waits; one in flight stays in flight."""
         self.nominator.delete(pod)
-        key = pod.key
-        places = self._places
-        record = places.active.remove(key) or places.backoff.remove(key) or places.pool.remove(key)
+        record = self._places.remove(pod.key)
         if record is not None:
             self._asked_gates.forget(record.pod)
-            self._count_rejected(record, -1)
+            count_rejected(self._metrics, record, -1)
 
     def _new_record(self, pod: Pod) -> QueuedPodInfo:
         return QueuedPodInfo(pod, self._clock.now(), signature=self._sign(pod))
@@ -234,7 +203,7 @@ class SchedulingQueue:
 
     def pop_specific(self, pod: Pod) -> QueuedPodInfo | None:
         """That very pod, whatever its backoff; None where it does not wait or is gated."""
-        self._activate(pod)
+        self._places.activate(pod)
         record = self._places.active.remove(pod.key)
         return record if record is not None and self._begin(record) else None
 
@@ -258,7 +227,7 @@ class SchedulingQueue:
             return False
         self._in_flight.begin(record.pod.uid)
         self.scheduling_cycle += 1
-        self._count_rejected(record, -1)
+        count_rejected(self._metrics, record, -1)
         return True
 
     def add_unschedulable_if_not_present(self, record: QueuedPodInfo) -> None:
@@ -268,60 +237,17 @@ class SchedulingQueue:
 
         Raises: AlreadyQueuedError.
         """
+        asked: list[HintQuestion] = []
         try:
-            self._refuse_present(record.pod.key)
-            self._note_failure(record)
-            strategy, asked = self._strategy_after_failure(record)
-            queued = self._places.requeue(record, strategy, LABEL_SCHEDULE_ATTEMPT_FAILURE)
+            queued = self._failed.take_back(record, asked, rests=self._grouped(record.pod))
         finally:
             self.nominator.touch(record.pod)
             self.done(record.pod.uid)
         self._notify(queued)
         self._ask(asked)
 
-    def _refuse_present(self, key: str) -> None:
-        places = self._places
-        if key in places.pool:
-            raise AlreadyQueuedError(key, "unschedulable")
-        if key in places.active:
-            raise AlreadyQueuedError(key, "the active")
-        if key in places.backoff:
-            raise AlreadyQueuedError(key, "the backoff")
-
-    def _note_failure(self, record: QueuedPodInfo) -> None:
-        if record.rejectors:
-            record.unschedulable_count += 1
-            record.consecutive_errors_count = 0
-        else:
-            record.consecutive_errors_count += 1
-        record.rests = self._grouped(record.pod)
-        record.timestamp = self._clock.now()
-        record.backoff_expiration = None
-        record.was_flushed_from_unschedulable = False
-        self._count_rejected(record, 1)
-
     def _grouped(self, pod: Pod) -> bool:
         return self._generic_workload and pod.spec.scheduling_group is not None
-
-    def _strategy_after_failure(self, record: QueuedPodInfo) -> tuple[Strategy, list[HintQuestion]]:
-        """What the events mean that came during the attempt, and what is still to be asked about them."""
-        if not record.rejectors or record.rests:
-            return Strategy.AFTER_BACKOFF, []
-        missed = self._in_flight.events_for(record.pod.uid)
-        if missed is None:
-            log.error("in flight Pod isn't found in the scheduling queue: pod=%s", record.pod.key)
-            return Strategy.AFTER_BACKOFF, []
-        best = Strategy.SKIP
-        asked: list[HintQuestion] = []
-        for entry in missed:
-            strategy = self._strategies.worth(record, entry.event, entry.old, entry.new, asked)
-            if strategy is Strategy.IMMEDIATELY:
-                return strategy, []
-            if strategy is Strategy.AFTER_BACKOFF:
-                best = strategy
-                if not record.pending_plugins:
-                    break
-        return best, still_open(asked, best)
 
     def done(self, uid: str) -> None:
         """The pod of that UID is not in flight any longer; it need not have been."""
@@ -336,54 +262,13 @@ class SchedulingQueue:
 
         Cost: O(groups) plus the hints of the plugins that rejected the pods in groups the event may help.
         """
-        if self._strategies.of_interest(event):
-            asked: list[HintQuestion] = []
-            candidates = self._candidates(event, old, new, predicate, asked)
-            self._move(candidates, event, old, new, asked)
-
-    def _candidates(
-        self,
-        event: ClusterEvent,
-        old: Any,
-        new: Any,
-        predicate: PodPredicate | None,
-        asked: list[HintQuestion],
-    ) -> list[QueuedPodInfo]:
-        """The pods to look at one by one; where one look does for a group, its questions are in `asked`."""
-        found: list[QueuedPodInfo] = []
-        left_out = self.leaves_out(new) if self.leaves_out is not None else None
-        for group, records in self._places.pool.groups():
-            if left_out is not None and left_out(group):
-                continue
-            gating_events = next(iter(records.values())).gating_plugin_events
-            if not self._strategies.may_help(group, gating_events, event):
-                continue
-            members = [r for r in records.values() if predicate is None or predicate(r.pod)]
-            hint = self._strategies.hint_for_all(group, event, old, new)
-            if hint is None:
-                found += members
-            elif hint is QueueingHint.ASK:
-                (plugin,) = group.rejectors
-                asked += [HintQuestion(plugin, event, old, new, r, r.attempts) for r in members]
-        return found
-
-    def _move(
-        self,
-        candidates: Iterable[QueuedPodInfo],
-        event: ClusterEvent,
-        old: Any,
-        new: Any,
-        asked: list[HintQuestion],
-    ) -> None:
-        moved = False
-        for record in candidates:
-            strategy = self._strategies.worth(record, event, old, new, asked)
-            if strategy is not Strategy.SKIP:
-                self._places.pool.remove(record.pod.key)
-                moved |= self._places.requeue(record, strategy, event.label)
-        self._in_flight.record(event, old, new)
-        self._asked_gates.record(event, old, new)
-        self._notify(moved)
+        if not self._strategies.of_interest(event):
+            return
+        asked: list[HintQuestion] = []
+        candidates = self._moves.candidates(
+            event, old, new, predicate, leaves_out=self.leaves_out, asked=asked
+        )
+        self._notify(self._moves.move(candidates, event, old, new, asked))
         self._ask(asked)
 
     def _ask(self, questions: list[HintQuestion]) -> None:
@@ -397,60 +282,22 @@ class SchedulingQueue:
         """
         moved = False
         for question in queue:
-            if question.stands:
-                moved |= self._move_answered(question.record, question.plugin, question.event.label)
+            moved |= self._moves.answered(question)
         self._notify(moved)
-
-    def _move_answered(self, record: QueuedPodInfo, plugin: str, event: str) -> bool:
-        places, key = self._places, record.pod.key
-        immediately = plugin in record.pending_plugins
-        if places.pool.get(key) is record:
-            strategy = Strategy.IMMEDIATELY if immediately else Strategy.AFTER_BACKOFF
-            places.pool.remove(key)
-            return places.requeue(record, strategy, event)
-        if immediately and places.backoff.get(key) is record:
-            places.backoff.remove(key)
-            return places.move_to_active(record, event, from_backoff=True)
-        return False
 
     def check_gates_again(self, profile: str) -> None:
         """Ask the gates of a profile about pods that are queued already: one of them was not there before.
 
         Pods in flight go on: their filters are asked.
         """
-        places = self._places
-        queued = [record for place in (places.active, places.backoff) for record in place]
-        for record in queued:
-            if record.pod.spec.scheduler_name == profile and not self._gating.check(record):
-                key = record.pod.key
-                places.active.remove(key) or places.backoff.remove(key)
-                places.park(record, LABEL_NEW_GATE)
+        self._gates.check_again(profile)
 
     def _gates_answered(
         self, record: QueuedPodInfo, verdicts: Verdicts, missed: Iterable[InFlightEvent]
     ) -> None:
-        """Queue a pod that plugins elsewhere let pass; ask again where an event may have changed a no."""
-        key = record.pod.key
-        if self._places.pool.get(key) is not record:
-            return
-        passed = self._gating.settle(record, verdicts)
-        self._places.pool.put(key, record)
         asked: list[HintQuestion] = []
-        if passed or self._outdated(record, missed, asked):
-            self._notify(self._places.requeue(record, Strategy.AFTER_BACKOFF, LABEL_GATES_ANSWERED))
-        else:
-            self._ask(asked)
-
-    def _outdated(
-        self, record: QueuedPodInfo, missed: Iterable[InFlightEvent], asked: list[HintQuestion]
-    ) -> bool:
-        """Whether one of the events that came while the gate was asked may have changed its answer."""
-        gating = record.gating_plugin_events
-        return any(
-            self._strategies.worth(record, event, old, new, asked) is not Strategy.SKIP
-            for _, event, old, new in missed
-            if any(registered.matches(event) for registered in gating)
-        )
+        self._notify(self._gates.take(record, verdicts, missed, asked))
+        self._ask(asked)
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Make these pods ready, whatever their backoff; one in flight is retried soon if it fails."""
@@ -458,55 +305,32 @@ class SchedulingQueue:
         for pod in pods:
             if pod.uid in self._in_flight and self._grouped(pod):
                 continue  # whatever happens meanwhile, it backs off if it fails
-            activated = self._activate(pod)
+            activated = self._places.activate(pod)
             if not activated and pod.uid in self._in_flight:
                 self._in_flight.record(FORCE_ACTIVATE, None, pod)
             moved |= activated
         self._notify(moved)
-
-    def _activate(self, pod: Pod) -> bool:
-        key = pod.key
-        places = self._places
-        if (record := places.pool.get(key)) is not None:
-            return places.move_to_active(record, FORCE_ACTIVATE.label)
-        if (record := places.backoff.remove(key)) is not None:
-            return places.move_to_active(record, FORCE_ACTIVATE.label, from_backoff=True)
-        return False
 
     def next_flush_time(self) -> float:
         """When `flush()` has something to do at the earliest, in seconds since the epoch.
 
         A pod that starts to back off can bring it forward; `on_ready` tells.
         """
-        return min(self._next_leftover_flush, self._places.backoff.next_completion())
+        return self._flushes.next_time()
 
     def flush(self) -> None:
         """Do the flushes that are due."""
         self.flush_backoff()
-        now = self._clock.now()
-        if now >= self._next_leftover_flush:
-            self._next_leftover_flush += LEFTOVER_FLUSH_SECONDS * (
-                1 + floor((now - self._next_leftover_flush) / LEFTOVER_FLUSH_SECONDS)
-            )
+        if self._flushes.leftovers_due():
             self.flush_unschedulable_leftovers()
 
     def flush_backoff(self) -> None:
         """Make the pods ready that have waited enough."""
-        moved = False
-        for record in self._places.backoff.pop_completed(self._clock.now()):
-            moved |= self._places.move_to_active(record, LABEL_BACKOFF_COMPLETE, from_backoff=True)
-        self._notify(moved)
+        self._notify(self._flushes.backoff())
 
     def flush_unschedulable_leftovers(self) -> None:
         """Move the pods on that no event has helped for too long; gated ones stay."""
-        now = self._clock.now()
-        limit = self._max_in_unschedulable_seconds
-        leftovers = [record for record in self._places.pool if now - record.timestamp > limit]
-        for record in leftovers:
-            record.was_flushed_from_unschedulable = True
-        if leftovers:
-            movable = [r for r in leftovers if not r.gated or _matches_timeout(r.gating_plugin_events)]
-            self._move(movable, UNSCHEDULABLE_TIMEOUT, None, None, [])
+        self._notify(self._flushes.leftovers())
 
     def close(self) -> None:
         """End it: nothing is in flight any longer, and waiting poppers are woken."""
@@ -515,14 +339,6 @@ class SchedulingQueue:
             self.done(uid)
         self._notify(True)
 
-    def _count_rejected(self, record: QueuedPodInfo, change: int) -> None:
-        for plugin in record.rejectors:
-            self._metrics.rejected_pods(plugin, record.pod.spec.scheduler_name, change)
-
     def _notify(self, moved: bool) -> None:
         if moved and self.on_ready is not None:
             self.on_ready()
-
-
-def _matches_timeout(events: Iterable[ClusterEvent]) -> bool:
-    return any(event.matches(UNSCHEDULABLE_TIMEOUT) for event in events)

@@ -18,7 +18,7 @@ from prometheus_client.metrics_core import Metric
 
 from berth.cache.cache import Cache
 from berth.framework.cycle_record import CycleRecord
-from berth.queue.scheduling_queue import QueueSizes
+from berth.queue.places import QueueSizes
 from berth.telemetry.call_metrics import PrometheusCallMetrics
 from berth.telemetry.metric_families import Families
 from berth.telemetry.plugin_metrics import PrometheusPluginMetrics

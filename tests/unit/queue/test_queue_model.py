@@ -146,7 +146,9 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def bind(self, data):
         record = self._flying(data)
-        self.bench.known.pop(record.pod.key, None)
+        if record.pod.uid in {pod.uid for pod in self.bench.known.values()}:
+            # Another pod of that name may wait by now; it is known still.
+            del self.bench.known[record.pod.key]
         self.queue.nominator.delete(record.pod)
         self.model.promised.pop(record.pod.uid, None)
         self.queue.done(record.pod.uid)

@@ -7,8 +7,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from berth.cache.cache import Cache
 from berth.framework.status import SUCCESS, Code, Status, failed
+from berth.queue.places import QueueSizes
 from berth.queue.queue_metrics import QueueMetrics
-from berth.queue.scheduling_queue import QueueSizes
 from berth.telemetry.metrics import SchedulerMetrics
 from tests.unit.telemetry.records import MILLISECOND, interval, make_record, rejected_record, scheduled_record
 

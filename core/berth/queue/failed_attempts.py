@@ -1,0 +1,92 @@
+"""What becomes of a pod after an attempt that failed: it waits in the pool, backs off, or is ready at once.
+
+Called by: the scheduling queue, while the pod is still in flight, so that what it missed counts.
+
+Source: spec/core.md 2.11, 2.12.
+"""
+
+import logging
+
+from berth.framework.clock import Clock
+from berth.framework.cluster_event import LABEL_SCHEDULE_ATTEMPT_FAILURE
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.queue.errors import AlreadyQueuedError
+from berth.queue.hint_questions import HintQuestion
+from berth.queue.in_flight import InFlight
+from berth.queue.places import Places
+from berth.queue.queue_metrics import QueueMetrics, count_rejected
+from berth.queue.requeue_strategy import RequeueStrategies, Strategy, still_open
+
+log = logging.getLogger(__name__)
+
+
+class FailedAttempts:
+    """Takes records back."""
+
+    def __init__(
+        self,
+        places: Places,
+        strategies: RequeueStrategies,
+        in_flight: InFlight,
+        clock: Clock,
+        metrics: QueueMetrics,
+    ) -> None:
+        self._places = places
+        self._strategies = strategies
+        self._in_flight = in_flight
+        self._clock = clock
+        self._metrics = metrics
+
+    def take_back(self, record: QueuedPodInfo, asked: list[HintQuestion], *, rests: bool) -> bool:
+        """Put the record where it belongs; answers whether it is in activeQ or backoffQ now.
+
+        The pod of a group `rests`: it backs off whatever happened meanwhile.
+
+        Raises: AlreadyQueuedError.
+        """
+        self._refuse_present(record.pod.key)
+        self._note(record)
+        record.rests = rests
+        strategy = self._strategy(record, asked)
+        return self._places.requeue(record, strategy, LABEL_SCHEDULE_ATTEMPT_FAILURE)
+
+    def _refuse_present(self, key: str) -> None:
+        places = self._places
+        if key in places.pool:
+            raise AlreadyQueuedError(key, "unschedulable")
+        if key in places.active:
+            raise AlreadyQueuedError(key, "the active")
+        if key in places.backoff:
+            raise AlreadyQueuedError(key, "the backoff")
+
+    def _note(self, record: QueuedPodInfo) -> None:
+        if record.rejectors:
+            record.unschedulable_count += 1
+            record.consecutive_errors_count = 0
+        else:
+            record.consecutive_errors_count += 1
+        record.timestamp = self._clock.now()
+        record.backoff_expiration = None
+        record.was_flushed_from_unschedulable = False
+        count_rejected(self._metrics, record, 1)
+
+    def _strategy(self, record: QueuedPodInfo, asked: list[HintQuestion]) -> Strategy:
+        """What the events mean that came during the attempt; what is still to be asked of them in `asked`."""
+        if not record.rejectors or record.rests:
+            return Strategy.AFTER_BACKOFF
+        missed = self._in_flight.events_for(record.pod.uid)
+        if missed is None:
+            log.error("in flight Pod isn't found in the scheduling queue: pod=%s", record.pod.key)
+            return Strategy.AFTER_BACKOFF
+        best = Strategy.SKIP
+        questions: list[HintQuestion] = []
+        for entry in missed:
+            strategy = self._strategies.worth(record, entry.event, entry.old, entry.new, questions)
+            if strategy is Strategy.IMMEDIATELY:
+                return strategy
+            if strategy is Strategy.AFTER_BACKOFF:
+                best = strategy
+                if not record.pending_plugins:
+                    break
+        asked += still_open(questions, best)
+        return best

@@ -1,0 +1,61 @@
+"""What time alone moves: pods whose backoff is over, and pods that no event has helped for too long.
+
+Source: spec/core.md 2.15.
+"""
+
+from collections.abc import Iterable
+from math import floor
+
+from berth.framework.clock import Clock
+from berth.framework.cluster_event import LABEL_BACKOFF_COMPLETE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
+from berth.queue.event_moves import EventMoves
+from berth.queue.places import Places
+
+LEFTOVER_FLUSH_SECONDS = 30.0
+
+
+class Flushes:
+    """Flushes when it is time to; each flush answers whether a pod became ready."""
+
+    def __init__(
+        self, places: Places, moves: EventMoves, clock: Clock, *, max_in_unschedulable_seconds: float
+    ) -> None:
+        self._places = places
+        self._moves = moves
+        self._clock = clock
+        self._limit_seconds = max_in_unschedulable_seconds
+        self._next_leftovers = clock.now()
+
+    def next_time(self) -> float:
+        """When there is something to do at the earliest, in seconds since the epoch."""
+        return min(self._next_leftovers, self._places.backoff.next_completion())
+
+    def leftovers_due(self) -> bool:
+        """Whether it is time for `leftovers`; the answer is yes once every LEFTOVER_FLUSH_SECONDS."""
+        late = self._clock.now() - self._next_leftovers
+        if late < 0:
+            return False
+        self._next_leftovers += LEFTOVER_FLUSH_SECONDS * (1 + floor(late / LEFTOVER_FLUSH_SECONDS))
+        return True
+
+    def backoff(self) -> bool:
+        """Make the pods ready that have waited enough."""
+        moved = False
+        for record in self._places.backoff.pop_completed(self._clock.now()):
+            moved |= self._places.move_to_active(record, LABEL_BACKOFF_COMPLETE, from_backoff=True)
+        return moved
+
+    def leftovers(self) -> bool:
+        """Move the pods on that no event has helped for too long; gated ones stay."""
+        now = self._clock.now()
+        leftovers = [r for r in self._places.pool if now - r.timestamp > self._limit_seconds]
+        for record in leftovers:
+            record.was_flushed_from_unschedulable = True
+        if not leftovers:
+            return False
+        movable = [r for r in leftovers if not r.gated or _matches_timeout(r.gating_plugin_events)]
+        return self._moves.move(movable, UNSCHEDULABLE_TIMEOUT, None, None, [])
+
+
+def _matches_timeout(events: Iterable[ClusterEvent]) -> bool:
+    return any(event.matches(UNSCHEDULABLE_TIMEOUT) for event in events)

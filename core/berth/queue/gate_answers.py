@@ -1,0 +1,69 @@
+"""What the answers of gates mean for pods that wait: gates in other processes, and gates that are new.
+
+Source: spec/core.md 2.6; docs/protocol.md "Order of calls".
+"""
+
+from collections.abc import Iterable
+from itertools import chain
+
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.queue.asked_gates import Verdicts
+from berth.queue.gating import Gating
+from berth.queue.hint_questions import HintQuestion
+from berth.queue.in_flight import InFlightEvent
+from berth.queue.places import Places
+from berth.queue.requeue_strategy import RequeueStrategies, Strategy
+
+LABEL_GATES_ANSWERED = "GatesAnswered"
+LABEL_NEW_GATE = "NewGate"
+
+
+class GateAnswers:
+    """Queues pods that may pass, and parks those that may not."""
+
+    def __init__(self, places: Places, gating: Gating, strategies: RequeueStrategies) -> None:
+        self._places = places
+        self._gating = gating
+        self._strategies = strategies
+
+    def check_again(self, profile: str) -> None:
+        """Ask the gates of a profile about pods that are queued already."""
+        places = self._places
+        for record in list(chain(places.active, places.backoff)):
+            if record.pod.spec.scheduler_name == profile and not self._gating.check(record):
+                key = record.pod.key
+                places.active.remove(key) or places.backoff.remove(key)
+                places.park(record, LABEL_NEW_GATE)
+
+    def take(
+        self,
+        record: QueuedPodInfo,
+        verdicts: Verdicts,
+        missed: Iterable[InFlightEvent],
+        asked: list[HintQuestion],
+    ) -> bool:
+        """Queue a pod that plugins elsewhere let pass; ask again where an event may have changed a no.
+
+        Answers whether it is in activeQ or backoffQ now; what hints elsewhere are to say is in `asked`.
+        """
+        key = record.pod.key
+        if self._places.pool.get(key) is not record:
+            return False
+        passed = self._gating.settle(record, verdicts)
+        self._places.pool.put(key, record)
+        questions: list[HintQuestion] = []
+        if passed or self._outdated(record, missed, questions):
+            return self._places.requeue(record, Strategy.AFTER_BACKOFF, LABEL_GATES_ANSWERED)
+        asked += questions
+        return False
+
+    def _outdated(
+        self, record: QueuedPodInfo, missed: Iterable[InFlightEvent], asked: list[HintQuestion]
+    ) -> bool:
+        """Whether one of the events that came while the gate was asked may have changed its answer."""
+        gating = record.gating_plugin_events
+        return any(
+            self._strategies.worth(record, event, old, new, asked) is not Strategy.SKIP
+            for _, event, old, new in missed
+            if any(registered.matches(event) for registered in gating)
+        )
