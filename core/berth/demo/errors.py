@@ -14,7 +14,5 @@ class DemoError(Exception):
 class ChildFailedError(DemoError):
     """A process ended that should be running."""
 
-    def __init__(self, name: str, code: int | None, log: Path) -> None:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() if log.exists() else []
-        last = lines[-1] if lines else "it printed nothing"
-        super().__init__(f"{name} ended with code {code}: {last} (log: {log})")
+    def __init__(self, name: str, code: int | None, last_words: str, log: Path) -> None:
+        super().__init__(f"{name} ended with code {code}: {last_words} (log: {log})")

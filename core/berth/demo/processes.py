@@ -1,16 +1,15 @@
-"""The real processes of a run: started, watched, measured and stopped."""
+"""The real processes of a run: watched and measured."""
 
 import asyncio
 import os
 import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
 from berth.demo.errors import ChildFailedError, DemoError
+from berth.sandbox.child_process import ChildProcess
 
-GRACE_SECONDS = 10.0
 POLL_SECONDS = 0.05
 
 
@@ -22,38 +21,13 @@ class Usage:
     peak_mebibytes: float
 
 
-class Child:
+class Child(ChildProcess):
     """One running process with its log file."""
-
-    def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
-        self.name = name
-        self.log = log
-        self._process = process
-
-    @classmethod
-    async def start(
-        cls, name: str, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
-    ) -> "Child":
-        """Start a command; what it prints goes into the log."""
-        with log.open("wb") as output:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env={**os.environ, **(environment or {})},
-            )
-        return cls(name, process, log)
-
-    @property
-    def pid(self) -> int:
-        """The process's number."""
-        return self._process.pid
 
     def check(self) -> None:
         """Raises: ChildFailedError where the process has ended."""
-        if self._process.returncode is not None:
-            raise ChildFailedError(self.name, self._process.returncode, self.log)
+        if self.exit_code is not None:
+            raise ChildFailedError(self.name, self.exit_code, self.last_words(), self.log)
 
     async def wait_for(self, path: Path, timeout_seconds: float) -> None:
         """Wait until the process has made that file.
@@ -77,18 +51,6 @@ class Child:
         ticks = int(fields[11]) + int(fields[12])
         peak = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")), "0")
         return Usage(ticks / os.sysconf("SC_CLK_TCK"), int(peak) / 1024)
-
-    async def stop(self) -> None:
-        """Ask it to end, and make it end if it does not."""
-        if self._process.returncode is not None:
-            return
-        self._process.terminate()
-        try:
-            async with asyncio.timeout(GRACE_SECONDS):
-                await self._process.wait()
-        except TimeoutError:
-            self._process.kill()
-            await self._process.wait()
 
 
 def program(name: str) -> str:

@@ -14,6 +14,7 @@ from berth.client.api import Api
 from berth.client.credentials import load_endpoint
 from berth.client.errors import ClientError
 from berth.client.transport import Transport
+from berth.sandbox.child_process import ChildProcess
 from berth.sandbox.errors import SandboxError
 from berth.sandbox.kubeconfig import kubeconfig_text, write_kubeconfig
 from berth.sandbox.real import loading
@@ -27,7 +28,6 @@ from berth.sandbox.real.arguments import (
 )
 from berth.sandbox.real.assets import Assets
 from berth.sandbox.real.kubelets import RemoteKubelets
-from berth.sandbox.real.processes import ServerProcess
 from berth.sandbox.store import Json
 
 LOOK_SECONDS: Final = 0.2
@@ -53,7 +53,7 @@ class RealCluster:
     def __init__(self, options: RealOptions) -> None:
         self._options = options
         self._folder = tempfile.TemporaryDirectory(prefix="berth-sandbox-", ignore_cleanup_errors=True)
-        self._processes: list[ServerProcess] = []
+        self._processes: list[ChildProcess] = []
         self._ports = Ports(free_port(), free_port(), options.port or free_port())
         self._secrets: Secrets = write_files(self._path, secrets.token_urlsafe(24))
         self._transport: Transport | None = None
@@ -84,8 +84,14 @@ class RealCluster:
             self._kubelets = asyncio.create_task(kubelets.run())
 
     async def _begin(self, command: list[str]) -> None:
-        log = self._path / f"{Path(command[0]).name}.log"
-        self._processes.append(await ServerProcess.start(command, log))
+        name = Path(command[0]).name
+        log = self._path / f"{name}.log"
+        try:
+            # An interrupt from the terminal is for the sandbox, which ends both in their order.
+            child = await ChildProcess.start(name, command, log, own_session=True)
+        except OSError as error:
+            raise SandboxError(f"cannot start {command[0]}: {error.strerror}") from None
+        self._processes.append(child)
 
     async def _wait_ready(self, transport: Transport) -> None:
         try:
@@ -99,8 +105,7 @@ class RealCluster:
             ) from None
 
     async def _is_ready(self, transport: Transport) -> bool:
-        for each in self._processes:
-            each.check()
+        self._check()
         try:
             return (await transport.request("GET", "/readyz", timeout_seconds=5.0)).status == _OK
         except ClientError:
@@ -130,8 +135,12 @@ class RealCluster:
         finally:
             for each in waits:
                 each.cancel()
-        for process in self._processes:
-            process.check()
+        self._check()
+
+    def _check(self) -> None:
+        for each in self._processes:
+            if each.exit_code is not None:
+                raise SandboxError(f"{each.name} ended with exit code {each.exit_code}: {each.last_words()}")
 
     async def close(self) -> None:
         """End the kubelets, then the API server, then what it writes to."""

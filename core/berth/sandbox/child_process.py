@@ -1,20 +1,19 @@
-"""One server process: started, looked after, ended; its last words where it ends by itself."""
+"""A process of one's own on this machine: started with a log file, looked after, ended; its last words."""
 
 import asyncio
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
-
-from berth.sandbox.errors import SandboxError
 
 GRACE_SECONDS: Final = 10.0
 _LAST_WORDS: Final = 3
 _LINE_LENGTH: Final = 300
 
 
-class ServerProcess:
-    """A running server and the file that holds what it says."""
+class ChildProcess:
+    """One process, and the file that holds what it says."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
         self.name = name
@@ -22,28 +21,41 @@ class ServerProcess:
         self._process = process
 
     @classmethod
-    async def start(cls, command: Sequence[str], log: Path) -> Self:
-        """Start it. Raises: SandboxError where the program cannot be executed."""
-        name = Path(command[0]).name
+    async def start(
+        cls,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        own_session: bool = False,
+    ) -> Self:
+        """Start a command; what it prints goes into the log.
+
+        In a session of its own it does not hear of an interrupt from the terminal.
+
+        Raises: OSError where the program cannot be executed.
+        """
         with log.open("wb") as output:
-            try:
-                process = await asyncio.create_subprocess_exec(
-                    *command,
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
-                    # An interrupt from the terminal is for the sandbox, which ends both in their order.
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise SandboxError(f"cannot start {command[0]}: {error.strerror}") from None
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **(environment or {})},
+                start_new_session=own_session,
+            )
         return cls(name, process, log)
 
-    def check(self) -> None:
-        """Raises: SandboxError with its last words where it has ended."""
-        code = self._process.returncode
-        if code is not None:
-            raise SandboxError(f"{self.name} ended with exit code {code}: {self.last_words()}")
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._process.returncode
 
     async def wait(self) -> None:
         """Wait until it ends by itself."""
