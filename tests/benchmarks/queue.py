@@ -3,7 +3,7 @@
 import gc
 
 from berth.config import load
-from berth.event_handlers import lister
+from berth.event_handlers.pods import lister
 from berth.framework.clock import SystemClock
 from berth.framework.listers import Store
 from berth.plugins.priority_sort import PrioritySort

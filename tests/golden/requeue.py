@@ -4,7 +4,9 @@ from typing import Any
 
 import msgspec
 
-from berth.event_handlers import NodeHandler, PodHandler, lister, resource_handler
+from berth.event_handlers.nodes import NodeHandler
+from berth.event_handlers.pods import PodHandler, lister
+from berth.event_handlers.resources import resource_handler
 from berth.framework.diagnosis import FitError
 from berth.framework.listers import Store
 from berth.framework.status import Status

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from berth.event_handlers import ResourceHandler
+from berth.event_handlers.handler import ResourceHandler
 from berth.objects.api_object import TypedObject
 
 T = TypeVar("T", bound=TypedObject)

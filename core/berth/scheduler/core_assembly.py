@@ -23,15 +23,10 @@ from berth.cycle.failure import FailureHandler
 from berth.cycle.find_nodes import NodeSearch, Rotation
 from berth.cycle.schedule_one import ScheduleOne
 from berth.cycle.schedule_pod import SchedulePod
-from berth.event_handlers import (
-    EventHandled,
-    NodeHandler,
-    PodHandler,
-    ResourceHandler,
-    ignore_duration,
-    lister,
-    resource_handler,
-)
+from berth.event_handlers.handler import EventHandled, ResourceHandler, ignore_duration
+from berth.event_handlers.nodes import NodeHandler
+from berth.event_handlers.pods import PodHandler, lister
+from berth.event_handlers.resources import resource_handler
 from berth.framework.background import Background
 from berth.framework.claim_writing import ClaimWriter
 from berth.framework.clock import Clock

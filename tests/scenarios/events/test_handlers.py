@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from berth.event_handlers import StoreHandler, WaitedForHandler
+from berth.event_handlers.resources import StoreHandler, WaitedForHandler
 from berth.framework.cluster_event import ActionType as Do
 from berth.framework.cluster_event import ClusterEvent, EventResource
 from berth.objects.api_object import ObjectMeta

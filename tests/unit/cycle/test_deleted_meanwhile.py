@@ -5,7 +5,7 @@ Source: spec/core.md 1.12, 3.2, 5.8.
 
 import pytest
 
-from berth.event_handlers import PodHandler
+from berth.event_handlers.pods import PodHandler
 from berth.framework.status import Code, Status
 from berth.testing.builders import make_node
 from tests.fakes import Binds, Later, Permits, Reserves, framework, pending, world

@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from berth.cache.cache import Cache
 from berth.cache.errors import CacheCorruptedError
-from berth.event_handlers import NodeHandler, PodHandler, lister, resource_handler
+from berth.event_handlers.nodes import NodeHandler
+from berth.event_handlers.pods import PodHandler, lister
+from berth.event_handlers.resources import resource_handler
 from berth.framework.cluster_event import ActionType, EventResource
 from berth.framework.listers import Store
 from berth.objects.workloads import Service

@@ -1,197 +1,33 @@
-"""What the watches tell, carried into cache, queue and stores.
+"""Pods: into the cache where they are on a node, into the queue where they are to be scheduled.
 
-    node, pod on a node  --> cache, then a move pass: rejected pods that it may help are retried
-    pod without a node   --> queue, and the store that failed attempts read it back from
-    anything else        --> its store, then a move pass if a plugin waits for it
-
-Called by: the reflectors of the API client (each handler has their on_add, on_update, on_delete, on_synced),
-the simulator and tests. From here a new pod goes to the scheduling queue.
-
-Source: spec/core.md 1.7, 1.9, 1.11-1.13.
+Source: spec/core.md 1.7, 1.9, 1.12.
 """
 
 import logging
-from collections.abc import Callable, Container, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Container
 
 from berth.cache.cache import Cache
 from berth.cache.errors import PodStateError
+from berth.event_handlers.handler import EventHandled, MovingHandler, ignore_duration
 from berth.framework.clock import Clock
-from berth.framework.cluster_event import ActionType, ClusterEvent
 from berth.framework.handle import WaitingPods
 from berth.framework.listers import Store
 from berth.framework.object_events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     ASSIGNED_POD_UPDATE,
-    NODE_ADD,
-    NODE_DELETE,
     UNSCHEDULABLE_POD_ADD,
     UNSCHEDULABLE_POD_DELETE,
     UNSCHEDULABLE_POD_UPDATE,
-    node_events,
     pod_events,
 )
-from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.queue.scheduling_queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
 
-EventHandled = Callable[[str, float], None]
-"""(event label, seconds): event_handling_duration_seconds."""
 
-
-def ignore_duration(event: str, duration_seconds: float) -> None:
-    """Nobody counts."""
-    del event, duration_seconds
-
-
-class ResourceHandler(Protocol):
-    """What the event handlers of one kind offer to a watch."""
-
-    synced: bool
-
-    def on_add(self, obj: Any, /) -> None:
-        """An object is new."""
-
-    def on_update(self, old: Any, new: Any, /) -> None:
-        """An object changed."""
-
-    def on_delete(self, obj: Any, /) -> None:
-        """An object is gone."""
-
-    def on_synced(self) -> None:
-        """The first list was handled in full."""
-
-
-class _Handler:
-    def __init__(self) -> None:
-        self.synced = False
-
-    def on_synced(self) -> None:
-        """The first list was handled in full."""
-        self.synced = True
-
-
-class StoreHandler(_Handler):
-    """Keeps a store up to date with a kind that no pod waits for."""
-
-    def __init__(self, store: Store[Any]) -> None:
-        super().__init__()
-        self._store = store
-
-    def on_add(self, obj: Any) -> None:
-        """Store a new object."""
-        self._store.put(obj)
-
-    def on_update(self, old: Any, new: Any) -> None:
-        """Store the new version."""
-        del old
-        self._store.put(new)
-
-    def on_delete(self, obj: Any) -> None:
-        """Drop the object."""
-        self._store.remove(obj)
-
-
-class _MovingHandler(_Handler):
-    def __init__(self, queue: SchedulingQueue, clock: Clock, handled: EventHandled) -> None:
-        super().__init__()
-        self._queue = queue
-        self._clock = clock
-        self._handled = handled
-
-    def _move(self, event: ClusterEvent, old: Any, new: Any, started: float) -> None:
-        self._queue.move_all(event, old, new)
-        self._handled(event.label, self._clock.monotonic() - started)
-
-    def _move_each(self, events: list[ClusterEvent], old: Any, new: Any, started: float) -> None:
-        """A move pass for each event; each is charged with what came before the first."""
-        before = self._clock.monotonic() - started
-        for event in events:
-            self._move(event, old, new, self._clock.monotonic() - before)
-
-
-class WaitedForHandler(_MovingHandler):
-    """Keeps a store up to date and retries pods, for a kind that plugins registered events of."""
-
-    def __init__(
-        self,
-        resource: str,
-        actions: ActionType,
-        store: Store[Any],
-        queue: SchedulingQueue,
-        *,
-        clock: Clock,
-        handled: EventHandled = ignore_duration,
-    ) -> None:
-        super().__init__(queue, clock, handled)
-        self._store = store
-        self._actions = actions
-        self._added = ClusterEvent(resource, ActionType.ADD)
-        self._updated = ClusterEvent(resource, ActionType.UPDATE)
-        self._deleted = ClusterEvent(resource, ActionType.DELETE)
-
-    def on_add(self, obj: Any) -> None:
-        """Store a new object."""
-        self._store.put(obj)
-        self._tell(self._added, None, obj)
-
-    def on_update(self, old: Any, new: Any) -> None:
-        """Store the new version; what changed is for the hints to find out."""
-        self._store.put(new)
-        self._tell(self._updated, old, new)
-
-    def on_delete(self, obj: Any) -> None:
-        """Drop the object."""
-        self._store.remove(obj)
-        self._tell(self._deleted, obj, None)
-
-    def _tell(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        if self._actions & event.action:
-            self._move(event, old, new, self._clock.monotonic())
-
-
-class NodeHandler(_MovingHandler):
-    """Carries nodes into the cache."""
-
-    def __init__(
-        self,
-        queue: SchedulingQueue,
-        cache: Cache,
-        *,
-        clock: Clock,
-        handled: EventHandled = ignore_duration,
-        declared_features: bool = True,
-    ) -> None:
-        super().__init__(queue, clock, handled)
-        self._cache = cache
-        self._declared_features = declared_features
-
-    def on_add(self, node: Node) -> None:
-        """Add it, then retry pods."""
-        started = self._clock.monotonic()
-        self._cache.add_node(node)
-        self._move(NODE_ADD, None, node, started)
-
-    def on_update(self, old: Node, new: Node) -> None:
-        """Update it, then retry pods, once for each thing that changed."""
-        started = self._clock.monotonic()
-        self._cache.update_node(old, new)
-        events = node_events(old, new, declared_features=self._declared_features)
-        self._move_each(events, old, new, started)
-
-    def on_delete(self, node: Node) -> None:
-        """Retry pods, then remove it: the order is upstream's."""
-        self._move(NODE_DELETE, node, None, self._clock.monotonic())
-        try:
-            self._cache.remove_node(node)
-        except KeyError as error:
-            log.error("node not removed: node=%s error=%s", node.name, error)  # noqa: TRY400 - expected
-
-
-class PodHandler(_MovingHandler):
+class PodHandler(MovingHandler):
     """Carries pods on nodes into the cache and pods of our profiles that are on none into the queue.
 
     `unassigned` holds the latter; the queue reads it through `lister`. Which pods a group has is told to the
@@ -344,21 +180,3 @@ def lister(unassigned: Store[Pod]) -> Callable[[str, str], Pod | None]:
     None stands for a pod that is gone and for one that is on a node: neither is to be scheduled.
     """
     return lambda namespace, name: unassigned.get(name, namespace)
-
-
-def resource_handler(
-    resource: str,
-    store: Store[Any],
-    queue: SchedulingQueue,
-    wanted: Mapping[str, ActionType],
-    *,
-    clock: Clock,
-    handled: EventHandled = ignore_duration,
-) -> ResourceHandler:
-    """A handler for a kind beside nodes and pods: pods are retried where a plugin waits for it.
-
-    `resource` is an EventResource or what a plugin registered, `wanted` what `wanted_actions` found.
-    """
-    if actions := wanted.get(resource, ActionType.NONE):
-        return WaitedForHandler(resource, actions, store, queue, clock=clock, handled=handled)
-    return StoreHandler(store)

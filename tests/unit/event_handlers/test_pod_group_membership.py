@@ -4,13 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 from berth.cache.cache import Cache
-from berth.event_handlers import PodHandler
+from berth.event_handlers.pods import PodHandler
 from berth.framework.listers import Store
 from berth.objects.pod import SchedulingGroup
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
 from berth.testing.builders import make_pod
 from berth.testing.handles import ManualClock, NobodyWaits
-from tests.unit.test_event_handlers import PROFILE, Calls
+from tests.unit.event_handlers.test_handlers import PROFILE, Calls
 
 KEY = GroupKey("default", "g")
 
