@@ -2,25 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from berth.conformance.subject import Subject
+from berth.conformance.errors import UnmetError
+from berth.conformance.subject import Subject
 
-Run = Callable[["Subject"], Awaitable[None]]
-
-
-class UnmetError(Exception):
-    """The plugin did not do what the check expects."""
-
-    def __init__(self, expected: str, came: Any) -> None:
-        super().__init__(f"expected {expected}, came {came}")
-        self.expected = expected
-        self.came = str(came)
-
-
-class UnsuitableError(Exception):
-    """The check says nothing about this plugin, for the reason given."""
+Run = Callable[[Subject], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)

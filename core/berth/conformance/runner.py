@@ -9,7 +9,8 @@ from fnmatch import fnmatch
 import grpc.aio
 
 import berth.conformance.checks  # noqa: F401 - enters all checks into the list
-from berth.conformance.check import CHECKS, Check, UnmetError, UnsuitableError
+from berth.conformance.check import CHECKS, Check
+from berth.conformance.errors import UnmetError, UnsuitableError
 from berth.conformance.report import Outcome, Result
 from berth.conformance.subject import Options, Subject, UnreachableError, brief, channel_of
 from berth.out_of_tree.errors import ProtocolError

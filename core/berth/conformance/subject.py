@@ -12,7 +12,7 @@ import grpc.aio
 import msgspec
 
 from berth.config.sidecars import PluginTls, SidecarSpec
-from berth.conformance.check import UnmetError, UnsuitableError
+from berth.conformance.errors import UnmetError, UnsuitableError
 from berth.conformance.samples import Document, make_nodes, make_pods
 from berth.out_of_tree._generated import (
     identity_pb2,

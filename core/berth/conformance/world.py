@@ -10,7 +10,8 @@ import grpc.aio
 import msgspec
 import numpy as np
 
-from berth.conformance.check import UnmetError, expect
+from berth.conformance.check import expect
+from berth.conformance.errors import UnmetError
 from berth.conformance.samples import Document
 from berth.conformance.subject import Subject, brief, readable
 from berth.out_of_tree._generated import common_pb2, scheduling_pb2, state_pb2, state_pb2_grpc

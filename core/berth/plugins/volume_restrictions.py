@@ -20,15 +20,15 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
-    PreFilterExtensions,
     PreFilterResult,
     Reason,
     ReasonCodes,
 )
-from berth.framework.status import SKIP, SUCCESS, Status, unresolvable
+from berth.framework.status import SKIP, unresolvable
 from berth.objects.pod import Pod
 from berth.objects.pod_volumes import Disk, disks, has_disks, named_claims, rivals, share_a_disk
 from berth.objects.storage import READ_WRITE_ONCE_POD
+from berth.plugins.counted_pods import CountsPods
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_basis, volumes_signature
 from berth.plugins.queueing import expected, queue_if
@@ -49,15 +49,30 @@ class Restrictions:
     shift: Ints | int = 0
     """What pods that came and went change, row by row of a table of worlds. Shapes: int64 (k,)."""
 
+    def follow(self, other: PodInfo, node: Snapshot, sign: int) -> None:
+        """Count the other pod's uses in or out."""
+        del node
+        self.conflicts += sign * self._uses(other.pod)
+
+    def follow_rows(self, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int) -> None:
+        """Count the other pods' uses in or out, each on its row."""
+        uses = np.zeros(len(nodes), dtype=np.int64)
+        np.add.at(uses, [row for row, _ in others], [self._uses(other.pod) for _, other in others])
+        self.shift = self.shift + sign * uses
+
+    def _uses(self, other: Pod) -> int:
+        # Upstream compares bare names here, so pods of other namespaces count, too.
+        return sum(name in self.claims for name in named_claims(other))
+
     def clone(self) -> "Restrictions":
         """A copy for a simulation."""
         return replace(self, shift=self.shift + 0)
 
 
-class VolumeRestrictions(InTreePlugin, PreFilterExtensions, FilterPlugin, EnqueueExtensions):
+class VolumeRestrictions(InTreePlugin, CountsPods, FilterPlugin, EnqueueExtensions):
     """Turn down nodes where a disk is taken, and all nodes while a claim of a single pod is."""
 
-    follows_side_by_side = True
+    counted = Restrictions
     reasons = (
         Reason("node(s) had no available disk"),
         Reason(
@@ -80,26 +95,6 @@ class VolumeRestrictions(InTreePlugin, PreFilterExtensions, FilterPlugin, Enqueu
             return PreFilterResult(SKIP)
         state.write(Restrictions, Restrictions(tuple(disks(pod)), frozenset(claims), conflicts))
         return PreFilterResult()
-
-    def add_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
-        """Count the other pod's uses in."""
-        del pod, node
-        return _count(state.read(Restrictions), other.pod, 1)
-
-    def remove_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
-        """Count the other pod's uses out."""
-        del pod, node
-        return _count(state.read(Restrictions), other.pod, -1)
-
-    def follow_pods(
-        self, state: CycleState, pod: Pod, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int
-    ) -> None:
-        """Count the other pods' uses in or out, each on its row."""
-        del pod
-        known = state.read(Restrictions)
-        uses = np.zeros(len(nodes), dtype=np.int64)
-        np.add.at(uses, [row for row, _ in others], [_uses(known, other.pod) for _, other in others])
-        known.shift = known.shift + sign * uses
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
         """Answer 1 where a disk is taken, else 2 while a claim is in use."""
@@ -147,16 +142,6 @@ def taken(nodes: Snapshot, wanted: tuple[Disk, ...]) -> Mask:
 
 def _mounted(pods: Any, wanted: tuple[Disk, ...]) -> bool:
     return any(share_a_disk(wanted, (v for v in info.volumes if isinstance(v, Disk))) for info in pods)
-
-
-def _count(known: Restrictions, other: Pod, sign: int) -> Status:
-    known.conflicts += sign * _uses(known, other)
-    return SUCCESS
-
-
-def _uses(known: Restrictions, other: Pod) -> int:
-    # Upstream compares bare names here, so pods of other namespaces count, too.
-    return sum(name in known.claims for name in named_claims(other))
 
 
 def after_pod_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:

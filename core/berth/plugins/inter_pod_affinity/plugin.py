@@ -1,6 +1,6 @@
 """The plugin itself: its extension points, wired to terms, filtering, scoring and hints."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 
 from berth.config.plugin_args import InterPodAffinityArgs
 from berth.framework.cluster_event import ClusterEventWithHint
@@ -10,7 +10,6 @@ from berth.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
     NormalizeScorePlugin,
-    PreFilterExtensions,
     PreFilterResult,
     PreScorePlugin,
     Reason,
@@ -19,6 +18,7 @@ from berth.framework.interface import (
 )
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unresolvable
 from berth.objects.pod import Pod
+from berth.plugins.counted_pods import CountsPods
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.inter_pod_affinity.filtering import Neighbours
 from berth.plugins.inter_pod_affinity.hints import registrations
@@ -32,13 +32,12 @@ from berth.plugins.inter_pod_affinity.terms import (
 )
 from berth.snapshot.affinity_terms import TermKind, held_terms
 from berth.snapshot.columns import Mask
-from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
 
 class InterPodAffinity(
     InTreePlugin,
-    PreFilterExtensions,
+    CountsPods,
     FilterPlugin,
     PreScorePlugin,
     NormalizeScorePlugin,
@@ -46,7 +45,7 @@ class InterPodAffinity(
 ):
     """Turn down nodes by required terms of both sides; prefer nodes by preferred ones."""
 
-    follows_side_by_side = True
+    counted = Neighbours
     reasons = (
         Reason("node(s) didn't match pod affinity rules", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
         Reason("node(s) didn't match pod anti-affinity rules"),
@@ -74,25 +73,6 @@ class InterPodAffinity(
             return PreFilterResult(SKIP)
         state.write(Neighbours, neighbours)
         return PreFilterResult()
-
-    def add_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
-        """Count the other pod in."""
-        del pod
-        state.read(Neighbours).follow(other, node, 1)
-        return SUCCESS
-
-    def remove_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
-        """Count the other pod out."""
-        del pod
-        state.read(Neighbours).follow(other, node, -1)
-        return SUCCESS
-
-    def follow_pods(
-        self, state: CycleState, pod: Pod, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int
-    ) -> None:
-        """Count the other pods in or out, each on its row."""
-        del pod
-        state.read(Neighbours).follow_rows(others, nodes, sign)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
         """Answer 1 for affinity, 2 for the pod's anti-affinity, 3 for placed pods' anti-affinity."""

@@ -1,6 +1,6 @@
 """The plugin itself: its extension points, wired to constraints, filtering, scoring and hints."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 
 from berth.config.plugin_args import PodTopologySpreadArgs
 from berth.framework.cluster_event import ClusterEventWithHint
@@ -10,7 +10,6 @@ from berth.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
     NormalizeScorePlugin,
-    PreFilterExtensions,
     PreFilterResult,
     PreScorePlugin,
     Reason,
@@ -20,6 +19,7 @@ from berth.framework.interface import (
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
+from berth.plugins.counted_pods import CountsPods
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.pod_topology_spread.constraints import (
     Action,
@@ -34,13 +34,12 @@ from berth.plugins.pod_topology_spread.scoring import SoftSpread, normalized
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
 from berth.snapshot.columns import Mask
-from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
 
 class PodTopologySpread(
     InTreePlugin,
-    PreFilterExtensions,
+    CountsPods,
     FilterPlugin,
     PreScorePlugin,
     NormalizeScorePlugin,
@@ -48,7 +47,7 @@ class PodTopologySpread(
 ):
     """Turn down nodes in domains that have too many pods already; prefer domains with few."""
 
-    follows_side_by_side = True
+    counted = Spread
     reasons = (
         Reason(
             "node(s) didn't match pod topology spread constraints (missing required label)",
@@ -75,25 +74,6 @@ class PodTopologySpread(
         spread.count(nodes)
         state.write(Spread, spread)
         return PreFilterResult()
-
-    def add_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
-        """Count the other pod in."""
-        del pod
-        state.read(Spread).follow(other, node, 1)
-        return SUCCESS
-
-    def remove_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
-        """Count the other pod out."""
-        del pod
-        state.read(Spread).follow(other, node, -1)
-        return SUCCESS
-
-    def follow_pods(
-        self, state: CycleState, pod: Pod, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int
-    ) -> None:
-        """Count the other pods in or out, each on its row."""
-        del pod
-        state.read(Spread).follow_rows(others, nodes, sign)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
         """Answer 1 where a label is missing, 2 where the pod would skew its domain too far."""
