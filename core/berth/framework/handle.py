@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from berth.framework.background import Background
+from berth.framework.claim_metrics import ClaimMetrics, NoClaimMetrics
 from berth.framework.claim_writing import ClaimWriter
 from berth.framework.clock import Clock
 from berth.framework.listers import Listers
@@ -173,6 +174,8 @@ class Handle:
     """Making room for pods, for plugins that ask for it: it stands on a floor above them."""
     claim_writer: ClaimWriter | None = None
     """Writes to resource claims, where the scheduler allocates devices."""
+    claim_metrics: ClaimMetrics = field(default_factory=NoClaimMetrics)
+    """Counts what happens to claimed volumes and devices."""
     pod_groups: PodGroupStates = field(default_factory=PodGroupStates)
     """Which pods each group has, as things are now; one for all profiles."""
     framework: Any = None

@@ -28,6 +28,7 @@ from berth.event_handlers.nodes import NodeHandler
 from berth.event_handlers.pods import PodHandler, lister
 from berth.event_handlers.resources import resource_handler
 from berth.framework.background import Background
+from berth.framework.claim_metrics import ClaimMetrics, NoClaimMetrics
 from berth.framework.claim_writing import ClaimWriter
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ActionType
@@ -84,6 +85,7 @@ class Surroundings:
     extenders: Sequence[Extender] = ()
     """Those of the configuration, in calling order."""
     call_metrics: CallMetrics | None = None
+    claim_metrics: ClaimMetrics | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +253,7 @@ def _handle(profile: str, loaded: Loaded, shared: Shared, around: Surroundings) 
         pods_in_pre_bind=shared.pods_in_pre_bind,
         volume_writer=around.volume_writer,
         claim_writer=around.claim_writer,
+        claim_metrics=around.claim_metrics or NoClaimMetrics(),
         known=shared.known,
     )
     if shared.cache.pod_groups is not None:

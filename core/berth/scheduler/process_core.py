@@ -56,6 +56,7 @@ class CoreMeans:
             preemption_metrics=metrics.preemption,
             pod_group_metrics=metrics.pod_groups,
             call_metrics=metrics.calls,
+            claim_metrics=metrics.claims,
             event_handled=metrics.event_handled,
             max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
             extenders=self.plugins.extenders,

@@ -20,6 +20,7 @@ from berth.cache.cache import Cache
 from berth.framework.cycle_record import CycleRecord
 from berth.queue.places import QueueSizes
 from berth.telemetry.call_metrics import PrometheusCallMetrics
+from berth.telemetry.claim_metrics import PrometheusClaimMetrics
 from berth.telemetry.metric_families import Families
 from berth.telemetry.plugin_metrics import PrometheusPluginMetrics
 from berth.telemetry.pod_group_metrics import PrometheusPodGroupMetrics
@@ -33,7 +34,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # upstream has no `_
 
 
 class SchedulerMetrics:
-    """What `/metrics` shows: `queue`, `preemption`, `plugins`, `pod_groups` and `calls` go to those.
+    """What `/metrics` shows; its parts `queue`, `preemption` and so on go to whoever counts there.
 
     `families` holds what no record tells. Pod groups and API calls show only where they are scheduled as such
     (GenericWorkload) and made beside the cycles (SchedulerAsyncAPICalls).
@@ -48,6 +49,7 @@ class SchedulerMetrics:
         self.preemption = PrometheusPreemptionMetrics(self.families)
         self.pod_groups = PrometheusPodGroupMetrics(self.families)
         self.calls = PrometheusCallMetrics(self.families)
+        self.claims = PrometheusClaimMetrics(self.families)
         self.plugins = PrometheusPluginMetrics(self.families)
         self._records = RecordMetrics(self.families)
         self._events: dict[str, Histogram] = {}
@@ -125,6 +127,7 @@ class SchedulerMetrics:
         self.preemption.use(self.families)
         self.pod_groups.use(self.families)
         self.calls.use(self.families)
+        self.claims.use(self.families)
         self.plugins.use(self.families)
         self._records.use(self.families)
         self._events.clear()

@@ -1,17 +1,23 @@
 """Metrics have upstream's names, labels, buckets and rules of counting."""
 
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from berth import telemetry
 from berth.cache.cache import Cache
 from berth.framework.status import SUCCESS, Code, Status, failed
 from berth.queue.places import QueueSizes
 from berth.queue.queue_metrics import QueueMetrics
+from berth.telemetry.metric_families import COUNTERS, HISTOGRAMS
 from berth.telemetry.metrics import SchedulerMetrics
 from tests.unit.telemetry.records import MILLISECOND, interval, make_record, rejected_record, scheduled_record
 
+ROOT = Path(__file__).resolve().parents[3]
+TELEMETRY = Path(telemetry.__file__).parent
 PROFILE = {"profile": "default-scheduler"}
 
 
@@ -275,6 +281,16 @@ def test_text():
         f'{name}{{profile="default-scheduler",result="scheduled"}} 1.0',
     ] == [line for line in lines if name in line]
     assert not [line for line in lines if "_created" in line]
+
+
+def test_every_family_is_filled_or_explained():
+    """What no module of telemetry fills is in the list of docs/metrics.md, and nothing else is."""
+    sources = "".join(path.read_text() for path in TELEMETRY.glob("*.py") if path.stem != "metric_families")
+    declared = {family.name for family in (*COUNTERS, *HISTOGRAMS)}
+    _, _, section = (ROOT / "docs/metrics.md").read_text().partition("## Declared, and never more")
+    explained = set(re.findall(r"^\| `(\w+)`", section.partition("\n## ")[0], re.MULTILINE))
+
+    assert explained == {name for name in declared if name not in sources}
 
 
 def test_process_metrics():

@@ -11,12 +11,18 @@ from functools import partial
 import msgspec
 
 from berth.framework.background import Outcome
+from berth.framework.claim_metrics import DeviceWait
 from berth.framework.claim_writing import ClaimWriter
 from berth.framework.handle import Handle
 from berth.framework.status import PluginError
 from berth.objects.pod import Pod
 from berth.objects.resource_claims import ResourceClaim
-from berth.plugins.dynamic_resources.binding_conditions import ready, waits
+from berth.plugins.dynamic_resources.binding_conditions import (
+    DeviceBindingError,
+    DeviceTimeoutError,
+    awaited_drivers,
+    ready,
+)
 from berth.plugins.dynamic_resources.extended_resources import ContainerMapping
 
 POLL_SECONDS = 5.0
@@ -66,8 +72,7 @@ class ClaimBinder:
         target = claim
         extended = bool(held.mappings) and claim is held.claims[-1]
         if extended:
-            target = await self.writer.create(claim, f"{pod.name}-extended-resources-")
-            held.claims[-1] = target
+            held.claims[-1] = target = await self._create(claim, pod)
             held.made = True
         written = await self.writer.reserve(target, pod, allocation)
         self._tracker.assume(written)
@@ -75,6 +80,15 @@ class ClaimBinder:
         if extended:
             await self._publish(written, held.mappings, pod)
         return written
+
+    async def _create(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+        created = False
+        try:
+            stored = await self.writer.create(claim, f"{pod.name}-extended-resources-")
+            created = True
+        finally:
+            self._handle.claim_metrics.claim_created(failed=not created)
+        return stored
 
     async def _publish(self, claim: ResourceClaim, mappings: Sequence[ContainerMapping], pod: Pod) -> None:
         entries = [
@@ -105,16 +119,33 @@ class ClaimBinder:
 
         Raises: DeviceBindingError, PluginError where it takes too long.
         """
-        waiting = [claim for claim in held.claims if waits(claim)]
+        drivers = {claim.key: awaited_drivers(claim) for claim in held.claims}
+        waiting = [claim for claim in held.claims if drivers[claim.key]]
         if not waiting:
             return
         note = f"waiting for binding conditions for device on node {node_name}"
         self._handle.recorder.event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+        started, outcome = self._handle.clock.monotonic(), DeviceWait.ERROR
+        try:
+            await self._until_ready(waiting)
+            outcome = DeviceWait.SUCCESS
+        except DeviceBindingError:
+            outcome = DeviceWait.FAILURE
+            raise
+        except DeviceTimeoutError:
+            outcome = DeviceWait.TIMEOUT
+            raise
+        finally:
+            seconds = self._handle.clock.monotonic() - started
+            named = sorted(set().union(*drivers.values()))
+            self._handle.claim_metrics.devices_awaited(self._handle.profile_name, named, outcome, seconds)
+
+    async def _until_ready(self, waiting: Sequence[ResourceClaim]) -> None:
         deadline = self._handle.clock.monotonic() + self._timeout_seconds
         while not all(ready(self._latest(claim)) for claim in waiting):
             left = deadline - self._handle.clock.monotonic()
             if left <= 0:
-                raise PluginError("device binding timeout")
+                raise DeviceTimeoutError("device binding timeout")
             await self._pause(min(POLL_SECONDS, left))
 
     def _latest(self, claim: ResourceClaim) -> ResourceClaim:

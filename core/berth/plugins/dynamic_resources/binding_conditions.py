@@ -5,11 +5,16 @@ Source: spec/plugins.md 5.19 (Filter 2, PreBind).
 
 from datetime import datetime
 
+from berth.framework.status import PluginError
 from berth.objects.resource_claims import AllocatedDeviceStatus, DeviceCondition, DeviceResult, ResourceClaim
 
 
 class DeviceBindingError(Exception):
     """A driver reports that it cannot provide a device; the text is upstream's."""
+
+
+class DeviceTimeoutError(PluginError):
+    """The devices took longer than a pod may wait for them."""
 
 
 def ready(claim: ResourceClaim) -> bool:
@@ -30,9 +35,9 @@ def ready(claim: ResourceClaim) -> bool:
     return every
 
 
-def waits(claim: ResourceClaim) -> bool:
-    """Whether some device of the claim has conditions that binding waits for."""
-    return any(result.binding_conditions for result, _ in _reported(claim))
+def awaited_drivers(claim: ResourceClaim) -> set[str]:
+    """The drivers whose devices have conditions that binding waits for."""
+    return {result.driver for result, _ in _reported(claim) if result.binding_conditions}
 
 
 def given_up(claim: ResourceClaim, now_seconds: float, timeout_seconds: float) -> bool:

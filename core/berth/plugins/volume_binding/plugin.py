@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from berth.config.plugin_args import VolumeBindingArgs
+from berth.framework.claim_metrics import VolumeStage
 from berth.framework.cluster_event import ClusterEventWithHint
 from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
@@ -24,6 +25,7 @@ from berth.framework.interface import (
     Scores,
 )
 from berth.framework.status import SKIP, SUCCESS, Code, PluginError, Status, failed, unresolvable
+from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.pod_volumes import volumes_basis, volumes_signature
@@ -114,8 +116,15 @@ class VolumeBinding(
         """What every node of the whole snapshot has for the pod, worked out once in a cycle."""
         wanted = state.read(WantedVolumes)
         if wanted.found is None:
-            wanted.found = self._finder.find(wanted.claims, nodes.whole)
+            wanted.found = self._find(wanted.claims, nodes.whole)
         return wanted.found
+
+    def _find(self, claims: PodClaims, nodes: Snapshot) -> Found:
+        try:
+            return self._finder.find(claims, nodes)
+        except (PluginError, InvalidSelectorError):
+            self.handle.claim_metrics.volumes_failed(VolumeStage.PREDICATE)
+            raise
 
     def volumes_on(self, state: CycleState, nodes: Snapshot, node_name: str) -> NodeVolumes | None:
         """What the pod would get on the node; None where it has no claims."""
@@ -147,6 +156,7 @@ class VolumeBinding(
         try:
             state.write(AssumedVolumes, self._binder.assume(volumes, node_name))
         except BindingFailedError as error:
+            self.handle.claim_metrics.volumes_failed(VolumeStage.ASSUME)
             return failed(error)
         finally:
             wanted.found = None
@@ -171,6 +181,7 @@ class VolumeBinding(
         try:
             await self._binder.bind(pod, node_name, state.read(AssumedVolumes))
         except Exception as error:  # noqa: BLE001 - the adapter's errors are its own; the cycle reads them
+            self.handle.claim_metrics.volumes_failed(VolumeStage.BIND)
             return failed(f"binding volumes: {error}")
         return SUCCESS
 

@@ -3,6 +3,7 @@
 import msgspec
 
 from berth.config.plugin_args import DynamicResourcesArgs
+from berth.framework.claim_writing import ClaimWriteError
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis, Rejections
 from berth.framework.listers import Listers
@@ -88,8 +89,11 @@ class FakeClaimWriter:
 
     def __init__(self):
         self.calls = []
+        self.refuses_to_create = False
 
     async def create(self, claim, generate_name):
+        if self.refuses_to_create:
+            raise ClaimWriteError("no room for more claims")
         self.calls.append(("create", generate_name))
         meta = msgspec.structs.replace(
             claim.metadata, name=f"{generate_name}x", uid="made", resource_version="1"

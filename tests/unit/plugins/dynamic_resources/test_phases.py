@@ -12,6 +12,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.status import Code
 from berth.objects.pod import Container, PodResourceClaim, Resources
+from berth.telemetry.metrics import SchedulerMetrics
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from tests.unit.plugins.dynamic_resources.kit import (
@@ -246,20 +247,23 @@ def test_filter_and_binding_conditions(claim, seconds, fits):
 
 
 @pytest.mark.parametrize(
-    ("claim", "text"),
+    ("claim", "text", "outcome", "seconds"),
     [
-        pytest.param(binding_claim("Ready"), "", id="ready"),
+        pytest.param(binding_claim("Ready"), "", "success", 0, id="ready"),
         pytest.param(
             binding_claim("Failed"),
             'device binding failed: claim=default/c0, reason=R, message="m"',
+            "failure",
+            0,
             id="failed",
         ),
-        pytest.param(binding_claim(), "device binding timeout", id="never"),
+        pytest.param(binding_claim(), "device binding timeout", "timeout", 600, id="never"),
     ],
 )
-async def test_pre_bind_waits_for_devices(claim, text):
-    """The pod is bound once drivers have prepared its devices; the event tells what it waits for."""
-    cluster = Cluster(claims=[claim], args=ARGS)
+async def test_pre_bind_waits_for_devices(claim, text, outcome, seconds):
+    """The pod is bound once drivers have prepared its devices; event and metrics tell what it waits for."""
+    cluster, metrics = Cluster(claims=[claim], args=ARGS), SchedulerMetrics()
+    cluster.handle.claim_metrics = metrics.claims
     cluster.handle.background = Passing(cluster.handle.clock)
     cluster.reserved(claiming("c0"), "n0")
     status = await cluster.plugin.pre_bind(cluster.state, claiming("c0"), "n0")
@@ -268,6 +272,25 @@ async def test_pre_bind_waits_for_devices(claim, text):
     ((_, kind, reason, _, note),) = cluster.handle.recorder.events
     assert ("Normal", "BindingConditionsPending") == (kind, reason)
     assert "waiting for binding conditions for device on node n0" == note
+    labels = {"profile": "default-scheduler", "driver": "gpu.example", "status": outcome}
+    for name, value in (("allocations_total", 1), ("wait_duration_seconds_sum", seconds)):
+        assert value == metrics.registry.get_sample_value(f"scheduler_dra_bindingconditions_{name}", labels)
+
+
+async def test_a_claim_that_vanishes_meanwhile():
+    """A claim that loses its allocation while its devices are awaited is an error, and counted as one."""
+    cluster, metrics = Cluster(claims=[binding_claim()], args=ARGS), SchedulerMetrics()
+    cluster.handle.claim_metrics = metrics.claims
+    cluster.handle.background = Passing(cluster.handle.clock)
+    cluster.reserved(claiming("c0"), "n0")
+    cluster.handle.listers.resource_claims.put(make_claim("c0"))
+
+    status = await cluster.plugin.pre_bind(cluster.state, claiming("c0"), "n0")
+
+    assert "deallocated" in status.message
+    labels = {"profile": "default-scheduler", "driver": "gpu.example", "status": "error"}
+    name = "scheduler_dra_bindingconditions_allocations_total"
+    assert 1 == metrics.registry.get_sample_value(name, labels)
 
 
 class Passing:
@@ -329,6 +352,22 @@ async def test_extended_resources_become_a_claim():
     ] == cluster.writer.calls
     await cluster.plugin.unreserve(cluster.state, pod, "n0")
     assert ("delete", "p0-extended-resources-x") == cluster.writer.calls[-1]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_created_claims_are_counted(refused):
+    """Each claim for extended resources that was to be created counts, as a success or a failure."""
+    cluster = Cluster(classes=GPUS, slices=[make_slice("s0", [device("a")], node="n0")])
+    metrics = SchedulerMetrics()
+    cluster.handle.claim_metrics = metrics.claims
+    cluster.writer.refuses_to_create = refused
+    pod = extended_pod(1)
+    cluster.reserved(pod, "n0")
+
+    assert refused != (await cluster.plugin.pre_bind(cluster.state, pod, "n0")).ok
+    result = "failure" if refused else "success"
+    name = "scheduler_resourceclaim_creates_total"
+    assert 1 == metrics.registry.get_sample_value(name, {"status": result})
 
 
 async def test_extended_resources_of_a_device_plugin_need_no_claim():

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from berth.config.plugin_args import VolumeBindingArgs
 from berth.framework.cluster_event import QueueingHint
 from berth.framework.cycle_state import CycleState
+from berth.framework.status import PluginError
 from berth.objects.label_selector import LabelSelector
 from berth.objects.storage import (
     BIND_COMPLETED,
@@ -19,6 +20,7 @@ from berth.objects.storage import (
     annotated,
 )
 from berth.plugins.volume_binding import VolumeBinding
+from berth.telemetry.metrics import SchedulerMetrics
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from berth.testing.handles import RecordingVolumeWriter, make_handle, make_plugin
@@ -267,6 +269,51 @@ async def test_failed_writes():
     assert "binding volumes: conflict" == await scene.pre_bind()
     scene.plugin.unreserve(scene.state, POD, "n0")
     assert (scene.volume, scene.claims[1]) == scene.latest()
+
+
+def lost_class(scene):
+    """A class goes between PreFilter and Filter."""
+    state = CycleState()
+    scene.plugin.pre_filter(state, POD, scene.nodes)
+    scene.listers.storage_classes.remove(make_class("made", provisioner=DRIVER))
+    with pytest.raises(PluginError):
+        scene.plugin.filter(state, POD, scene.nodes)
+
+
+def changed_volume(scene):
+    """A volume changes between Filter and Reserve."""
+    state = CycleState()
+    scene.plugin.pre_filter(state, POD, scene.nodes)
+    scene.plugin.filter(state, POD, scene.nodes)
+    scene.listers.persistent_volumes.put(make_volume("v0", version="7"))
+    assert not scene.plugin.reserve(state, POD, "n0").ok
+
+
+@pytest.mark.parametrize(("fails", "stage"), [(lost_class, "predicate"), (changed_volume, "assume")])
+def test_errors_of_a_cycle_are_counted(fails, stage):
+    """An error of volume scheduling counts under the stage that it broke in."""
+    scene, metrics = Scene(), SchedulerMetrics()
+    scene.handle.claim_metrics = metrics.claims
+    scene.plugin.unreserve(scene.state, POD, "n0")
+
+    fails(scene)
+
+    assert {(stage,): 1} == errors_by_stage(metrics)
+
+
+async def test_errors_of_bindings_are_counted():
+    """A binding of volumes that fails counts as well."""
+    scene, metrics = Scene(writer=RecordingVolumeWriter(failure=ValueError("conflict"))), SchedulerMetrics()
+    scene.handle.claim_metrics = metrics.claims
+
+    await scene.pre_bind()
+
+    assert {("bind",): 1} == errors_by_stage(metrics)
+
+
+def errors_by_stage(metrics):
+    (family,) = (f for f in metrics.registry.collect() if f.name == "scheduler_volume_scheduling_stage_error")
+    return {tuple(sample.labels.values()): sample.value for sample in family.samples}
 
 
 def test_hints():

@@ -1,0 +1,40 @@
+"""Figures of claimed volumes and devices, as Prometheus wants them.
+
+Source: spec/core.md 8.1.
+"""
+
+from collections.abc import Iterable
+
+from berth.framework.claim_metrics import ClaimMetrics, DeviceWait, VolumeStage
+from berth.telemetry.metric_families import Families
+
+
+class PrometheusClaimMetrics(ClaimMetrics):
+    """What plugins are given as their ClaimMetrics."""
+
+    def __init__(self, families: Families) -> None:
+        self.use(families)
+
+    def use(self, families: Families) -> None:
+        """Count in these families from now on."""
+        self._families = families
+
+    def volumes_failed(self, stage: VolumeStage) -> None:
+        """Count an error of volume scheduling."""
+        self._families.counters["scheduler_volume_scheduling_stage_error_total"].labels(stage).inc()
+
+    def claim_created(self, *, failed: bool) -> None:
+        """Count a claim that was to be created."""
+        result = "failure" if failed else "success"
+        self._families.counters["scheduler_resourceclaim_creates_total"].labels(result).inc()
+
+    def devices_awaited(
+        self, profile: str, drivers: Iterable[str], outcome: DeviceWait, seconds: float
+    ) -> None:
+        """Count a wait, and observe how long it took, for each driver."""
+        families = self._families
+        for driver in drivers:
+            labels = profile, driver, outcome
+            families.counters["scheduler_dra_bindingconditions_allocations_total"].labels(*labels).inc()
+            waited = families.histograms["scheduler_dra_bindingconditions_wait_duration_seconds"]
+            waited.labels(*labels).observe(seconds)
