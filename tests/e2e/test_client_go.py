@@ -1,6 +1,6 @@
 """client-go, the library through which kube-scheduler does all its I/O, against a sandbox process.
 
-Each claim is one of tests/e2e/client_go/main.go. kube-scheduler itself is not run here.
+Each claim is one of tests/e2e/client_go/main.go. kube-scheduler itself is run by test_kube_scheduler.py.
 """
 
 import socket
@@ -32,8 +32,19 @@ PLAIN = (
     "discovery",
 )
 GUARDED = ("informers-by-watch-list", "scheduling", "delegated-access")
+# What needs no object of a kind that kube-scheduler only reads.
+PROTOBUF = (
+    "informers-by-watch-list",
+    "bookmarks",
+    "pages",
+    "election",
+    "events",
+    "delegated-access",
+    "discovery",
+)
 RECONNECT = ("reconnect-by-watch-list", "reconnect-by-list")
 TIMEOUT = 300
+JSON = "-content-type=application/json"
 RBAC = "--authorization-mode=RBAC"
 
 
@@ -76,9 +87,17 @@ def guarded(tmp_path_factory):
         yield kubeconfig
 
 
-def hold(program, kubeconfig, claim):
+@pytest.fixture(scope="module")
+def other_guarded(tmp_path_factory):
+    """The kubeconfig of another such sandbox: each claim makes its own objects once."""
+    kubeconfig = tmp_path_factory.mktemp("other") / "kubeconfig"
+    with sandbox(kubeconfig, RBAC):
+        yield kubeconfig
+
+
+def hold(program, kubeconfig, claim, *flags):
     """Hold a claim against the sandbox."""
-    command = [program, "-kubeconfig", kubeconfig, claim]
+    command = [program, "-kubeconfig", kubeconfig, *flags, claim]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -86,13 +105,19 @@ def hold(program, kubeconfig, claim):
 @pytest.mark.parametrize("claim", PLAIN)
 def test_claim(claim, program, plain):
     """What kube-scheduler asks of an API server, client-go gets from the sandbox."""
-    hold(program, plain, claim)
+    hold(program, plain, claim, JSON)
 
 
 @pytest.mark.parametrize("claim", GUARDED)
 def test_claim_over_tls(claim, program, guarded):
     """The same holds with TLS, tokens and RBAC."""
-    hold(program, guarded, claim)
+    hold(program, guarded, claim, JSON)
+
+
+@pytest.mark.parametrize("claim", PROTOBUF)
+def test_claim_in_protobuf(claim, program, other_guarded):
+    """The same holds for objects in protobuf, as which kube-scheduler sends them by default."""
+    hold(program, other_guarded, claim)
 
 
 def test_reconnect(program, tmp_path):
@@ -121,7 +146,7 @@ def lose(data, *keys):
 def start(program, kubeconfig, claim):
     """Start a claim that talks to its test."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen([program, "-kubeconfig", kubeconfig, claim], text=True, **pipes)
+    return subprocess.Popen([program, "-kubeconfig", kubeconfig, JSON, claim], text=True, **pipes)
 
 
 def test_claims_are_all_held(program):

@@ -1,13 +1,15 @@
 """Objects that a client sends as protobuf, read into the same documents as JSON.
 
-Some kubectl verbs (`create namespace`, `create deployment`, `auth can-i` and their like) send protobuf and do
-not fall back to JSON. Answers are never protobuf: those clients accept JSON too.
+Some kubectl verbs (`create namespace`, `create deployment`, `auth can-i` and their like) and, unless told
+otherwise, kube-scheduler send protobuf and do not fall back to JSON. Answers are never protobuf: those
+clients accept JSON too.
 Source: staging/src/k8s.io/apimachinery/pkg/runtime/serializer/protobuf/protobuf.go (v1.36).
 """
 
 import base64
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
@@ -145,22 +147,48 @@ def _put(result: Json, key: str, raw: Any, schema: Json) -> None:
 
 def _value(raw: Any, schema: Json) -> Any:
     name = schemas.ref_name(schema) or ""
-    if name == schemas.QUANTITY:
-        return dict(_fields(raw)).get(1, b"0").decode()
-    if name == schemas.INT_OR_STRING:
-        parts = dict(_fields(raw))
-        return parts.get(3, b"").decode() if parts.get(1) else _signed(parts.get(2, 0))
+    if name in _OF_ITS_OWN_FORM:
+        return _OF_ITS_OWN_FORM[name](dict(_fields(raw)))
     resolved = schemas.resolve(schema)
     kind = schemas.type_of(resolved)
-    if resolved.get("format") == "date-time":
-        seconds = dict(_fields(raw)).get(1, 0)
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds)) if seconds else ""
     if kind == "object":
         return _message(raw, name)
+    if kind == "array":
+        return [item.decode() for _, item in _fields(raw)]
     if isinstance(raw, int):
         return bool(raw) if kind == "boolean" else _signed(raw)
     return base64.b64encode(raw).decode() if resolved.get("format") == "byte" else raw.decode()
 
 
+def _quantity(parts: dict[int, Any]) -> str:
+    return str(parts.get(1, b"0").decode())
+
+
+def _int_or_string(parts: dict[int, Any]) -> int | str:
+    return parts.get(3, b"").decode() if parts.get(1) else _signed(parts.get(2, 0))
+
+
+def _time(parts: dict[int, Any], fraction: str = "") -> str:
+    seconds = parts.get(1, 0)
+    return time.strftime(f"%Y-%m-%dT%H:%M:%S{fraction}Z", time.gmtime(seconds)) if seconds else ""
+
+
+def _micro_time(parts: dict[int, Any]) -> str:
+    return _time(parts, f".{parts.get(2, 0) // 1000:06}")
+
+
+def _fields_v1(parts: dict[int, Any]) -> Any:
+    return json.loads(parts.get(1, b"{}"))
+
+
 def _signed(value: int) -> int:
     return value - 2 * _SIGN if value & _SIGN else value
+
+
+_OF_ITS_OWN_FORM: Final[dict[str, Callable[[dict[int, Any]], Any]]] = {
+    schemas.QUANTITY: _quantity,
+    schemas.INT_OR_STRING: _int_or_string,
+    schemas.TIME: _time,
+    schemas.MICRO_TIME: _micro_time,
+    schemas.FIELDS_V1: _fields_v1,
+}

@@ -1,8 +1,8 @@
-"""Field numbers of the types that kubectl sends as protobuf: those of its `create` generators and reviews.
+"""Field numbers of the types that clients send as protobuf: with `kubectl create`, and from a scheduler.
 
 The rest of a type, what a field holds, is in the published schemas (schemas.py). A type or number that is not
 here is not read.
-Source: the wire format of Kubernetes' types, as kubectl 1.32 and 1.37 write it.
+Source: the wire format of Kubernetes' types, as kubectl 1.32 and 1.37 and kube-scheduler 1.36 write it.
 """
 
 from typing import Final
@@ -11,6 +11,7 @@ _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _CORE: Final = "io.k8s.api.core.v1."
 _RBAC: Final = "io.k8s.api.rbac.v1."
 _REVIEW: Final = "io.k8s.api.authorization.v1."
+_EVENTS: Final = "io.k8s.api.events.v1."
 
 
 def _numbered(names: str) -> dict[int, str]:
@@ -27,8 +28,14 @@ FIELDS: Final[dict[str, dict[int, str]]] = {
         10: "deletionGracePeriodSeconds",
         11: "labels",
         12: "annotations",
+        13: "ownerReferences",
         14: "finalizers",
+        17: "managedFields",
     },
+    _META + "OwnerReference": _numbered("kind - name uid apiVersion controller blockOwnerDeletion"),
+    _META + "ManagedFieldsEntry": _numbered(
+        "manager operation apiVersion time - fieldsType fieldsV1 subresource"
+    ),
     _META + "LabelSelector": _numbered("matchLabels matchExpressions"),
     _META + "LabelSelectorRequirement": _numbered("key operator values"),
     _META + "DeleteOptions": _numbered(
@@ -62,6 +69,23 @@ FIELDS: Final[dict[str, dict[int, str]]] = {
     _CORE + "EnvVar": _numbered("name value"),
     _CORE + "ResourceRequirements": _numbered("limits requests"),
     _CORE + "Toleration": _numbered("key operator value effect tolerationSeconds"),
+    _CORE + "Binding": _numbered("metadata target"),
+    _CORE + "ObjectReference": _numbered("kind namespace name uid apiVersion resourceVersion fieldPath"),
+    _CORE + "Event": _numbered(
+        "metadata involvedObject reason message source firstTimestamp lastTimestamp count type eventTime "
+        "series action related reportingComponent reportingInstance"
+    ),
+    _CORE + "EventSource": _numbered("component host"),
+    _CORE + "EventSeries": _numbered("count lastObservedTime"),
+    _EVENTS + "Event": _numbered(
+        "metadata eventTime series reportingController reportingInstance action reason regarding related "
+        "note type deprecatedSource deprecatedFirstTimestamp deprecatedLastTimestamp deprecatedCount"
+    ),
+    _EVENTS + "EventSeries": _numbered("count lastObservedTime"),
+    "io.k8s.api.coordination.v1.Lease": _OBJECT,
+    "io.k8s.api.coordination.v1.LeaseSpec": _numbered(
+        "holderIdentity leaseDurationSeconds acquireTime renewTime leaseTransitions strategy preferredHolder"
+    ),
     "io.k8s.api.apps.v1.Deployment": _OBJECT,
     "io.k8s.api.apps.v1.DeploymentSpec": _numbered(
         "replicas selector template strategy minReadySeconds revisionHistoryLimit paused - "
@@ -88,12 +112,18 @@ FIELDS: Final[dict[str, dict[int, str]]] = {
     _RBAC + "ClusterRoleBinding": _numbered("metadata subjects roleRef"),
     _RBAC + "Subject": _numbered("kind apiGroup name namespace"),
     _RBAC + "RoleRef": _numbered("apiGroup kind name"),
+    _REVIEW + "SubjectAccessReview": _OBJECT,
+    _REVIEW + "SubjectAccessReviewSpec": _numbered(
+        "resourceAttributes nonResourceAttributes user groups extra uid"
+    ),
     _REVIEW + "SelfSubjectAccessReview": _OBJECT,
     _REVIEW + "SelfSubjectAccessReviewSpec": _numbered("resourceAttributes nonResourceAttributes"),
     _REVIEW + "ResourceAttributes": _numbered("namespace verb group version resource subresource name"),
     _REVIEW + "NonResourceAttributes": _numbered("path verb"),
     _REVIEW + "SelfSubjectRulesReview": _OBJECT,
     _REVIEW + "SelfSubjectRulesReviewSpec": _numbered("namespace"),
+    "io.k8s.api.authentication.v1.TokenReview": _OBJECT,
+    "io.k8s.api.authentication.v1.TokenReviewSpec": _numbered("token audiences"),
     "io.k8s.api.authentication.v1.SelfSubjectReview": _numbered("metadata status"),
     "io.k8s.api.authentication.v1.TokenRequest": _OBJECT,
     "io.k8s.api.authentication.v1.TokenRequestSpec": _numbered("audiences - - expirationSeconds"),

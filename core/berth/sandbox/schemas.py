@@ -18,6 +18,9 @@ VERSION: Final = "1.36.0"
 _REF: Final = "#/$defs/"
 QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+TIME: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
+MICRO_TIME: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"
+FIELDS_V1: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1"
 # Types that hold any JSON, or that refer to themselves.
 OPAQUE: Final = frozenset(
     {

@@ -1,6 +1,6 @@
 // The I/O of kube-scheduler v1.36, done by the library that kube-scheduler does it with, against an API server.
 //
-//	client_go [-kubeconfig FILE] CLAIM
+//	client_go [-kubeconfig FILE] [-content-type TYPE] CLAIM
 //
 // Each claim is a sentence about the API server. The program holds it against the server, and ends with exit
 // code 1 and the reason where it is not so. Without a claim it lists them.
@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Generous: a server that was restarted on a busy machine is found again after a backoff of up to half a minute.
@@ -115,12 +117,13 @@ var claims = []claim{
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server")
+	contentType := flag.String("content-type", runtime.ContentTypeProtobuf, "in what form objects are sent")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		list()
 		return
 	}
-	if err := hold(*kubeconfig, flag.Arg(0)); err != nil {
+	if err := hold(*kubeconfig, *contentType, flag.Arg(0)); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", flag.Arg(0), err)
 		os.Exit(1)
 	}
@@ -132,7 +135,7 @@ func list() {
 	}
 }
 
-func hold(kubeconfig, name string) error {
+func hold(kubeconfig, contentType, name string) error {
 	for _, each := range claims {
 		if each.name != name {
 			continue
@@ -145,7 +148,7 @@ func hold(kubeconfig, name string) error {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), deadline)
 		defer cancel()
-		at, err := connect(ctx, kubeconfig, name)
+		at, err := connect(ctx, kubeconfig, contentType, name)
 		if err != nil {
 			return err
 		}

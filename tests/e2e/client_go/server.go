@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -24,13 +23,13 @@ type server struct {
 	asked     *requests
 }
 
-// connect reaches the API server with kube-scheduler's client settings, but for the content type: JSON.
-func connect(ctx context.Context, kubeconfig, namespace string) (*server, error) {
+// connect reaches the API server with kube-scheduler's client settings.
+func connect(ctx context.Context, kubeconfig, contentType, namespace string) (*server, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	config.ContentType = runtime.ContentTypeJSON
+	config.ContentType = contentType
 	config.QPS, config.Burst = 50, 100
 	config.DisableCompression = true
 	asked := &requests{}
