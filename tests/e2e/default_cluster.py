@@ -26,6 +26,7 @@ kind: KubeSchedulerConfiguration
 clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
 leaderElection: {{leaderElect: false}}
 """
+BERTH = ("berth", "scheduler")
 
 
 class Running:
@@ -90,35 +91,35 @@ class Running:
 
 
 @asynccontextmanager
-async def default_cluster(folder, documents, configuration=CONFIGURATION, flags=()):
-    """Sandbox with these objects, and scheduler, with further flags of its own."""
-    kubeconfig, objects, configured = (
-        folder / "kubeconfig",
-        folder / "objects.json",
-        folder / "scheduler.yaml",
-    )
+async def default_cluster(folder, documents, configuration=CONFIGURATION, flags=(), scheduler=BERTH):
+    """Sandbox with these objects, and scheduler, with further flags of its own: Berth, or another program."""
+    kubeconfig, objects = folder / "kubeconfig", folder / "objects.json"
     objects.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
-    configured.write_text(configuration.format(kubeconfig=kubeconfig))
     async with AsyncExitStack() as stack:
-
-        async def child(name, *command):
-            process = await Child.start(name, (program("berth"), *command), folder / f"{name}.log")
-            stack.push_async_callback(process.stop)
-            return process
-
-        sandbox = await child("sandbox", "sandbox", "up", f"--kubeconfig={kubeconfig}", f"--load={objects}")
+        up = ("sandbox", "up", f"--kubeconfig={kubeconfig}", f"--load={objects}")
+        sandbox = await Child.start("sandbox", (program("berth"), *up), folder / "sandbox.log")
+        stack.push_async_callback(sandbox.stop)
         await sandbox.wait_for(kubeconfig, READY_SECONDS)
         transport = Transport(load_endpoint(kubeconfig=str(kubeconfig)), max_connections=AT_ONCE + 2)
         stack.push_async_callback(transport.aclose)
-        surface = Surface.free()
-        scheduler = await child(
-            "scheduler",
-            "scheduler",
-            f"--config={configured}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={surface.port}",
-            "--authorization-always-allow-paths=/readyz,/metrics",
-            *flags,
-        )
-        await surface.wait_ready(scheduler, READY_SECONDS)
-        yield Running(transport, scheduler, surface)
+        configured = folder / "scheduler.yaml"
+        configured.write_text(configuration.format(kubeconfig=kubeconfig))
+        running, surface = await start_scheduler(folder / "scheduler.log", configured, scheduler, flags)
+        stack.push_async_callback(running.stop)
+        await surface.wait_ready(running, READY_SECONDS)
+        yield Running(transport, running, surface)
+
+
+async def start_scheduler(log, configured, command=BERTH, flags=()):
+    """Start a scheduler with that configuration: its process, and where it serves metrics and health."""
+    surface = Surface.free()
+    command = [
+        program(command[0]),
+        *command[1:],
+        f"--config={configured}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={surface.port}",
+        "--authorization-always-allow-paths=/readyz,/metrics",
+        *flags,
+    ]
+    return await Child.start("scheduler", command, log), surface

@@ -1,0 +1,160 @@
+"""A small cluster, and pods that meet most of what can keep a pod from a node: for two schedulers to look at.
+
+Nodes are named for what is odd about them.
+"""
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def thing(kind, name, api_version="v1", namespace="", **fields):
+    """An object of that kind."""
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+
+
+def node(name, cpu="4", taints=(), pods="20", unschedulable=False, **labels):
+    """A node, with a hostname and other labels."""
+    resources = {"cpu": cpu, "memory": "8Gi", "ephemeral-storage": "20Gi", "pods": pods}
+    made = thing("Node", name, spec={"taints": list(taints), "unschedulable": unschedulable})
+    made["metadata"]["labels"] = {HOST: name, **labels}
+    return made | {"status": {"capacity": resources, "allocatable": resources}}
+
+
+def pod(name, cpu="100m", labels=None, requests=None, ports=(), **spec):
+    """A pod of one container in the default namespace."""
+    asked = {"requests": {"cpu": cpu, **(requests or {})}}
+    container = {"name": "c", "image": "app:1", "resources": asked, "ports": list(ports)}
+    made = thing("Pod", name, namespace="default", spec={"containers": [container], **spec})
+    made["metadata"]["labels"] = labels or {}
+    return made
+
+
+def labelled(key, *values):
+    """A term of node affinity."""
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
+
+
+def wants(*terms):
+    """Required node affinity."""
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
+
+
+def near(app, key=HOST):
+    """A term of pod affinity."""
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+
+
+def spread(app, key, when="DoNotSchedule", skew=1):
+    """A topology spread constraint."""
+    selector = {"matchLabels": {"app": app}}
+    return {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": selector}
+
+
+def storage_class(name, mode):
+    """A storage class without a provisioner."""
+    fields = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": mode}
+    return thing("StorageClass", name, "storage.k8s.io/v1", **fields)
+
+
+def claim(name, storage_class_name, **spec):
+    """A claim of a gibibyte."""
+    asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    fields = {"storageClassName": storage_class_name, **asked, **spec}
+    return thing("PersistentVolumeClaim", name, namespace="default", spec=fields)
+
+
+def with_claim(name):
+    """A pod's volumes: that claim."""
+    return [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
+
+
+def surroundings():
+    """Nodes, what is on them, and what pods refer to."""
+    classes = [
+        thing("PriorityClass", name, "scheduling.k8s.io/v1", value=value, **others)
+        for name, value, others in (
+            ("high", 1000, {}),
+            ("polite", 1000, {"preemptionPolicy": "Never"}),
+            ("low", 1, {}),
+        )
+    ]
+    return [
+        *classes,
+        storage_class("at-once", "Immediate"),
+        storage_class("later", "WaitForFirstConsumer"),
+        claim("unbound", "at-once"),
+        claim("nowhere", "later"),
+        node("plain-a", **{ZONE: "a"}),
+        node("plain-b", **{ZONE: "b"}),
+        node("large", cpu="16", **{ZONE: "a", "size": "large"}),
+        node("tainted", taints=[{"key": "dedicated", "value": "x", "effect": "NoSchedule"}], **{ZONE: "b"}),
+        node("leaving", taints=[{"key": "gone", "effect": "NoExecute"}], **{ZONE: "b"}),
+        node("cordoned", unschedulable=True, **{ZONE: "b"}),
+        node("full", pods="1"),
+        pod("there", nodeName="full", labels={"app": "there"}),
+        pod("lowly-1", "3", nodeName="plain-a", priorityClassName="low", labels={"app": "lowly"}),
+        pod("lowly-2", "3", nodeName="plain-b", priorityClassName="low", labels={"app": "lowly"}),
+    ]
+
+
+LARGE = {"size": "large"}
+
+# In turn: each is decided on before the next is there.
+PODS = (
+    pod("fits-large", "9"),
+    pod("too-much-cpu", "64"),
+    pod("too-much-memory", requests={"memory": "9Gi"}),
+    pod("too-much-of-all", "64", requests={"memory": "64Gi", "ephemeral-storage": "1Ti"}),
+    pod("unknown-resource", requests={"example.com/thing": "1"}),
+    pod("selects-nothing", nodeSelector={"disk": "ssd"}),
+    pod("selects-and-too-much", "12", nodeSelector=LARGE),
+    pod("no-term-matches", affinity=wants(labelled("disk", "ssd"), labelled(ZONE, "z"))),
+    pod("wants-tainted", nodeSelector={HOST: "tainted"}),
+    pod("wants-leaving", nodeSelector={HOST: "leaving"}),
+    pod("wants-cordoned", nodeSelector={HOST: "cordoned"}),
+    pod("wants-full", nodeSelector={HOST: "full"}),
+    pod(
+        "tolerates", tolerations=[{"key": "dedicated", "operator": "Exists"}], nodeSelector={HOST: "tainted"}
+    ),
+    pod("takes-port", ports=[{"containerPort": 80, "hostPort": 8080}], nodeSelector=LARGE),
+    pod("port-in-use", ports=[{"containerPort": 80, "hostPort": 8080}], nodeSelector=LARGE),
+    pod("near-nobody", affinity={"podAffinity": {REQUIRED: [near("nobody")]}}),
+    pod("near-there", affinity={"podAffinity": {REQUIRED: [near("there")]}}),
+    pod("alone", labels={"app": "alone"}, affinity={"podAntiAffinity": {REQUIRED: [near("alone", ZONE)]}}),
+    pod(
+        "alone-too", labels={"app": "alone"}, affinity={"podAntiAffinity": {REQUIRED: [near("alone", ZONE)]}}
+    ),
+    pod(
+        "alone-again",
+        labels={"app": "alone"},
+        affinity={"podAntiAffinity": {REQUIRED: [near("alone", ZONE)]}},
+    ),
+    pod(
+        "disturbs",
+        labels={"app": "alone"},
+        affinity={"podAntiAffinity": {REQUIRED: [near("lowly")]}, **wants(labelled(HOST, "plain-a"))},
+    ),
+    pod("spread-1", labels={"app": "s"}, topologySpreadConstraints=[spread("s", HOST)], nodeSelector=LARGE),
+    pod("spread-2", labels={"app": "s"}, topologySpreadConstraints=[spread("s", HOST)], nodeSelector=LARGE),
+    pod(
+        "spread-over-racks",
+        labels={"app": "s"},
+        topologySpreadConstraints=[spread("s", "rack"), spread("s", ZONE, "ScheduleAnyway")],
+    ),
+    pod("missing-claim", volumes=with_claim("missing")),
+    pod("unbound-claim", volumes=with_claim("unbound")),
+    pod("claim-nowhere", volumes=with_claim("nowhere")),
+    pod(
+        "missing-device",
+        resourceClaims=[{"name": "device", "resourceClaimName": "missing"}],
+    ),
+    pod("gated", schedulingGates=[{"name": "example.com/wait"}]),
+    pod("too-polite", "3500m", priorityClassName="polite", nodeSelector={ZONE: "b"}),
+    pod("important", "3500m", priorityClassName="high", nodeSelector={ZONE: "b"}),
+    pod("important-elsewhere", "3500m", priorityClassName="high", nodeSelector={HOST: "plain-a"}),
+    pod("too-important-for-room", "20", priorityClassName="high"),
+    pod("after-all", requests={"memory": "1Gi"}),
+    pod("for-somebody-else", schedulerName="nobody"),
+)

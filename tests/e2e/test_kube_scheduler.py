@@ -1,0 +1,187 @@
+"""kube-scheduler itself, unmodified, on the sandbox; and Berth, which says the same of the same pods."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+from contextlib import AsyncExitStack
+from functools import partial
+
+import pytest
+
+from berth.client.resources import EVENTS, LEASES, NODES, PODS
+from berth.client.watch import Source, pages
+from tests.e2e import random_cluster
+from tests.e2e.default_cluster import BERTH, CONFIGURATION, default_cluster, start_scheduler
+from tests.e2e.side_by_side import PODS as IN_TURN
+from tests.e2e.side_by_side import node, pod, surroundings
+from tests.golden.schedule import answer
+from tests.kube_scheduler import WITHOUT, kube_scheduler
+
+pytestmark = [pytest.mark.e2e, pytest.mark.skipif(kube_scheduler() is None, reason=WITHOUT)]
+
+ELECTED = CONFIGURATION.replace(
+    "leaderElect: false", "leaderElect: true, leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 500ms"
+)
+PREEMPTORS = ("important", "important-elsewhere")
+# Not tried: it waits for its resource claim before it gets into the queue, and for its own scheduler.
+UNTRIED = ("missing-device", "for-somebody-else")
+DECIDED_SECONDS = 30
+LATER_SECONDS = 3
+LOOK_SECONDS = 0.02
+
+
+class Seen:
+    """What a watcher learns of pods: first words on why one does not fit, its nodes, its nominations."""
+
+    def __init__(self):
+        self.first, self.on, self.nominated, self.gone = {}, {}, {}, set()
+
+    def look(self, kind, document):
+        """Take an event in."""
+        name, status = document["metadata"]["name"], document.get("status", {})
+        if kind == "DELETED":
+            self.gone.add(name)
+            return
+        if document["spec"].get("nodeName"):
+            self.on.setdefault(name, document["spec"]["nodeName"])
+        if status.get("nominatedNodeName"):
+            self.nominated.setdefault(name, status["nominatedNodeName"])
+        for condition in status.get("conditions", ()):
+            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                told = {key: value for key, value in condition.items() if not key.startswith("last")}
+                self.first.setdefault(name, told)
+
+    def decided(self, name):
+        """Whether a scheduler has looked at the pod."""
+        return name in self.on or name in self.first
+
+
+async def items(cluster, resource):
+    """All objects of that kind."""
+    (page,) = [page async for page in pages(cluster.transport, Source(resource), page_size=0)]
+    return [json.loads(bytes(item)) for item in page.items or ()]
+
+
+def told(events, uids):
+    """The first event of each reason on each pod, in words that do not change from run to run."""
+    found = {}
+    for event in sorted(events, key=lambda event: int(event["metadata"]["resourceVersion"])):
+        note = event["note"]
+        for uid, name in uids.items():
+            note = note.replace(uid, f"<{name}>")
+        words = event["type"], event["action"], note, event["reportingController"], event["regarding"]["kind"]
+        found.setdefault((event["regarding"]["name"], event["reason"]), words)
+    return found
+
+
+async def until(claim, what):
+    """Wait for that."""
+    try:
+        async with asyncio.timeout(DECIDED_SECONDS):
+            while not claim():  # noqa: ASYNC110 - what the watch told has no event
+                await asyncio.sleep(LOOK_SECONDS)
+    except TimeoutError:
+        raise AssertionError(f"not in time: {what}") from None
+
+
+async def look_at_all(folder, configuration, **which):
+    """Have a scheduler look at each pod in turn; what it says of them by condition, by event, and by node."""
+    seen, uids = Seen(), {}
+
+    def look(kind, document):
+        uids[document["metadata"]["uid"]] = document["metadata"]["name"]
+        seen.look(kind, document)
+
+    async with (
+        default_cluster(folder, surroundings(), configuration, **which) as cluster,
+        cluster.watching(look),
+    ):
+        for each in IN_TURN:
+            await cluster.create(PODS, [each])
+            if (name := each["metadata"]["name"]) not in UNTRIED:
+                await until(partial(seen.decided, name), name)
+        await until(lambda: seen.on.keys() >= set(PREEMPTORS), "preemptors")
+        await asyncio.sleep(LATER_SECONDS)
+        return seen, told(await items(cluster, EVENTS), uids)
+
+
+async def test_same_words(tmp_path):
+    """Conditions, nominations, nodes and events of the same pods are the same, word by word."""
+    folders = tmp_path / "kube", tmp_path / "berth"
+    for folder in folders:
+        folder.mkdir()
+    (theirs, their_events), (ours, our_events) = (
+        await look_at_all(folders[0], CONFIGURATION, scheduler=(kube_scheduler(),)),
+        await look_at_all(folders[1], CONFIGURATION),
+    )
+
+    assert theirs.first == ours.first
+    assert theirs.nominated == ours.nominated
+    assert theirs.on == ours.on
+    assert theirs.gone == ours.gone
+    assert their_events == our_events
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_chooses_among_our_best(tmp_path, seed):
+    """On a random cluster kube-scheduler takes a node that Berth holds for best, or gives Berth's reason."""
+    chance, theirs = random.Random(seed), (kube_scheduler(),)
+    nodes, seen, wrong = random_cluster.nodes(chance, 16), Seen(), []
+    async with (
+        default_cluster(tmp_path, nodes, scheduler=theirs) as cluster,
+        cluster.watching(seen.look),
+    ):
+        for drawn in random_cluster.pods(chance, 150):
+            name, around = drawn["metadata"]["name"], await surroundings_of(cluster)
+            await cluster.create(PODS, [drawn])
+            await until(partial(seen.decided, name), name)
+            outcome, ours = await decided_by_berth(around, await created(cluster, name))
+            if outcome == "scheduled":
+                right = seen.on.get(name) in ours
+            else:
+                right = name not in seen.on and seen.first[name]["message"].startswith(ours)
+            wrong += [] if right else [(name, seen.on.get(name) or seen.first[name], ours)]
+
+    assert [] == wrong
+    assert 100 < len(seen.on) < 150
+
+
+async def surroundings_of(cluster):
+    """Nodes and pods as they are."""
+    return {"nodes": await items(cluster, NODES), "pods": await items(cluster, PODS)}
+
+
+async def created(cluster, name):
+    """The pod with all that the API server made of it, but without its node."""
+    (found,) = (each for each in await items(cluster, PODS) if each["metadata"]["name"] == name)
+    found["spec"].pop("nodeName", None)
+    return found
+
+
+async def decided_by_berth(objects, document):
+    """Whether the pod is scheduled, and to which nodes alike, else why not."""
+    found, _ = await answer({"objects": objects, "pod": document})
+    outcome = found["schedule"]["outcome"]
+    return outcome, found["best"] if outcome == "scheduled" else found["schedule"]["message"]
+
+
+async def test_takes_turns(tmp_path):
+    """Berth takes over lease and work of a kube-scheduler that was killed, and the other way round."""
+    kube, seen, holders = (kube_scheduler(),), Seen(), []
+    first = default_cluster(tmp_path, [node("n1")], ELECTED, scheduler=kube)
+    async with first as cluster, cluster.watching(seen.look), AsyncExitStack() as stack:
+        leader, configured = cluster.scheduler, tmp_path / "scheduler.yaml"
+        for i, command in enumerate((BERTH, kube, BERTH)):
+            await cluster.create(PODS, [pod(f"p{i}")])
+            await until(partial(seen.decided, f"p{i}"), f"p{i}")
+            (lease,) = await items(cluster, LEASES)
+            holders.append(lease["spec"]["holderIdentity"])
+            successor, _ = await start_scheduler(tmp_path / f"successor-{i}.log", configured, command)
+            stack.push_async_callback(successor.stop)
+            os.kill(leader.pid, signal.SIGKILL)
+            leader = successor
+
+    assert dict.fromkeys(("p0", "p1", "p2"), "n1") == seen.on
+    assert 3 == len(set(holders))
