@@ -1,6 +1,8 @@
 """Pods through sandbox and scheduler as real processes: throughput, and what a pod costs the scheduler.
 
 The pods are there before the scheduler starts, so that nobody else works beside the two while it is measured.
+Where kube-scheduler's program is at hand (tests/kube_scheduler.py), it does the same work in its turn. It sends
+protobuf, its default, and reads JSON: the sandbox sends nothing else.
 """
 
 import asyncio
@@ -9,6 +11,8 @@ import tempfile
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
+
+import click
 
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
@@ -20,6 +24,7 @@ from berth.demo.surface import Surface
 from berth.sandbox.dataset import open_dataset
 from tests.benchmarks.tables import Table
 from tests.benchmarks.workloads import described, node_bytes, pod_template
+from tests.kube_scheduler import WITHOUT, kube_scheduler
 
 READY_SECONDS = 60.0
 LONGEST_SECONDS = 90.0
@@ -33,12 +38,19 @@ def run(options):
         "end to end, events on (goals: twice kube-scheduler in the same run, 0.33 ms CPU a pod)",
         ["cluster", "pods", "bound", "pods/s", "CPU ms a pod", "peak MiB"],
     )
-    table.add("5,000 nodes, plain pods", *asyncio.run(measured(plain(pods))))
-    table.add("5,000 nodes, spread and apart", *asyncio.run(measured(plain(pods, "spreading and"))))
-    table.add("trace's nodes and pods, no sidecar", *asyncio.run(measured(traced(pods, "default-scheduler"))))
+    for name, objects in (
+        ("5,000 nodes, plain pods", lambda: plain(pods)),
+        ("5,000 nodes, spread and apart", lambda: plain(pods, "spreading and")),
+        ("trace's nodes and pods, no sidecar", lambda: traced(pods, "default-scheduler")),
+    ):
+        table.add(name, *asyncio.run(measured(objects())))
+        if kube_scheduler():
+            table.add("  the same by kube-scheduler", *asyncio.run(measured(objects(), (kube_scheduler(),))))
     sidecar = measured(traced(pods, "gpu-share"), sidecar=True)
-    table.add("the same with gpu-share", *asyncio.run(sidecar))
+    table.add("trace's nodes and pods with gpu-share", *asyncio.run(sidecar))
     table.show()
+    if not kube_scheduler():
+        click.echo(WITHOUT)
 
 
 def plain(pods, workload="plain"):
@@ -60,7 +72,7 @@ def traced(pods, scheduler_name):
     return [*objects.others, *objects.nodes], chosen
 
 
-async def measured(objects, *, sidecar=False):
+async def measured(objects, command=("berth", "scheduler"), *, sidecar=False):
     """(pods, bound, pods a second, CPU ms of the scheduler for each, its peak memory)."""
     around, pods = objects
     async with AsyncExitStack() as stack:
@@ -80,8 +92,8 @@ async def measured(objects, *, sidecar=False):
         stack.push_async_callback(transport.aclose)
         await create_all(Api(transport), [*around, *pods])
         if sidecar:
-            command = (program("berth-gpu-share"), "--address", f"unix:{files.socket}")
-            await (await child("gpu-share", *command)).wait_for(files.socket, READY_SECONDS)
+            plugin = (program("berth-gpu-share"), "--address", f"unix:{files.socket}")
+            await (await child("gpu-share", *plugin)).wait_for(files.socket, READY_SECONDS)
         else:
             configuration = files.configuration.read_text(encoding="utf-8").partition("profiles:")[0]
             files.configuration.write_text(configuration, encoding="utf-8")
@@ -89,8 +101,8 @@ async def measured(objects, *, sidecar=False):
         plugins = [f"--plugins={files.plugins}"] if sidecar else []
         scheduler = await child(
             "scheduler",
-            program("berth"),
-            "scheduler",
+            program(command[0]),
+            *command[1:],
             f"--config={files.configuration}",
             f"--secure-port={surface.port}",
             "--bind-address=127.0.0.1",

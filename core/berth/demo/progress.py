@@ -36,9 +36,10 @@ class Progress:
 
 
 def read_progress(metrics: str) -> Progress:
-    """Take the numbers out of the metrics' text."""
+    """Take the numbers out of the metrics' text, which may hold others by the thousand."""
     progress = Progress()
-    for family in text_string_to_metric_families(metrics):
+    wanted = (line for line in metrics.splitlines(keepends=True) if line.startswith((PENDING, ATTEMPTS)))
+    for family in text_string_to_metric_families("".join(wanted)):
         for sample in family.samples:
             if sample.name == PENDING:
                 progress.queues[sample.labels["queue"]] = int(sample.value)
