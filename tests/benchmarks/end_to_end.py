@@ -1,8 +1,8 @@
 """Pods through sandbox and scheduler as real processes: throughput, and what a pod costs the scheduler.
 
 The pods are there before the scheduler starts, so that nobody else works beside the two while it is measured.
-Where kube-scheduler's program is at hand (tests/kube_scheduler.py), it does the same work in its turn. It sends
-protobuf, its default, and reads JSON: the sandbox sends nothing else.
+Where kube-scheduler's program is at hand (tests/kube_scheduler.py), it does the same work. It sends protobuf,
+its default, and reads JSON: the sandbox sends nothing else.
 """
 
 import asyncio

@@ -4,16 +4,17 @@ import pytest
 
 from tests.e2e.default_cluster import default_cluster
 from tests.e2e.waiting import CASES, Counts, Pods, help_out, prepare, storm, surroundings, wait_until_rejected
+from tests.kube_scheduler import EITHER
 
 pytestmark = pytest.mark.e2e
 
 STORM = 200
 
 
-@pytest.fixture
-async def cluster(tmp_path):
+@pytest.fixture(params=EITHER)
+async def cluster(request, tmp_path):
     """Sandbox and scheduler, and what the waiting pods find there."""
-    async with default_cluster(tmp_path, surroundings()) as running:
+    async with default_cluster(tmp_path, surroundings(), scheduler=request.param) as running:
         await prepare(running)
         yield running
 
