@@ -8,6 +8,7 @@ import pytest
 from berth.client.resources import POD_GROUPS, PODS
 from berth.client.watch import Source, pages
 from tests.e2e.default_cluster import CONFIGURATION, default_cluster
+from tests.kube_scheduler import EITHER
 
 pytestmark = pytest.mark.e2e
 
@@ -94,13 +95,14 @@ async def conditions(cluster):
     }
 
 
-async def test_a_hundred_gangs_take_turns(tmp_path):
+@pytest.mark.parametrize("scheduler", EITHER)
+async def test_a_hundred_gangs_take_turns(tmp_path, scheduler):
     """All get through, and at no moment are two of them placed in part."""
     names = [f"gang-{i}" for i in range(GANGS)]
     placements = Placements()
     nodes = [node(f"n{i}") for i in range(NODES)]
     async with (
-        default_cluster(tmp_path, nodes, PATIENT, FLAGS) as cluster,
+        default_cluster(tmp_path, nodes, PATIENT, FLAGS, scheduler) as cluster,
         cluster.watching(placements.look),
     ):
         await cluster.create(POD_GROUPS, [group(name) for name in names])

@@ -6,6 +6,7 @@ import pytest
 
 from berth.client.resources import PODS
 from tests.e2e.default_cluster import default_cluster
+from tests.kube_scheduler import EITHER
 
 pytestmark = pytest.mark.e2e
 
@@ -84,10 +85,14 @@ class Ledger:
         return {name: on for name, on in self.node_of.items() if name.startswith("high")}
 
 
-async def test_a_thousand_pods_preempt_on_a_thousand_full_nodes(tmp_path):
+@pytest.mark.parametrize("scheduler", EITHER)
+async def test_a_thousand_pods_preempt_on_a_thousand_full_nodes(tmp_path, scheduler):
     """Each gets a node of its own, no node ever holds more than it has, and nobody goes in vain."""
-    ledger = Ledger()
-    async with default_cluster(tmp_path, crowded()) as cluster, cluster.watching(ledger.look):
+    ledger, objects = Ledger(), crowded()
+    async with (
+        default_cluster(tmp_path, objects, scheduler=scheduler) as cluster,
+        cluster.watching(ledger.look),
+    ):
         await cluster.create(PODS, [pod(f"high-{i}", 3, "high") for i in range(NODES)])
         await cluster.reach(lambda: len(ledger.preemptors()) == NODES)
         metrics = await cluster.metrics(COUNT, SUM, AFTER_FLUSH)
