@@ -65,6 +65,34 @@ def claim(name, storage_class_name, **spec):
     return thing("PersistentVolumeClaim", name, namespace="default", spec=fields)
 
 
+def volume(name, claim_name, labels=None, modes=("ReadWriteOnce",), **spec):
+    """A volume that is bound to the claim of that name."""
+    reference = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": claim_name}
+    fields = {"capacity": {"storage": "1Gi"}, "accessModes": list(modes), "storageClassName": "at-once"}
+    made = thing("PersistentVolume", name, spec={**fields, "claimRef": reference, **spec})
+    made["metadata"]["labels"] = labels or {}
+    return made
+
+
+def bound_claim(name, volume_name, **spec):
+    """A claim that somebody has bound to the volume."""
+    made = claim(name, "at-once", volumeName=volume_name, **spec)
+    made["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+    return made
+
+
+def device_claim(name, device_class):
+    """A claim of one device of that class."""
+    exactly = {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": 1}
+    asked = {"devices": {"requests": [{"name": "one", "exactly": exactly}]}}
+    return thing("ResourceClaim", name, "resource.k8s.io/v1", "default", spec=asked)
+
+
+def with_device(name):
+    """A pod's resource claims: that one."""
+    return [{"name": "device", "resourceClaimName": name}]
+
+
 def with_claim(name):
     """A pod's volumes: that claim."""
     return [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
@@ -86,6 +114,38 @@ def surroundings():
         storage_class("later", "WaitForFirstConsumer"),
         claim("unbound", "at-once"),
         claim("nowhere", "later"),
+        volume(
+            "at-plain-z",
+            "elsewhere",
+            hostPath={"path": "/data"},
+            nodeAffinity={"required": {"nodeSelectorTerms": [labelled(HOST, "plain-z")]}},
+        ),
+        bound_claim("elsewhere", "at-plain-z"),
+        volume("in-zone-z", "in-zone-z", {ZONE: "z"}, hostPath={"path": "/data"}),
+        bound_claim("in-zone-z", "in-zone-z"),
+        volume(
+            "single",
+            "single",
+            modes=["ReadWriteOncePod"],
+            csi={"driver": "csi.example.com", "volumeHandle": "s"},
+        ),
+        bound_claim("single", "single", accessModes=["ReadWriteOncePod"]),
+        thing("DeviceClass", "gpu", "resource.k8s.io/v1", spec={}),
+        device_claim("no-device", "gpu"),
+        device_claim("no-class", "unheard-of"),
+        thing(
+            "PodDisruptionBudget",
+            "guard",
+            "policy/v1",
+            "default",
+            spec={"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}},
+        ),
+        node("guarded-a", cpu="2", pool="guarded"),
+        node("guarded-b", cpu="2", pool="guarded"),
+        pod(
+            "lowly-guarded", "1500m", nodeName="guarded-a", priorityClassName="low", labels={"app": "guarded"}
+        ),
+        pod("lowly-free", "1900m", nodeName="guarded-b", priorityClassName="low"),
         node("plain-a", **{ZONE: "a"}),
         node("plain-b", **{ZONE: "b"}),
         node("large", cpu="16", **{ZONE: "a", "size": "large"}),
@@ -139,6 +199,12 @@ PODS = (
     pod("spread-1", labels={"app": "s"}, topologySpreadConstraints=[spread("s", HOST)], nodeSelector=LARGE),
     pod("spread-2", labels={"app": "s"}, topologySpreadConstraints=[spread("s", HOST)], nodeSelector=LARGE),
     pod(
+        "spread-3",
+        labels={"app": "s"},
+        topologySpreadConstraints=[spread("s", ZONE)],
+        nodeSelector={ZONE: "a"},
+    ),
+    pod(
         "spread-over-racks",
         labels={"app": "s"},
         topologySpreadConstraints=[spread("s", "rack"), spread("s", ZONE, "ScheduleAnyway")],
@@ -146,10 +212,26 @@ PODS = (
     pod("missing-claim", volumes=with_claim("missing")),
     pod("unbound-claim", volumes=with_claim("unbound")),
     pod("claim-nowhere", volumes=with_claim("nowhere")),
+    pod("missing-device", resourceClaims=with_device("missing")),
+    pod("claim-elsewhere", volumes=with_claim("elsewhere")),
+    pod("claim-in-zone-z", volumes=with_claim("in-zone-z")),
+    pod("only-one", volumes=with_claim("single"), nodeSelector={HOST: "large"}),
+    pod("only-one-more", volumes=with_claim("single"), nodeSelector={HOST: "large"}),
+    pod("no-device-free", resourceClaims=with_device("no-device")),
+    pod("no-such-device", resourceClaims=with_device("no-class")),
     pod(
-        "missing-device",
-        resourceClaims=[{"name": "device", "resourceClaimName": "missing"}],
+        "far-from-its-version",
+        labels={"app": "v", "version": "1"},
+        nodeSelector=LARGE,
+        topologySpreadConstraints=[{**spread("v", HOST), "matchLabelKeys": ["version"], "minDomains": 5}],
     ),
+    pod(
+        "other-namespaces",
+        affinity={
+            "podAffinity": {REQUIRED: [{**near("there"), "namespaceSelector": {"matchLabels": {"a": "b"}}}]}
+        },
+    ),
+    pod("past-the-budget", "1500m", priorityClassName="high", nodeSelector={"pool": "guarded"}),
     pod("gated", schedulingGates=[{"name": "example.com/wait"}]),
     pod("too-polite", "3500m", priorityClassName="polite", nodeSelector={ZONE: "b"}),
     pod("important", "3500m", priorityClassName="high", nodeSelector={ZONE: "b"}),

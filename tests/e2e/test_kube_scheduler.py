@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.skipif(kube_scheduler() is None, reas
 ELECTED = CONFIGURATION.replace(
     "leaderElect: false", "leaderElect: true, leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 500ms"
 )
-PREEMPTORS = ("important", "important-elsewhere")
+PREEMPTORS = ("important", "important-elsewhere", "past-the-budget")
 # Not tried: it waits for its resource claim before it gets into the queue, and for its own scheduler.
 UNTRIED = ("missing-device", "for-somebody-else")
 DECIDED_SECONDS = 30

@@ -140,7 +140,10 @@ class DynamicResources(
         return SUCCESS
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
-        """Look at the claims, and at all devices if some claim has none yet."""
+        """Look at the claims, and at all devices if some claim has none yet.
+
+        PostFilter knows of claims only where all of this went well (upstream keeps them last of all).
+        """
         del nodes
         state.write(PodDevices, NO_DEVICES)
         if not pod.spec.resource_claims and not self._backed(pod):
@@ -151,13 +154,13 @@ class DynamicResources(
             return PreFilterResult(unresolvable(str(error)))
         if devices.empty:
             return PreFilterResult(SKIP)
-        state.write(PodDevices, devices)
         try:
             devices.question = self._question(pod, devices)
         except ClassMissingError as error:
             return PreFilterResult(unresolvable(str(error)))
         except (PluginError, InvalidSelectorError) as error:
             return PreFilterResult(failed(error))
+        state.write(PodDevices, devices)
         return PreFilterResult()
 
     def _devices(self, pod: Pod) -> PodDevices:

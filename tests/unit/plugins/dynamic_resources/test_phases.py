@@ -137,6 +137,17 @@ def test_pre_filter_checks_requests(requests, code, text):
     assert (code, text) == (status.code, status.message)
 
 
+async def test_post_filter_after_a_failed_pre_filter():
+    """PreFilter that ends early leaves PostFilter without claims, as kube-scheduler's own words show."""
+    cluster = Cluster(claims=[make_claim(requests=[request(deviceClassName="none")])])
+    pod = claiming("c0")
+    assert not cluster.pre_filter(pod).ok
+
+    status = (await cluster.plugin.post_filter(cluster.state, pod, Diagnosis())).status
+
+    assert (Code.UNSCHEDULABLE, "no new claims to deallocate") == (status.code, status.message)
+
+
 def test_a_claim_in_flight_is_waited_for():
     """Two pods do not allocate one claim at the same time."""
     cluster = Cluster(slices=[make_slice("s0", [device("a")])], claims=[make_claim()])
