@@ -40,15 +40,17 @@ def run(options):
         "end to end, events on (goals: twice kube-scheduler in the same run, 0.33 ms CPU a pod)",
         ["cluster", "pods", "bound", "pods/s", "CPU ms a pod", "peak MiB"],
     )
+    real = ("--real",) if options.real else ()
     for name, objects in (
         ("5,000 nodes, plain pods", lambda: plain(pods)),
         ("5,000 nodes, spread and apart", lambda: plain(pods, "spreading and")),
         ("trace's nodes and pods, no sidecar", lambda: traced(pods, "default-scheduler")),
     ):
-        table.add(name, *asyncio.run(measured(objects())))
-        if kube_scheduler():
-            table.add("  the same by kube-scheduler", *asyncio.run(measured(objects(), (kube_scheduler(),))))
-    sidecar = measured(traced(pods, "gpu-share"), sidecar=True)
+        table.add(name, *asyncio.run(measured(objects(), flags=real)))
+        if theirs := kube_scheduler():
+            row = asyncio.run(measured(objects(), (theirs,), flags=real))
+            table.add("  the same by kube-scheduler", *row)
+    sidecar = measured(traced(pods, "gpu-share"), flags=real, sidecar=True)
     table.add("trace's nodes and pods with gpu-share", *asyncio.run(sidecar))
     table.show()
     if not kube_scheduler():
@@ -74,7 +76,7 @@ def traced(pods, scheduler_name):
     return [*objects.others, *objects.nodes], chosen
 
 
-async def measured(objects, command=("berth", "scheduler"), *, sidecar=False):
+async def measured(objects, command=("berth", "scheduler"), *, flags=(), sidecar=False):
     """(pods, bound, pods a second, CPU ms of the scheduler for each, its peak memory)."""
     around, pods = objects
     async with AsyncExitStack() as stack:
@@ -88,7 +90,9 @@ async def measured(objects, command=("berth", "scheduler"), *, sidecar=False):
             return process
 
         kubeconfig = str(files.kubeconfig)
-        sandbox = await child("sandbox", program("berth"), "sandbox", "up", "--kubeconfig", kubeconfig)
+        sandbox = await child(
+            "sandbox", program("berth"), "sandbox", "up", "--kubeconfig", kubeconfig, *flags
+        )
         await sandbox.wait_for(files.kubeconfig, READY_SECONDS)
         transport = Transport(load_endpoint(kubeconfig=kubeconfig), max_connections=32)
         stack.push_async_callback(transport.aclose)
