@@ -5,6 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 from berth.config import load
+from berth.config.feature_gates import FeatureGates
 from berth.config.sidecars import SidecarSpec, catalogue_of
 from berth.sandbox import Options, serve
 from berth.scheduler.process import run
@@ -45,12 +46,13 @@ async def scheduling(
     last=(),
     arguments=None,
     extenders=(),
+    gates=None,
 ):
     """A scheduler at work on a sandbox with these objects; gives the sandbox and the scheduler's core.
 
     The sandbox's kubeconfig stands in the file of that path. Sidecars are addresses by name, and each gets
     the arguments; where there are some, the profile is without those other plugins, but for those that come
-    last. Extenders are entries of the configuration.
+    last. Extenders are entries of the configuration, gates are features by name.
     """
     specs = tuple(SidecarSpec(name, address, args=arguments) for name, address in (sidecars or {}).items())
     text = f"{CONFIGURATION.format(kubeconfig=kubeconfig)}extenders: {json.dumps(extenders)}\n"
@@ -62,7 +64,7 @@ async def scheduling(
         sandbox.load(documents)
         sandbox.write_kubeconfig(kubeconfig)
         ready, stop = asyncio.get_running_loop().create_future(), asyncio.Event()
-        loaded = load(text, out_of_tree=catalogue_of(specs))
+        loaded = load(text, gates=FeatureGates(gates or {}), out_of_tree=catalogue_of(specs))
         settings = ProcessSettings(loaded, specs, seed=1, on_ready=ready.set_result)
         process = asyncio.create_task(run(settings, stop))
         try:

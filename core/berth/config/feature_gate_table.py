@@ -338,7 +338,6 @@ NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 # Gates that the scheduler of 1.36 reads and Berth does not follow to the end; all are off by default.
 NOT_COVERED: Mapping[str, str] = MappingProxyType(
     {
-        "DRADeviceTaintRules": "only the taints in ResourceSlices count",
         "DRAWorkloadResourceClaims": "claims are not shared by a pod group",
         "DRAListTypeAttributes": "attributes that are lists are not read",
         "DRANodeAllocatableResources": "devices take nothing from the node's allocatable resources",

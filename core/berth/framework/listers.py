@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from berth.framework.claim_tracker import ClaimTracker
+from berth.framework.slice_tracker import SliceTracker
 from berth.framework.store import Store
 from berth.objects.api_object import TypedObject
-from berth.objects.devices import DeviceClass, ResourceSlice
+from berth.objects.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from berth.objects.pod_groups import PodGroup
 from berth.objects.resource_claims import ResourceClaim
 from berth.objects.storage import (
@@ -116,10 +117,12 @@ class Listers:
     resource_claims: Store[ResourceClaim] = field(default_factory=Store)
     resource_slices: Store[ResourceSlice] = field(default_factory=Store)
     device_classes: Store[DeviceClass] = field(default_factory=Store)
+    device_taint_rules: Store[DeviceTaintRule] = field(default_factory=Store)
     pod_groups: Store[PodGroup] = field(default_factory=Store)
     assumed_volumes: AssumeCache[PersistentVolume] = field(init=False)
     assumed_claims: AssumeCache[PersistentVolumeClaim] = field(init=False)
     claim_tracker: ClaimTracker = field(init=False)
+    slice_tracker: SliceTracker = field(init=False)
     others: dict[str, Store[Any]] = field(default_factory=dict)
     """Stores of further kinds, by plural resource name such as `persistentvolumeclaims`."""
 
@@ -127,6 +130,7 @@ class Listers:
         self.assumed_volumes = AssumeCache(self.persistent_volumes)
         self.assumed_claims = AssumeCache(self.persistent_volume_claims)
         self.claim_tracker = ClaimTracker(self.resource_claims)
+        self.slice_tracker = SliceTracker(self.resource_slices, self.device_taint_rules)
 
     def store(self, plural: str) -> Store[Any]:
         """The store of a kind that only some plugins need."""

@@ -120,3 +120,24 @@ class DeviceClass(TypedObject, frozen=True):
     """A resource.k8s.io/v1 DeviceClass."""
 
     spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class DeviceTaintSelector(ApiObject, frozen=True):
+    """Which devices a rule taints: those that have every name that is given."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(ApiObject, frozen=True):
+    """A taint, and the devices that get it; without a selector none do."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: Taint = Taint()
+
+
+class DeviceTaintRule(TypedObject, frozen=True):
+    """A resource.k8s.io/v1beta2 DeviceTaintRule."""
+
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()

@@ -326,6 +326,15 @@ BUILT_IN: Final[tuple[Resource, ...]] = (
     _of("coordination.k8s.io", "leases", "Lease"),
     _of("events.k8s.io", "events", "Event", short_names=("ev",), collection="events", fields=_EVENT_FIELDS),
     _of(_DRA, "deviceclasses", "DeviceClass", generation=True, **_CLUSTER),
+    _of(
+        _DRA,
+        "devicetaintrules",
+        "DeviceTaintRule",
+        "v1beta2",
+        subresources=("status",),
+        generation=True,
+        **_CLUSTER,
+    ),
     _of(_DRA, "resourceclaims", "ResourceClaim", subresources=("status",), returns_deleted=True),
     _of(_DRA, "resourceclaimtemplates", "ResourceClaimTemplate", returns_deleted=True),
     _of(

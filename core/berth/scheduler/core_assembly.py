@@ -23,6 +23,7 @@ from berth.cycle.failure import FailureHandler
 from berth.cycle.find_nodes import NodeSearch, Rotation
 from berth.cycle.schedule_one import ScheduleOne
 from berth.cycle.schedule_pod import SchedulePod
+from berth.event_handlers.device_taints import DeviceTaintRuleHandler
 from berth.event_handlers.handler import EventHandled, ResourceHandler, ignore_duration
 from berth.event_handlers.nodes import NodeHandler
 from berth.event_handlers.pods import PodHandler, lister
@@ -124,6 +125,7 @@ class SchedulerCore:
     schedule_one: ScheduleOne
     nodes: NodeHandler
     pods: PodHandler
+    device_taint_rules: DeviceTaintRuleHandler
     wanted: Mapping[str, ActionType]
     resource_handler: Callable[[str, Store[Any]], ResourceHandler]
     feature_enabled: Callable[[str], bool]
@@ -176,6 +178,9 @@ def assemble(loaded: Loaded, registry: Mapping[str, PluginFactory], around: Surr
             handled=around.event_handled,
             gang_scheduling=enabled("GangScheduling"),
             sync_calls=None if dispatcher is None else dispatcher.sync,
+        ),
+        DeviceTaintRuleHandler(
+            shared.queue, shared.listers, clock=around.clock, handled=around.event_handled
         ),
         wanted,
         partial(

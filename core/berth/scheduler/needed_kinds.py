@@ -40,6 +40,7 @@ _GROUPS: Final[Mapping[Resource, str]] = MappingProxyType(
         resources.VOLUME_ATTACHMENTS: "volumes",
         resources.RESOURCE_CLAIMS: "dynamic-resources",
         resources.RESOURCE_SLICES: "dynamic-resources",
+        resources.DEVICE_TAINT_RULES: "dynamic-resources",
     }
 )
 

@@ -16,7 +16,7 @@ from berth.framework.cluster_event import EventResource
 from berth.framework.listers import Listers, Store
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import decoder
-from berth.objects.devices import DeviceClass, ResourceSlice
+from berth.objects.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
@@ -43,6 +43,7 @@ from berth.out_of_tree.waiting_hints import NEWS
 from berth.scheduler.core_assembly import SchedulerCore
 from berth.scheduler.needed_kinds import is_needed
 
+DEVICE_TAINT_RULES = "DRADeviceTaintRules"
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 KNOWN: frozenset[str] = frozenset(EventResource)
@@ -155,6 +156,9 @@ def reflectors(
         handler = core.resource_handler(watched.events, watched.store(core.shared.listers))
         decode: Callable[[bytes], Any] = decoder(watched.kind)
         yield Reflector(transport, Source(watched.resource), decode, handler)
+    if core.feature_enabled(DEVICE_TAINT_RULES) and is_needed(resources.DEVICE_TAINT_RULES, groups):
+        rules = Source(resources.DEVICE_TAINT_RULES)
+        yield Reflector(transport, rules, decoder(DeviceTaintRule), core.device_taint_rules)
     yield from _of_other_kinds(transport, core)
 
 

@@ -136,12 +136,13 @@ def test_warnings():
 
 def test_gates_that_lead_nowhere_are_told():
     """A gate whose behaviour is missing is accepted, and what then happens is said; by default none is on."""
-    options = parse_flags(["--feature-gates=DRADeviceTaintRules=true,DRAListTypeAttributes=true"])
+    options = parse_flags(["--feature-gates=DRANodeAllocatableResources=true,DRAListTypeAttributes=true"])
 
     told = "is not covered by Berth yet:"
+    unmet = "devices take nothing from the node's allocatable resources"
     assert (
-        f"feature gate DRADeviceTaintRules {told} only the taints in ResourceSlices count",
         f"feature gate DRAListTypeAttributes {told} attributes that are lists are not read",
+        f"feature gate DRANodeAllocatableResources {told} {unmet}",
     ) == options.warnings
     assert () == parse_flags([]).warnings
 

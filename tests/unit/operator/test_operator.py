@@ -31,7 +31,8 @@ def kept(work, collection):
 async def test_rights(tmp_path):
     """A Scheduler's whole life, with all there is, uses each of the operator's rights and needs no other."""
     roles = [one for one in documents("operator_rights.yaml") if one["kind"] in ("ClusterRole", "Role")]
-    # Bound only with the gate GenericWorkload, which the second Scheduler below has.
+    # Some are bound only with gates, which the second Scheduler below has.
+    gates = {"GenericWorkload": True, "DRADeviceTaintRules": True}
     async with operating(tmp_path, more=[MONITOR]) as work:
         await work.send("POST", PLUGINS, kit.plugin())
         await work.send("POST", SCHEDULERS, kit.scheduler(**EVERYTHING))
@@ -46,7 +47,7 @@ async def test_rights(tmp_path):
                 lambda gone=collection: not [n for n in kept(work, gone) if n != "berth-operator"]
             )
         await drift(work)
-        await work.send("POST", SCHEDULERS, kit.scheduler("groups", featureGates={"GenericWorkload": True}))
+        await work.send("POST", SCHEDULERS, kit.scheduler("groups", featureGates=gates))
         await work.reach(lambda: work.condition("Available", "groups")[0] == "True")
         for name in ("main", "groups"):
             await work.send("DELETE", f"{SCHEDULERS}/{name}")

@@ -30,8 +30,12 @@ leaderElection:
   retryPeriod: 200ms
 podInitialBackoffSeconds: 1
 """
-# Only watched and written with the gate GenericWorkload.
-GATED = "berth-scheduler-pod-groups"
+WITHOUT_DEVICES = """
+profiles:
+- plugins: {multiPoint: {disabled: [{name: DynamicResources}]}}
+"""
+# Only watched and written with the gates GenericWorkload and DRADeviceTaintRules.
+POD_GROUPS, TAINT_RULES = "berth-scheduler-pod-groups", "berth-scheduler-device-taint-rules"
 
 
 def pod(name, cpu="100m", priority=None, **spec):
@@ -85,7 +89,8 @@ def bound_pods(sandbox):
 
 async def test_enough_and_none_to_spare(tmp_path):
     """In a life with volumes, devices, preemption and mishaps nothing is denied, and every right is used."""
-    roles = [one for one in documents("scheduler_rights.yaml") if one["metadata"]["name"] != GATED]
+    gated = {POD_GROUPS, TAINT_RULES}
+    roles = [one for one in documents("scheduler_rights.yaml") if one["metadata"]["name"] not in gated]
     async with guarded(tmp_path, "default", "main") as (sandbox, ledger, kubeconfig):
         sandbox.load([*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles), *world()])
         Answers(sandbox, ambiguous=500, extended=409)
@@ -156,12 +161,12 @@ def gang(name, size):
 async def test_pod_groups(tmp_path):
     """With groups of pods the rights of their role are needed as well, all of them."""
     roles = documents("scheduler_rights.yaml")
-    (grouped,) = [one for one in roles if one["metadata"]["name"] == GATED]
+    (grouped,) = [one for one in roles if one["metadata"]["name"] == POD_GROUPS]
     async with guarded(tmp_path, "default", "main") as (sandbox, ledger, kubeconfig):
         sandbox.load([*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles), node("n0")])
         gates = parse_feature_gates(["GenericWorkload=true,GangScheduling=true"])
         loaded = load(CONFIGURATION.format(kubeconfig=kubeconfig), gates=gates)
-        assert GATED in cluster_roles(loaded, has_plugins=False)
+        assert POD_GROUPS in cluster_roles(loaded, has_plugins=False)
         stop = asyncio.Event()
         async with running(run(ProcessSettings(loaded, seed=1), stop), stop):
             sandbox.load(gang("trio", 3))
@@ -170,3 +175,22 @@ async def test_pod_groups(tmp_path):
 
     assert [] == ledger.denied
     assert set() == ledger.spare([grouped])
+
+
+async def test_device_taint_rules(tmp_path):
+    """With rules that taint devices their role is needed as well; without DynamicResources it is not."""
+    roles = documents("scheduler_rights.yaml")
+    (ruled,) = [one for one in roles if one["metadata"]["name"] == TAINT_RULES]
+    gates = parse_feature_gates(["DRADeviceTaintRules=true"])
+    async with guarded(tmp_path, "default", "main") as (sandbox, ledger, kubeconfig):
+        sandbox.load([*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles)])
+        text = CONFIGURATION.format(kubeconfig=kubeconfig)
+        loaded, without = load(text, gates=gates), load(text + WITHOUT_DEVICES, gates=gates)
+        assert TAINT_RULES in cluster_roles(loaded, has_plugins=False)
+        assert TAINT_RULES not in cluster_roles(without, has_plugins=False)
+        stop = asyncio.Event()
+        async with running(run(ProcessSettings(loaded, seed=1), stop), stop):
+            await eventually(lambda: not ledger.spare([ruled]) or ledger.denied)
+
+    assert [] == ledger.denied
+    assert set() == ledger.spare([ruled])

@@ -69,6 +69,12 @@ async def give_back(tmp_path, document):
         await ApiClaimWriter(Api(transport)).deallocate(from_document(document, ResourceClaim))
 
 
+async def delete_rule(tmp_path, name):
+    endpoint = load_endpoint(kubeconfig=str(tmp_path / "kubeconfig"), environ={})
+    async with transport_to(endpoint) as transport:
+        await transport.request("DELETE", f"/apis/resource.k8s.io/v1beta2/devicetaintrules/{name}")
+
+
 def stored(sandbox, plural):
     plural = f"{plural}.resource.k8s.io" if plural == "resourceclaims" else plural
     entries = (entry.decode() for entry in sandbox.store.collection(plural).entries())
@@ -103,6 +109,27 @@ async def test_devices_come_with_the_node(tmp_path):
         assert "still not schedulable" in condition["message"]
         await give_back(tmp_path, first)
         await eventually(lambda: "n0" == places(sandbox).get("z"))
+
+
+async def test_rules_taint_devices(tmp_path):
+    """A device that an administrator's rule taints is given to nobody until the rule is taken back."""
+    rule = {
+        "apiVersion": "resource.k8s.io/v1beta2",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "repair"},
+        "spec": {"deviceSelector": {"pool": "n0"}, "taint": {"key": "broken", "effect": "NoSchedule"}},
+    }
+    objects = [node("n0"), device_class(), slice_of("n0", "a"), claim("first", "a"), rule]
+    gates = {"DRADeviceTaintRules": True}
+    async with scheduling(tmp_path / "kubeconfig", *objects, gates=gates) as (sandbox, core):
+        sandbox.load([pod("x", "first")])
+        await eventually(lambda: "conditions" in stored(sandbox, "pods")["x"]["status"])
+        (condition,) = stored(sandbox, "pods")["x"]["status"]["conditions"]
+        assert "cannot allocate all claims" in condition["message"]
+        assert ["repair"] == [each.name for each in core.shared.listers.device_taint_rules]
+
+        await delete_rule(tmp_path, "repair")
+        await eventually(lambda: "n0" == places(sandbox).get("x"))
 
 
 async def test_extended_resources_get_a_claim(tmp_path):

@@ -11,6 +11,7 @@ from berth.scheduler.needed_kinds import needed_groups
 CORE: Final = "berth-scheduler"
 LEADER_ELECTION: Final = f"{CORE}-leader-election"
 _POD_GROUPS_GATE: Final = "GenericWorkload"
+_TAINT_RULES_GATE: Final = "DRADeviceTaintRules"
 
 
 def cluster_roles(loaded: Loaded, *, has_plugins: bool) -> list[str]:
@@ -18,4 +19,6 @@ def cluster_roles(loaded: Loaded, *, has_plugins: bool) -> list[str]:
     groups = needed_groups(loaded.profiles, out_of_tree=has_plugins)
     if loaded.gates.enabled(_POD_GROUPS_GATE):
         groups |= {"pod-groups"}
+    if loaded.gates.enabled(_TAINT_RULES_GATE) and "dynamic-resources" in groups:
+        groups |= {"device-taint-rules"}
     return [CORE, *(f"{CORE}-{group}" for group in sorted(groups))]

@@ -201,7 +201,7 @@ class DynamicResources(
         return Allocated(index, selector, over)
 
     def _supply(self) -> Supply:
-        slices = self.handle.listers.resource_slices
+        slices = self.handle.listers.slice_tracker
         if self._inventory_of != slices.generation:
             self._inventory = Inventory(slices, self._inventory)
             self._inventory_of = slices.generation

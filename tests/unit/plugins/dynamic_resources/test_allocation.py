@@ -2,6 +2,8 @@
 
 import pytest
 
+from berth.objects.decode import from_document
+from berth.objects.devices import DeviceTaintRule
 from berth.plugins.dynamic_resources.plugin import PodDevices
 from berth.testing.builders import make_node
 from tests.unit.plugins.dynamic_resources.kit import (
@@ -194,6 +196,22 @@ def test_device_taints(effect, tolerations, fits):
     assert ["n0"] == Cluster(slices=[part], claims=[claim], gates={"DRADeviceTaints": False}).fits(
         claiming("c0")
     )
+
+
+@pytest.mark.parametrize(
+    ("effect", "fits"), [("NoSchedule", False), ("NoExecute", False), ("None", True), ("Unknown", True)]
+)
+def test_device_taint_rules(effect, fits):
+    """A rule's taint counts as the driver's own does, with the next attempt."""
+    cluster = Cluster(slices=[make_slice("s0", [device("a")], node="n0")], claims=[make_claim()])
+    assert ["n0"] == cluster.fits(claiming("c0"))
+    spec = {"deviceSelector": {"device": "a"}, "taint": {"key": "broken", "effect": effect}}
+    rule = from_document({"metadata": {"name": "repair"}, "spec": spec}, DeviceTaintRule)
+
+    cluster.listers.device_taint_rules.put(rule)
+    assert fits == bool(cluster.fits(claiming("c0")))
+    cluster.listers.device_taint_rules.remove(rule)
+    assert ["n0"] == cluster.fits(claiming("c0"))
 
 
 def partitions(**extra):

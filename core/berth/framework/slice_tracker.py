@@ -1,0 +1,82 @@
+"""Resource slices as they are with the taints that administrators' rules add to their devices.
+
+    slices, DeviceTaintRules --as watched--> SliceTracker --> slices whose devices carry both kinds of taints
+
+Without rules, and with the gate DRADeviceTaintRules off, these are the slices themselves.
+
+Source: spec/core.md 1.7 (ResourceSlice tracker); resource.k8s.io/v1beta2 DeviceTaintRule (Kubernetes v1.36).
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from berth.framework.store import Store
+from berth.objects.devices import DeviceSpec, DeviceTaintRule, DeviceTaintSelector, ResourceSlice
+
+
+class _Made(NamedTuple):
+    source: ResourceSlice
+    rules_generation: int
+    tainted: ResourceSlice
+
+
+class SliceTracker:
+    """The slices; one for all profiles. `generation` counts what changed of them and of the rules.
+
+    Cost: a slice is looked at once for each state of the rules, and is the same object for as long as nothing
+    of it changed.
+    """
+
+    __slots__ = ("_made", "_rules", "_slices")
+
+    def __init__(self, slices: Store[ResourceSlice], rules: Store[DeviceTaintRule]) -> None:
+        self._slices = slices
+        self._rules = rules
+        self._made: dict[str, _Made] = {}
+        slices.followers.append(self._forget)
+
+    @property
+    def generation(self) -> int:
+        """Another number whenever a slice may be another one than before."""
+        return self._slices.generation + self._rules.generation
+
+    def __iter__(self) -> Iterator[ResourceSlice]:
+        return (self._tainted(part) for part in self._slices)
+
+    def _tainted(self, part: ResourceSlice) -> ResourceSlice:
+        generation = self._rules.generation
+        if not generation:
+            return part
+        made = self._made.get(part.key)
+        if made is None or made.rules_generation != generation:
+            fresh = with_taints(part, list(self._rules))
+            kept = made.tainted if made is not None and made.tainted == fresh else fresh
+            made = self._made[part.key] = _Made(part, generation, kept)
+        return made.tainted
+
+    def _forget(self, key: str) -> None:
+        self._made.pop(key, None)
+
+
+def with_taints(part: ResourceSlice, rules: list[DeviceTaintRule]) -> ResourceSlice:
+    """The slice with the rules' taints after its own; the very same one where no rule means it."""
+    devices = tuple(_device(part, device, rules) for device in part.spec.devices)
+    if all(new is old for new, old in zip(devices, part.spec.devices, strict=True)):
+        return part
+    return msgspec.structs.replace(part, spec=msgspec.structs.replace(part.spec, devices=devices))
+
+
+def _device(part: ResourceSlice, device: DeviceSpec, rules: list[DeviceTaintRule]) -> DeviceSpec:
+    added = tuple(rule.spec.taint for rule in rules if _means(rule.spec.device_selector, part, device.name))
+    return msgspec.structs.replace(device, taints=(*device.taints, *added)) if added else device
+
+
+def _means(selector: DeviceTaintSelector | None, part: ResourceSlice, device: str) -> bool:
+    return (
+        selector is not None
+        and selector.driver in (None, part.spec.driver)
+        and selector.pool in (None, part.spec.pool.name)
+        and selector.device in (None, device)
+    )
