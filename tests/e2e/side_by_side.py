@@ -81,9 +81,31 @@ def bound_claim(name, volume_name, **spec):
     return made
 
 
-def device_claim(name, device_class):
-    """A claim of one device of that class."""
-    exactly = {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": 1}
+DRIVER = "gpu.example.com"
+
+
+def devices(on, count):
+    """A slice of devices that are local to the node, of models x and y in turn."""
+    made = [
+        {
+            "name": f"d{i}",
+            "attributes": {"model": {"string": "yx"[i % 2]}},
+            "capacity": {"memory": {"value": f"{i}Gi"}},
+        }
+        for i in range(count)
+    ]
+    pool = {"name": on, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": DRIVER, "nodeName": on, "pool": pool, "devices": made}
+    return thing("ResourceSlice", f"devices-{on}", "resource.k8s.io/v1", spec=spec)
+
+
+def device_claim(name, count=1, selector="", device_class="gpu", mode="ExactCount"):
+    """A claim of devices of that class."""
+    exactly = {"deviceClassName": device_class, "allocationMode": mode}
+    if mode == "ExactCount":
+        exactly["count"] = count
+    if selector:
+        exactly["selectors"] = [{"cel": {"expression": selector}}]
     asked = {"devices": {"requests": [{"name": "one", "exactly": exactly}]}}
     return thing("ResourceClaim", name, "resource.k8s.io/v1", "default", spec=asked)
 
@@ -130,9 +152,25 @@ def surroundings():
             csi={"driver": "csi.example.com", "volumeHandle": "s"},
         ),
         bound_claim("single", "single", accessModes=["ReadWriteOncePod"]),
-        thing("DeviceClass", "gpu", "resource.k8s.io/v1", spec={}),
-        device_claim("no-device", "gpu"),
-        device_claim("no-class", "unheard-of"),
+        thing(
+            "DeviceClass",
+            "gpu",
+            "resource.k8s.io/v1",
+            spec={"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]},
+        ),
+        devices("plain-a", 2),
+        devices("large", 4),
+        device_claim("no-class", device_class="unheard-of"),
+        device_claim("three", 3),
+        device_claim("two", 2),
+        device_claim("five", 5),
+        device_claim("model-x", selector=f'device.attributes["{DRIVER}"].model == "x"'),
+        device_claim("broken", selector=f'device.attributes["{DRIVER}"].nothing == "x"'),
+        device_claim(
+            "large-one", selector=f'device.capacity["{DRIVER}"].memory.isGreaterThan(quantity("2Gi"))'
+        ),
+        device_claim("all", mode="All"),
+        device_claim("last"),
         thing(
             "PodDisruptionBudget",
             "guard",
@@ -217,7 +255,12 @@ PODS = (
     pod("claim-in-zone-z", volumes=with_claim("in-zone-z")),
     pod("only-one", volumes=with_claim("single"), nodeSelector={HOST: "large"}),
     pod("only-one-more", volumes=with_claim("single"), nodeSelector={HOST: "large"}),
-    pod("no-device-free", resourceClaims=with_device("no-device")),
+    *(
+        pod(f"device-{name}", resourceClaims=with_device(name))
+        for name in ("three", "five", "broken", "two", "large-one", "model-x", "all")
+    ),
+    pod("device-last", resourceClaims=with_device("last")),
+    pod("device-shared", resourceClaims=with_device("three")),
     pod("no-such-device", resourceClaims=with_device("no-class")),
     pod(
         "far-from-its-version",

@@ -85,11 +85,11 @@ class Placements:
 
 
 async def conditions(cluster):
-    """What each group's owner reads: (status, reason)."""
+    """What each group's owner reads: (status, reason, message)."""
     (page,) = [page async for page in pages(cluster.transport, Source(POD_GROUPS), page_size=0)]
     groups = [json.loads(bytes(item)) for item in page.items or ()]
     return {
-        group["metadata"]["name"]: (condition["status"], condition["reason"])
+        group["metadata"]["name"]: (condition["status"], condition["reason"], condition["message"])
         for group in groups
         for condition in group["status"]["conditions"]
     }
@@ -116,4 +116,4 @@ async def test_a_hundred_gangs_take_turns(tmp_path, scheduler):
     assert 1 == placements.most_partial
     assert [] == placements.moved
     assert GANGS == metrics[SCHEDULED]
-    assert dict.fromkeys(names, ("True", "Scheduled")) == told
+    assert dict.fromkeys(names, ("True", "Scheduled", "")) == told

@@ -3,7 +3,7 @@
 text -> tokens -> syntax (a tree) -> program (closures), which operators and functions calculate for.
 """
 
-from berth.cel.errors import CELError
+from berth.cel.errors import CELError, SyntaxProblemError
 from berth.cel.program import Evaluate, program
 
-__all__ = ["CELError", "Evaluate", "program"]
+__all__ = ["CELError", "Evaluate", "SyntaxProblemError", "program"]

@@ -23,10 +23,9 @@ class ApiPodGroupWriter:
 
     async def write_condition(self, group: PodGroup, condition: PodGroupCondition) -> None:
         """Put the condition among those of that very group. Raises: ClientError."""
-        patch = {
-            "metadata": {"uid": group.uid},
-            "status": {"conditions": [msgspec.to_builtins(condition)]},
-        }
+        # The API requires a condition to have a message, be it empty.
+        written = {"message": condition.message, **msgspec.to_builtins(condition)}
+        patch = {"metadata": {"uid": group.uid}, "status": {"conditions": [written]}}
         await self._api.call(
             "PATCH",
             POD_GROUPS.path(group.namespace, group.name, "status"),

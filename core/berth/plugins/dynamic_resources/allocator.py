@@ -17,7 +17,15 @@ from berth.objects.taint import TaintEffect
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
 from berth.plugins.dynamic_resources.capacity import consumed
 from berth.plugins.dynamic_resources.constraints import Constraint, add_all
-from berth.plugins.dynamic_resources.inventory import CounterId, Device, DeviceId, Inventory, Pool, View
+from berth.plugins.dynamic_resources.inventory import (
+    CounterId,
+    Device,
+    DeviceId,
+    Inventory,
+    Pool,
+    SelectorError,
+    View,
+)
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 
 MAX_RESULTS = 32
@@ -103,7 +111,7 @@ class Search:
     def run(self) -> Solution | None:
         """Devices for every claim; None where there is no solution.
 
-        Raises: SelectorError, AllocationError, OutOfTimeError.
+        Raises: AllocationError, OutOfTimeError.
         """
         if not self._claim(0):
             return None
@@ -120,7 +128,7 @@ class Search:
         if request == len(requests):
             return self._claim(claim + 1)
         for ask in requests[request]:
-            step = _Step(claim, request, ask, self._view.matching(ask.selectors))
+            step = _Step(claim, request, ask, self._matching(claim, ask))
             if ask.every:
                 self._check_pools(claim, ask)
                 found = bool(step.devices) and self._each(step, 0)
@@ -129,6 +137,13 @@ class Search:
             if found:
                 return True
         return False
+
+    def _matching(self, claim: int, ask: Ask) -> list[Device]:
+        try:
+            return self._view.matching(ask.selectors)
+        except SelectorError as error:
+            source = ask.source_of(error.expression, self._claims[claim].claim)
+            raise AllocationError(f"{source}: {error}") from error
 
     def _check_pools(self, claim: int, ask: Ask) -> None:
         """All devices can only be had of pools that are known in full."""

@@ -45,6 +45,13 @@ class Ask:
     position: int | None = None
     """The place among the alternatives, None where there are none."""
 
+    def source_of(self, expression: str, claim: ResourceClaim) -> str:
+        """Where that selector stands, as upstream names it: those of the class come first."""
+        place, of_class = self.selectors.index(expression), len(self.device_class.spec.selectors)
+        if place < of_class:
+            return f"class {self.device_class.name}: selector #{place}"
+        return f"claim {claim.key}: selector #{place - of_class}"
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimAsk:

@@ -67,7 +67,8 @@ class ClaimBinder:
     async def _write_one(self, held: Held, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
         allocation = claim.allocation if claim.uid in held.in_flight else None
         if allocation is not None and self._stamped:
-            moment = datetime.fromtimestamp(self._handle.clock.now(), UTC)
+            # In whole seconds, as the API server keeps it.
+            moment = datetime.fromtimestamp(int(self._handle.clock.now()), UTC)
             allocation = msgspec.structs.replace(allocation, allocation_timestamp=moment)
         target = claim
         extended = bool(held.mappings) and claim is held.claims[-1]

@@ -29,7 +29,6 @@ from berth.plugins.dynamic_resources.extended_resources import (
     ExtendedResources,
     with_requests,
 )
-from berth.plugins.dynamic_resources.inventory import SelectorError
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.node_matching import matching_nodes
 from berth.snapshot.snapshot import Snapshot
@@ -184,7 +183,7 @@ class Question:
             solution = Search(self.supply, view, asks, self._deadline()).run()
         except OutOfTimeError:
             return Outcome(failed(f"node {node_name}: timed out trying to allocate devices"))
-        except (AllocationError, SelectorError) as error:
+        except AllocationError as error:
             return Outcome(failed(error))
         if solution is None:
             return Outcome(unresolvable(INVALID_POOLS if view.has_invalid else NO_SOLUTION))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from berth.cel import CELError, program
+from berth.cel import CELError, SyntaxProblemError, program
 from berth.objects.devices import DeviceSpec, ResourceSlice
 from berth.objects.node_selector import NodeSelector
 from berth.objects.quantity import nanos
@@ -47,6 +47,10 @@ Target = str | NodeSelector | None
 
 class SelectorError(Exception):
     """A device selector that does not parse, or fails on a device: the whole cycle fails."""
+
+    def __init__(self, expression: str, problem: str) -> None:
+        super().__init__(problem)
+        self.expression = expression
 
 
 class Device:
@@ -94,13 +98,13 @@ class Device:
             if self._variable is None:
                 self._variable = device_variable(self.id.driver, self.spec)
             answer = program(expression)({"device": self._variable})
+        except SyntaxProblemError as error:
+            raise SelectorError(expression, f"CEL compile error: {error}") from error
         except CELError as error:
-            raise SelectorError(
-                f"CEL expression {expression!r}, device {'/'.join(self.id)}: {error}"
-            ) from error
+            raise SelectorError(expression, f"CEL runtime error: {error}") from error
         if answer is True or answer is False:
             return bool(answer)
-        raise SelectorError(f"CEL expression {expression!r} does not give a bool")
+        raise SelectorError(expression, "CEL compile error: must evaluate to bool")
 
 
 DevicesOf = Callable[[ResourceSlice], list[Device]]

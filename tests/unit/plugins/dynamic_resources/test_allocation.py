@@ -153,8 +153,10 @@ def test_a_selector_that_fails_fails_the_cycle():
     cluster = Cluster(slices=[two_gpus()], claims=[make_claim(requests=[broken])])
     assert cluster.pre_filter(claiming("c0")).ok
     codes = cluster.plugin.filter(cluster.state, claiming("c0"), cluster.nodes)
+    status = cluster.plugin.filter_status(cluster.state, int(codes[0]))
 
-    assert not cluster.plugin.filter_status(cluster.state, int(codes[0])).rejected
+    assert not status.rejected
+    assert status.message.startswith("claim default/c0: selector #0: CEL runtime error: no such key")
 
 
 @pytest.mark.parametrize(
