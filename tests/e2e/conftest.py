@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.api_servers import api_server_called
+
 # kubectl as the wheel brings it, so that the tests need nothing on PATH; KUBECTL names another one to try.
 KUBECTL = os.environ.get("KUBECTL", str(Path(sys.executable).with_name("kubectl")))
 
@@ -53,22 +55,28 @@ class Cluster:
         self.kubectl("create", "--raw", path, "-f", "-", stdin=body)
 
 
+@pytest.fixture(params=["in-memory", "real"])
+def api_server(request):
+    """Both API servers in turn."""
+    return api_server_called(request.param)
+
+
 @pytest.fixture
-def cluster(tmp_path):
+def cluster(tmp_path, api_server):
     """A sandbox in a process of its own, with two nodes."""
     kubeconfig = tmp_path / "kubeconfig"
-    command = [sys.executable, "-m", "berth.cli", "sandbox", "up", "--kubeconfig", str(kubeconfig)]
+    command = api_server.command(kubeconfig, pod_groups=True)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         ready = process.stdout.readline()
-        assert ready.startswith("sandbox ready at http://127.0.0.1:"), ready
+        assert ready.startswith("sandbox ready at http"), ready
         found = Cluster(ready.split()[3], kubeconfig)
         for name in ("n1", "n2"):
             found.kubectl("create", "-f", "-", stdin=node(name))
         yield found
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(40)
         process.stdout.close()
 
 

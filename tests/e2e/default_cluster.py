@@ -13,6 +13,7 @@ from berth.client.watch import Source, pages, watch_lines
 from berth.client.wire import encode
 from berth.demo.processes import Child, program
 from berth.demo.surface import Surface
+from tests.e2e.api_servers import IN_MEMORY
 
 READY_SECONDS = 40.0
 LONGEST_SECONDS = 240.0
@@ -91,13 +92,15 @@ class Running:
 
 
 @asynccontextmanager
-async def default_cluster(folder, documents, configuration=CONFIGURATION, flags=(), scheduler=BERTH):
+async def default_cluster(
+    folder, documents, configuration=CONFIGURATION, flags=(), scheduler=BERTH, server=IN_MEMORY
+):
     """Sandbox with these objects, and scheduler, with further flags of its own: Berth, or another program."""
     kubeconfig, objects = folder / "kubeconfig", folder / "objects.json"
     objects.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
     async with AsyncExitStack() as stack:
-        up = ("sandbox", "up", f"--kubeconfig={kubeconfig}", f"--load={objects}")
-        sandbox = await Child.start("sandbox", (program("berth"), *up), folder / "sandbox.log")
+        up = server.command(kubeconfig, f"--load={objects}", pod_groups=bool(flags))
+        sandbox = await Child.start("sandbox", up, folder / "sandbox.log")
         stack.push_async_callback(sandbox.stop)
         await sandbox.wait_for(kubeconfig, READY_SECONDS)
         transport = Transport(load_endpoint(kubeconfig=str(kubeconfig)), max_connections=AT_ONCE + 2)

@@ -18,6 +18,7 @@ from berth.demo.submission import create_all
 from berth.demo.surface import Surface
 from berth.sandbox.checker import check, fetch_state
 from berth.sandbox.dataset import open_dataset
+from tests.e2e.api_servers import IN_MEMORY
 
 READY_SECONDS = 40.0
 DECIDED_SECONDS = 50.0
@@ -123,16 +124,15 @@ class Cluster:
 
 
 @asynccontextmanager
-async def cluster(folder, socket_folder, *, nodes, **environment):
+async def cluster(folder, socket_folder, *, nodes, server=IN_MEMORY, **environment):
     """Sandbox, gpu-share and scheduler, some nodes of the trace, and no pods yet."""
     files = RunFiles(folder, socket_folder)
     files.prepare()
     configuration = files.configuration.read_text()
     files.configuration.write_text(configuration.replace("leaderElect: true", QUICK_ELECTION))
     kubeconfig = str(files.kubeconfig)
-    command = [program("berth"), "sandbox", "up", "--kubeconfig", kubeconfig]
     found = Cluster(files, environment)
-    sandbox = await Child.start("sandbox", command, files.log("sandbox"))
+    sandbox = await Child.start("sandbox", server.command(kubeconfig), files.log("sandbox"))
     try:
         await found.start_plugin()
         await sandbox.wait_for(files.kubeconfig, READY_SECONDS)

@@ -55,7 +55,7 @@ def test_watch(cluster):
     try:
         assert ["EVENT", "ADDED"] == [watch.stdout.readline().split()[0] for _ in range(2)]
         cluster.kubectl("delete", "pod", "a")
-        assert "DELETED" == watch.stdout.readline().split()[0]
+        assert ["MODIFIED", "DELETED"] == [watch.stdout.readline().split()[0] for _ in range(2)]
     finally:
         watch.terminate()
         watch.communicate(timeout=10)

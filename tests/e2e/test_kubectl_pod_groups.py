@@ -31,9 +31,9 @@ def test_pod_groups_through_kubectl(cluster):
         "workload.scheduling.k8s.io/training",
         "created",
     ]
-    assert ["NAME", "POLICY", "SCHEDULED", "AGE"] == header.split()
-    assert ["training", "Gang(8)", "<unknown>"] == row.split()[:3]
-    assert ["training", "workers"] == cluster.kubectl("get", "workloads", "--no-headers").split()[:2]
+    assert ["NAME", "POLICY", "WORKLOAD", "STATUS", "AGE"] == header.split()
+    assert ["training", "Gang", "<none>", "Pending"] == row.split()[:4]
+    assert ["NAME", "AGE"] == cluster.kubectl("get", "workloads").splitlines()[0].split()
     assert "unchanged" in cluster.kubectl("apply", "-f", "-", stdin=GROUP % 8)
     assert "Min Count:  8" in cluster.kubectl("describe", "podgroup", "training")
     assert "minCount" in cluster.kubectl("explain", "podgroup.spec.schedulingPolicy.gang")

@@ -96,13 +96,13 @@ async def conditions(cluster):
 
 
 @pytest.mark.parametrize("scheduler", EITHER)
-async def test_a_hundred_gangs_take_turns(tmp_path, scheduler):
+async def test_a_hundred_gangs_take_turns(tmp_path, scheduler, api_server):
     """All get through, and at no moment are two of them placed in part."""
     names = [f"gang-{i}" for i in range(GANGS)]
     placements = Placements()
     nodes = [node(f"n{i}") for i in range(NODES)]
     async with (
-        default_cluster(tmp_path, nodes, PATIENT, FLAGS, scheduler) as cluster,
+        default_cluster(tmp_path, nodes, PATIENT, FLAGS, scheduler, api_server) as cluster,
         cluster.watching(placements.look),
     ):
         await cluster.create(POD_GROUPS, [group(name) for name in names])

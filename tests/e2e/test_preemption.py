@@ -86,11 +86,11 @@ class Ledger:
 
 
 @pytest.mark.parametrize("scheduler", EITHER)
-async def test_a_thousand_pods_preempt_on_a_thousand_full_nodes(tmp_path, scheduler):
+async def test_a_thousand_pods_preempt_on_a_thousand_full_nodes(tmp_path, scheduler, api_server):
     """Each gets a node of its own, no node ever holds more than it has, and nobody goes in vain."""
     ledger, objects = Ledger(), crowded()
     async with (
-        default_cluster(tmp_path, objects, scheduler=scheduler) as cluster,
+        default_cluster(tmp_path, objects, scheduler=scheduler, server=api_server) as cluster,
         cluster.watching(ledger.look),
     ):
         await cluster.create(PODS, [pod(f"high-{i}", 3, "high") for i in range(NODES)])

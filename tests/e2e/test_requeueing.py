@@ -12,9 +12,10 @@ STORM = 200
 
 
 @pytest.fixture(params=EITHER)
-async def cluster(request, tmp_path):
+async def cluster(request, tmp_path, api_server):
     """Sandbox and scheduler, and what the waiting pods find there."""
-    async with default_cluster(tmp_path, surroundings(), scheduler=request.param) as running:
+    chosen = {"scheduler": request.param, "server": api_server}
+    async with default_cluster(tmp_path, surroundings(), **chosen) as running:
         await prepare(running)
         yield running
 

@@ -15,10 +15,10 @@ TRACED = {"OTEL_TRACES_EXPORTER": "none"}
 
 
 @pytest.fixture
-async def running(tmp_path):
+async def running(tmp_path, api_server):
     """All processes up, no pods yet."""
     with tempfile.TemporaryDirectory(prefix="berth-") as sockets:
-        async with cluster(tmp_path, Path(sockets), nodes=NODES, **TRACED) as found:
+        async with cluster(tmp_path, Path(sockets), nodes=NODES, server=api_server, **TRACED) as found:
             yield found
 
 

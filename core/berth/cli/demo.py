@@ -26,9 +26,21 @@ from berth.cli.failing import fail
     type=click.Path(file_okay=False, path_type=Path),
     help="Where logs, traces and the kubeconfig go.",
 )
+@click.option(
+    "--real",
+    is_flag=True,
+    help="With a real kube-apiserver and etcd, found as `berth sandbox up --real` does.",
+)
 @click.option("--timeout", default=600.0, show_default=True, help="Give up after so many seconds.")
 def demo(
-    *, keep: bool, dataset: Path | None, pods: int | None, seed: int, folder: Path, timeout: float
+    *,
+    keep: bool,
+    dataset: Path | None,
+    pods: int | None,
+    seed: int,
+    folder: Path,
+    real: bool,
+    timeout: float,
 ) -> None:
     """Schedule a production cluster's pods on this machine: real processes, HTTP and gRPC."""
     # Imported here so that the other verbs start quickly.
@@ -37,7 +49,7 @@ def demo(
     from berth.demo.main_job import RunOptions, run_main_job  # noqa: PLC0415 (see above)
     from berth.sandbox.dataset import DatasetError  # noqa: PLC0415 (see above)
 
-    options = RunOptions(folder, dataset, seed, pods, timeout, keep)
+    options = RunOptions(folder, dataset, seed, pods, timeout, keep, real)
     try:
         sound = asyncio.run(run_main_job(options, click.echo))
     except (DemoError, DatasetError, ClientError) as error:

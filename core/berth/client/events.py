@@ -3,6 +3,7 @@
     event() ──► seen before? ──► counted; the first repetition makes it a series
        │ new
        └──► queue (bounded, drops when full) ──► workers ──► events.k8s.io/v1
+                                                  more of them, the more there waits
 
 Every call is synchronous and cheap; what could not be written is counted, not waited for.
 
@@ -98,7 +99,8 @@ class EventStatistics:
 class EventRecorder:
     """Records events asynchronously; run() writes them, event() may be called before that.
 
-    `capacity` bounds what waits to be written, `tracked` what is remembered to fold repetitions.
+    `capacity` bounds what waits to be written, `tracked` what is remembered to fold repetitions. Between
+    `workers` and `most_workers` write at a time: a slow server should cost no events.
     """
 
     api: Api
@@ -107,6 +109,7 @@ class EventRecorder:
     capacity: int = 1000
     tracked: int = 4096
     workers: int = 4
+    most_workers: int = 32
     hostname: str = field(default_factory=socket.gethostname)
 
     def __post_init__(self) -> None:
@@ -114,6 +117,8 @@ class EventRecorder:
         self._queue: asyncio.Queue[_Tracked] = asyncio.Queue(self.capacity)
         self._known: OrderedDict[_Key, _Tracked] = OrderedDict()
         self._last_nanoseconds = 0
+        self._group: asyncio.TaskGroup | None = None
+        self._helpers = 0
 
     def event(
         self,
@@ -146,7 +151,8 @@ class EventRecorder:
 
     async def run(self) -> None:
         """Write events until cancelled."""
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as self._group:
+            group = self._group
             for _ in range(self.workers):
                 group.create_task(self._work())
             group.create_task(self._sweep_for_ever())
@@ -180,7 +186,16 @@ class EventRecorder:
         except asyncio.QueueFull:
             return False
         tracked.pending = True
+        self._call_for_help()
         return True
+
+    def _call_for_help(self) -> None:
+        """Let one more write when what waits is more than those at work should have before them."""
+        at_work = self.workers + self._helpers
+        too_many = self._queue.qsize() * self.most_workers > self.capacity * at_work
+        if self._group is not None and too_many and at_work < self.most_workers:
+            self._helpers += 1
+            self._group.create_task(self._help())
 
     # Series: written again every half hour, ended after six quiet minutes.
 
@@ -208,12 +223,22 @@ class EventRecorder:
 
     async def _work(self) -> None:
         while True:
-            tracked = await self._queue.get()
-            try:
-                await self._write(tracked)
-            finally:
-                tracked.pending = False
-                self._queue.task_done()
+            await self._write_next()
+
+    async def _help(self) -> None:
+        try:
+            while not self._queue.empty():
+                await self._write_next()
+        finally:
+            self._helpers -= 1
+
+    async def _write_next(self) -> None:
+        tracked = await self._queue.get()
+        try:
+            await self._write(tracked)
+        finally:
+            tracked.pending = False
+            self._queue.task_done()
 
     async def _write(self, tracked: _Tracked) -> None:
         """Create or extend the event, and extend it again if it was repeated for the first time meanwhile."""

@@ -44,6 +44,8 @@ class RunOptions:
     pods: int | None = None
     timeout_seconds: float = 600.0
     keep: bool = False
+    real: bool = False
+    """A real kube-apiserver and etcd in place of the API server in memory."""
 
 
 async def run_main_job(options: RunOptions, say: Callable[[str], None]) -> bool:
@@ -58,7 +60,7 @@ async def run_main_job(options: RunOptions, say: Callable[[str], None]) -> bool:
         sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-")))
         files = RunFiles(options.folder, sockets)
         await asyncio.to_thread(files.prepare)
-        run = await _Run.start(files, objects, stack, say)
+        run = await _Run.start(files, objects, stack, say, real=options.real)
         result = await run.schedule(objects, options.timeout_seconds)
         for line in report_lines(result, files, run.port):
             say(line)
@@ -88,7 +90,13 @@ class _Run:
 
     @classmethod
     async def start(
-        cls, files: RunFiles, objects: Objects, stack: AsyncExitStack, say: Callable[[str], None]
+        cls,
+        files: RunFiles,
+        objects: Objects,
+        stack: AsyncExitStack,
+        say: Callable[[str], None],
+        *,
+        real: bool = False,
     ) -> "_Run":
         """Start everything, each process once the ones it needs are there."""
         children: list[Child] = []
@@ -101,7 +109,8 @@ class _Run:
 
         berth = program("berth")
         kubeconfig = str(files.kubeconfig)
-        sandbox = await child("sandbox", [berth, "sandbox", "up", "--kubeconfig", kubeconfig])
+        up = [berth, "sandbox", "up", "--kubeconfig", kubeconfig, *(("--real",) if real else ())]
+        sandbox = await child("sandbox", up)
         await sandbox.wait_for(files.kubeconfig, READY_SECONDS)
         transport = Transport(load_endpoint(kubeconfig=kubeconfig), max_connections=32)
         stack.push_async_callback(transport.aclose)

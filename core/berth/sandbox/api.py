@@ -187,6 +187,11 @@ class Api:
         resource = route.resource
         entry = self.rest.read(resource, route.namespace, route.name)
         document = content.read_typed(request, resource)
+        wanted, found = (document.get("metadata") or {}).get("uid"), entry.decode()["metadata"]["uid"]
+        if wanted and wanted != found:
+            raise ApiError.precondition_failed(
+                resource.plural, resource.group, entry.key, wanted=wanted, found=found
+            )
         return self._update(request, route, entry, document)
 
     def _update(

@@ -123,6 +123,18 @@ class ApiError(Exception):
         return cls(409, "Conflict", text, _details(plural, group, name))
 
     @classmethod
+    def precondition_failed(
+        cls, plural: str, group: str, key: str, *, what: str = "UID", wanted: str, found: str
+    ) -> Self:
+        """The object of that key is not, or no longer, the one that was meant."""
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: /registry/{plural}/{key}, ResourceVersion: 0, "
+            f"AdditionalErrorMsg: Precondition failed: {what} in precondition: {wanted}, "
+            f"{what} in object meta: {found}"
+        )
+        return cls.conflict(plural, group, key.rpartition("/")[2], why)
+
+    @classmethod
     def forbidden(cls, plural: str, group: str, name: str, why: str) -> Self:
         """A policy declines it."""
         text = f'{qualified(plural, group)} "{name}" is forbidden: {why}'
@@ -174,9 +186,13 @@ class ApiError(Exception):
         return cls(504, "Timeout", text, {"causes": [cause], "retryAfterSeconds": 1})
 
     @classmethod
-    def too_many_requests(cls, message: str) -> Self:
+    def disruption_budget(cls, why: str, retry_after_seconds: int = 0) -> Self:
         """A disruption budget says not now."""
-        return cls(429, "TooManyRequests", message, {})
+        message = "Cannot evict pod as it would violate the pod's disruption budget."
+        details: dict[str, Any] = {"causes": [{"reason": "DisruptionBudget", "message": why}]}
+        if retry_after_seconds:
+            details["retryAfterSeconds"] = retry_after_seconds
+        return cls(429, "TooManyRequests", message, details)
 
 
 def _details(kind: str, group: str, name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from berth.sandbox import meta
-from berth.sandbox.errors import ApiError, Cause
+from berth.sandbox.errors import ApiError, Cause, invalid_value
 from berth.sandbox.resources import Catalogue, Resource
 from berth.sandbox.store import Collection, Entry, Json, Store, encode
 from berth.sandbox.strategies import DEFAULT, STRATEGIES
@@ -164,29 +164,28 @@ class Rest:
         """
         document = entry.decode()
         metadata = document["metadata"]
-        self._check_preconditions(resource, metadata, options)
+        _check_deletion(resource, metadata, options)
         grace = _grace_seconds(resource, document, options)
-        if grace == 0 and not metadata.get("finalizers"):
-            if options.dry_run:
-                return entry, True
-            metadata["deletionGracePeriodSeconds"] = 0
-            metadata.setdefault("deletionTimestamp", self.now())
-            if resource.plural != "pods":
-                _unmark(metadata, entry)
-            document["metadata"] = meta.ordered(metadata)
-            return self.collection(resource).delete(entry.key, document), True
-        return self._begin_deletion(resource, entry, document, grace, dry_run=options.dry_run), False
+        goes = grace == 0 and not metadata.get("finalizers")
+        if goes and not _is_graceful(resource):
+            return entry if options.dry_run else self.collection(resource).delete(entry.key, document), True
+        # A pod shows that it is being deleted before it goes, even where it goes at once.
+        marked = self._begin_deletion(resource, entry, document, grace, dry_run=options.dry_run)
+        if goes and not options.dry_run:
+            return self.collection(resource).delete(entry.key, marked.decode()), True
+        return marked, goes
 
     def _begin_deletion(
         self, resource: Resource, entry: Entry, document: Json, grace: int, *, dry_run: bool
     ) -> Entry:
         metadata = document["metadata"]
         pending = metadata.get("deletionGracePeriodSeconds")
-        if metadata.get("deletionTimestamp") and (pending is None or pending <= grace):
+        begun = bool(metadata.get("deletionTimestamp"))
+        if begun and (pending is None or pending <= grace):
             return entry
         metadata["deletionTimestamp"] = meta.timestamp(self.clock() + grace)
         metadata["deletionGracePeriodSeconds"] = grace
-        if resource.generation and "generation" in metadata:
+        if not begun and resource.generation and "generation" in metadata:
             metadata["generation"] += 1
         if resource.plural == "namespaces" and not resource.group:
             document["status"] = {**document.get("status", {}), "phase": "Terminating"}
@@ -271,27 +270,17 @@ class Rest:
             raise ApiError.bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request"
             )
-        if metadata.get("uid") and metadata["uid"] != before["uid"]:
-            self._check_preconditions(resource, before, Deletion(uid=metadata["uid"]))
         version = metadata.get("resourceVersion") or "0"
         if version not in ("0", before["resourceVersion"]):
             raise ApiError.conflict(resource.plural, resource.group, name, MODIFIED_TEXT)
+        if metadata.get("uid", before["uid"]) != before["uid"]:
+            wrong = invalid_value("metadata.uid", metadata["uid"], "field is immutable")
+            self._raise_invalid(resource, old, [wrong])
         for field in _FIXED:
             _carry(metadata, before, field)
         metadata["resourceVersion"] = before["resourceVersion"]
         if "managedFields" not in metadata:
             _carry(metadata, before, "managedFields")
-
-    def _check_preconditions(self, resource: Resource, metadata: Json, options: Deletion) -> None:
-        for label, wanted, found in (
-            ("UID", options.uid, metadata["uid"]),
-            ("ResourceVersion", options.resource_version, metadata["resourceVersion"]),
-        ):
-            if wanted and wanted != found:
-                why = (
-                    f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {found}"
-                )
-                raise ApiError.conflict(resource.plural, resource.group, metadata["name"], why)
 
     def _raise_invalid(self, resource: Resource, document: Json, causes: list[Cause]) -> None:
         if causes:
@@ -300,11 +289,28 @@ class Rest:
             )
 
 
+def _check_deletion(resource: Resource, metadata: Json, options: Deletion) -> None:
+    for label, wanted, found, why in (
+        ("UID", options.uid, metadata["uid"], "deleted and then recreated"),
+        ("ResourceVersion", options.resource_version, metadata["resourceVersion"], "modified"),
+    ):
+        if wanted and wanted != found:
+            text = (
+                f"the {label} in the precondition ({wanted}) does not match the {label} in record ({found}). "
+                f"The object might have been {why}"
+            )
+            raise ApiError.conflict(resource.kind, resource.group, metadata["name"], text)
+
+
+def _is_graceful(resource: Resource) -> bool:
+    return resource.plural == "pods" and not resource.group
+
+
 def _grace_seconds(resource: Resource, document: Json, options: Deletion) -> int:
     if resource.plural == "namespaces" and not resource.group:
         # A namespace goes when it is empty; namespaces.py sees to that.
         return 0 if document.get("status", {}).get("phase") == "Terminating" else 1
-    if resource.plural != "pods" or resource.group:
+    if not _is_graceful(resource):
         return 0
     finished = document.get("status", {}).get("phase") in ("Succeeded", "Failed")
     if finished or not document["spec"].get("nodeName"):
@@ -317,13 +323,6 @@ def _grace_seconds(resource: Resource, document: Json, options: Deletion) -> int
 def _may_go(metadata: Json) -> bool:
     held = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
     return bool(metadata.get("deletionTimestamp")) and not held
-
-
-def _unmark(metadata: Json, entry: Entry) -> None:
-    # Only kinds with graceful deletion show the marks of it in their last state.
-    if not entry.decode()["metadata"].get("deletionTimestamp"):
-        metadata.pop("deletionTimestamp", None)
-        metadata.pop("deletionGracePeriodSeconds", None)
 
 
 def _preview(key: str, document: Json) -> Entry:

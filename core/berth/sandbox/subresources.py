@@ -28,19 +28,15 @@ def bind(rest: Rest, request: Request, namespace: str, name: str, binding: Json)
 
     Raises: ApiError when the pod is not there, not the one meant, bound, gated or on its way out.
     """
-    target = binding.get("target") or {}
-    if target.get("kind") not in (None, "", "Node"):
-        raise ApiError.invalid(
-            "Binding", "", name, [not_supported("target.kind", target["kind"], ("Node", "<empty>"))]
-        )
-    if not target.get("name"):
-        raise ApiError.invalid("Binding", "", name, [required("target.name")])
+    target, metadata = binding.get("target") or {}, binding.get("metadata") or {}
+    _check_name(name, binding, "Binding")
+    _check_target(target)
     pods = _pods(rest)
     entry = rest.read(pods, namespace, name)
     pod = entry.decode()
-    _check_bindable(pod, name, binding.get("metadata") or {})
+    _check_bindable(pod, entry.key, metadata)
     pod["spec"]["nodeName"] = target["name"]
-    _merge_metadata(pod["metadata"], binding.get("metadata") or {})
+    _merge_metadata(pod["metadata"], metadata)
     status = pod.setdefault("status", {})
     # A nomination has done its work once the pod is bound.
     status.pop("nominatedNodeName", None)
@@ -50,16 +46,32 @@ def bind(rest: Rest, request: Request, namespace: str, name: str, binding: Json)
     return json_response(_SUCCESS, 201)
 
 
-def _check_bindable(pod: Json, name: str, metadata: Json) -> None:
+def _check_name(name: str, document: Json, kind: str) -> None:
+    if (document.get("metadata") or {}).get("name") != name:
+        raise ApiError.bad_request(f"name in URL does not match name in {kind} object")
+
+
+def _check_target(target: Json) -> None:
+    wrong = None
+    if target.get("kind") not in (None, "", "Node"):
+        wrong = not_supported("target.kind", target["kind"], ("Node", "<empty>"))
+    elif not target.get("name"):
+        wrong = required("target.name")
+    if wrong is not None:
+        # Bindings are validated where errors have no status of their own.
+        raise ApiError(500, "", str(wrong))
+
+
+def _check_bindable(pod: Json, key: str, metadata: Json) -> None:
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     found = pod["metadata"]
-    for label, wanted, actual in (
+    name = found["name"]
+    for what, wanted, actual in (
         ("UID", uid, found["uid"]),
         ("ResourceVersion", version, found["resourceVersion"]),
     ):
         if wanted and wanted != actual:
-            why = f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {actual}"
-            raise ApiError.conflict("pods", "", name, why)
+            raise ApiError.precondition_failed("pods", "", key, what=what, wanted=wanted, found=actual)
     why = ""
     if found.get("deletionTimestamp"):
         why = f"pod {name} is being deleted, cannot be assigned to a host"
@@ -84,10 +96,11 @@ def _set_scheduled(status: Json, now: str) -> None:
 
 
 def evict(rest: Rest, request: Request, namespace: str, name: str, eviction: Json) -> Response:
-    """Delete a pod if the disruption budgets that select it allow that.
+    """Delete a pod if the disruption budgets that select it allow that; its condition tells why it goes.
 
     Raises: ApiError (429) when one does not.
     """
+    _check_name(name, eviction, "Eviction")
     pods = _pods(rest)
     entry = rest.read(pods, namespace, name)
     pod = entry.decode()
@@ -95,6 +108,8 @@ def evict(rest: Rest, request: Request, namespace: str, name: str, eviction: Jso
     dry_run = request.dry_run or bool(options.get("dryRun"))
     if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed", "Pending"):
         _take_disruption(rest, namespace, name, pod["metadata"].get("labels") or {}, dry_run=dry_run)
+    if not dry_run and not pod["metadata"].get("deletionTimestamp"):
+        entry = rest.change(pods, namespace, name, lambda one: _set_evicted(one, rest.now()))
     preconditions = options.get("preconditions") or {}
     deletion = Deletion(
         options.get("gracePeriodSeconds"),
@@ -104,6 +119,14 @@ def evict(rest: Rest, request: Request, namespace: str, name: str, eviction: Jso
     )
     rest.delete(pods, entry, deletion)
     return json_response(_SUCCESS, 201)
+
+
+def _set_evicted(pod: Json, now: str) -> None:
+    status = pod.setdefault("status", {})
+    others = [one for one in status.get("conditions", ()) if one["type"] != "DisruptionTarget"]
+    told = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
+    evicted = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+    status["conditions"] = [*others, {**evicted, **told}]
 
 
 def _take_disruption(rest: Rest, namespace: str, name: str, labels: Json, *, dry_run: bool) -> None:
@@ -117,20 +140,37 @@ def _take_disruption(rest: Rest, namespace: str, name: str, labels: Json, *, dry
         )
         raise ApiError(500, "InternalError", text)
     for budget in covering:
-        if budget.get("status", {}).get("disruptionsAllowed", 0) <= 0:
-            raise ApiError.too_many_requests(
-                "Cannot evict pod as it would violate the pod's disruption budget."
-            )
+        _check_budget(budget["metadata"], budget.get("status") or {})
         if not dry_run:
             rest.change(
                 budgets, namespace, budget["metadata"]["name"], lambda one: _disrupt(one, name, rest.now())
             )
 
 
+def _check_budget(metadata: Json, status: Json) -> None:
+    name = metadata["name"]
+    if status.get("observedGeneration", 0) < metadata.get("generation", 0):
+        text = f"The disruption budget {name} is still being processed by the server."
+        raise ApiError.disruption_budget(text, retry_after_seconds=10)
+    if status.get("disruptionsAllowed", 0) <= 0:
+        needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+        raise ApiError.disruption_budget(
+            f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
+        )
+
+
 def _disrupt(budget: Json, pod: str, now: str) -> None:
     status = budget.setdefault("status", {})
-    status["disruptionsAllowed"] = status.get("disruptionsAllowed", 0) - 1
+    status["disruptionsAllowed"] -= 1
     status.setdefault("disruptedPods", {})[pod] = now
+    if not status["disruptionsAllowed"]:
+        others = [one for one in status.get("conditions", ()) if one["type"] != "DisruptionAllowed"]
+        spent = {"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": ""}
+        generation = budget["metadata"].get("generation", 0)
+        status["conditions"] = [
+            *others,
+            {**spent, "observedGeneration": generation, "lastTransitionTime": now},
+        ]
 
 
 def scale(rest: Rest, request: Request, resource: Resource, namespace: str, name: str) -> Response:

@@ -7,7 +7,7 @@ from typing import Final
 
 from berth.sandbox.resources import Resource
 from berth.sandbox.store import Json
-from berth.sandbox.tables import AGE, NONE, UNKNOWN, Cell, Column, Table, at, column, table
+from berth.sandbox.tables import AGE, NONE, Cell, Column, Table, at, column, table
 from berth.sandbox.tables_scheduling import EVENTS, NODES, PODS
 
 
@@ -94,18 +94,15 @@ def _claim_state(document: Json, _now: float) -> str:
 
 
 def _group_policy(document: Json, _now: float) -> str:
-    gang = at(document, "spec.schedulingPolicy.gang")
-    return "Basic" if gang is None else f"Gang({gang.get('minCount', 0)})"
+    return "Basic" if at(document, "spec.schedulingPolicy.gang") is None else "Gang"
 
 
-def _group_scheduled(document: Json, _now: float) -> str:
-    conditions = at(document, "status.conditions", [])
-    scheduled = next((c for c in conditions if c.get("type") == "PodGroupScheduled"), None)
-    return UNKNOWN if scheduled is None else str(scheduled.get("status"))
-
-
-def _group_templates(document: Json, _now: float) -> str:
-    return ",".join(one.get("name", "") for one in at(document, "spec.podGroupTemplates", [])) or NONE
+def _group_status(document: Json, _now: float) -> str:
+    conditions = {one.get("type"): one for one in at(document, "status.conditions", [])}
+    disrupted = conditions.get("DisruptionTarget", {})
+    if disrupted.get("status") == "True":
+        return str(disrupted.get("reason"))
+    return str(conditions.get("PodGroupScheduled", {}).get("reason", "Pending"))
 
 
 _TABLES: Final[dict[str, Table]] = {
@@ -210,9 +207,12 @@ _TABLES: Final[dict[str, Table]] = {
         column("PreemptionPolicy", "preemptionPolicy"),
     ),
     "podgroups.scheduling.k8s.io": table(
-        Column("Policy", _group_policy), Column("Scheduled", _group_scheduled), AGE
+        Column("Policy", _group_policy),
+        column("Workload", "spec.podGroupTemplateRef.workload.workloadName"),
+        Column("Status", _group_status),
+        AGE,
     ),
-    "workloads.scheduling.k8s.io": table(Column("Templates", _group_templates), AGE),
+    "workloads.scheduling.k8s.io": table(AGE),
     "leases.coordination.k8s.io": table(column("Holder", "spec.holderIdentity", ""), AGE),
     "resourceclaims.resource.k8s.io": table(Column("State", _claim_state), AGE),
     "resourceslices.resource.k8s.io": table(

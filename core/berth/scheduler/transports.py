@@ -4,6 +4,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from berth.client.endpoint import Endpoint
+from berth.client.events import EventRecorder
 from berth.client.timing import SystemClock, TokenBucket
 from berth.client.transport import Transport
 from berth.scheduler.process_settings import ProcessSettings
@@ -28,7 +29,7 @@ def open_transports(settings: ProcessSettings, endpoint: Endpoint, stack: AsyncE
     transports = Transports(
         Transport(endpoint, max_connections=MAX_CONNECTIONS, limiter=limiter, request_seconds=seconds),
         Transport(endpoint, max_connections=2),
-        Transport(endpoint, max_connections=4, request_seconds=seconds),
+        Transport(endpoint, max_connections=EventRecorder.most_workers, request_seconds=seconds),
     )
     for transport in (transports.main, transports.leases, transports.events):
         stack.push_async_callback(transport.aclose)

@@ -161,6 +161,27 @@ async def test_expired_on_the_server(clock):
     assert server.requests[2][2]["series"]["count"] == 2
 
 
+async def test_slow_server(clock):
+    """The more events wait, the more are written at a time, and no more than that once few are left."""
+    server = EventServer()
+    server.hold = asyncio.Event()
+    async with recording(clock, server=server, capacity=40, workers=2, most_workers=8) as (recorder, _):
+        scheduled(recorder)
+        await eventually(lambda: len(server.requests) == 1)
+        for i in range(39):
+            scheduled(recorder, regarding=POD._replace(name=f"p{i}"))
+        await eventually(lambda: len(server.requests) == 8)
+        server.hold.set()
+        await recorder.drain(60)
+        server.hold = asyncio.Event()
+        for i in range(3):
+            scheduled(recorder, regarding=POD._replace(name=f"later{i}"))
+        await eventually(lambda: len(server.requests) == 42)
+        assert 1 == recorder._queue.qsize()
+
+    assert (40, 0) == (recorder.statistics.written, recorder.statistics.dropped)
+
+
 async def test_drops_when_full(clock):
     """What does not fit into the queue is dropped and counted; recording never waits."""
     server = EventServer()

@@ -90,7 +90,7 @@ async def test_pod_writes(tmp_path):
         found = decode(await pods.get("default", "a"))
         with pytest.raises(ConflictError):
             await pods.delete("default", "a", "another")
-        with pytest.raises(ConflictError):
+        with pytest.raises(RejectedError, match=r"uid: .* field is immutable"):
             await pods.patch_metadata("default", "a", uid="another", labels={"l": "w"})
         await pods.delete("default", "a", uid, grace_period_seconds=0)
         with pytest.raises(NotFoundError):
@@ -135,7 +135,7 @@ async def test_mirror(tmp_path):
         await eventually(lambda: len(names(recorder.story, "delete")) == 2)
 
     assert names(recorder.story, "add") == ["a", "b", "c", "d"]
-    assert names(recorder.story, "update") == ["a"]
+    assert names(recorder.story, "update") == ["a", "c"]
     assert names(recorder.story, "delete") == ["b", "c"]
     assert reflector.statistics.errors == 0
     assert len(reflector) == 2

@@ -71,7 +71,7 @@ class AtWork:
     async def _bind(self, namespace, name):
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
         try:
-            await self.send("POST", path, {"target": {"name": "n1"}})
+            await self.send("POST", path, {"metadata": {"name": name}, "target": {"name": "n1"}})
         except NotFoundError:  # its controller has taken it away
             return
 

@@ -206,7 +206,7 @@ def test_watch_by_selector(server):
     server.patch(f"{PODS}/a/status", {"status": {"phase": "Running"}})
     server.delete(f"{PODS}/a", {"gracePeriodSeconds": 0})
 
-    assert ["ADDED", "MODIFIED", "DELETED"] == [kind for kind, _ in events(watch)]
+    assert ["ADDED", "MODIFIED", "MODIFIED", "DELETED"] == [kind for kind, _ in events(watch)]
 
 
 def test_watch_unscheduled(server):

@@ -40,7 +40,7 @@ class Running:
         for pod in self.pods:
             if not pod["spec"].get("nodeName"):
                 name = pod["metadata"]["name"]
-                body = {"target": {"name": "n1"}}
+                body = {"metadata": {"name": name}, "target": {"name": "n1"}}
                 await self.send("POST", f"/api/v1/namespaces/default/pods/{name}/binding", body)
 
     async def settle(self, claim):

@@ -34,7 +34,8 @@ def test_a_group_gets_defaults(server):
 
     assert 201 == status
     assert ("Pod", 0) == (created["spec"]["disruptionMode"], created["spec"]["priority"])
-    assert (1, {}) == (created["metadata"]["generation"], created["status"])
+    assert {} == created["status"]
+    assert "generation" not in created["metadata"]
 
 
 def test_a_group_gets_the_priority_of_its_class(server):
@@ -126,16 +127,24 @@ def test_the_templates_of_a_workload_never_change(server):
 @pytest.mark.parametrize(
     ("plural", "document", "cells"),
     [
-        ("podgroups", group(), ["g", "Gang(3)", "<unknown>"]),
+        ("podgroups", group(), ["g", "Gang", "<none>", "Pending"]),
         (
             "podgroups",
             {
                 **group({"basic": {}}),
-                "status": {"conditions": [{"type": "PodGroupScheduled", "status": "True"}]},
+                "status": {"conditions": [{"type": "PodGroupScheduled", "reason": "Scheduled"}]},
             },
-            ["g", "Basic", "True"],
+            ["g", "Basic", "<none>", "Scheduled"],
         ),
-        ("workloads", workload(template("a"), template("b")), ["w", "a,b"]),
+        (
+            "podgroups",
+            {
+                **group(),
+                "status": {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "Gone"}]},
+            },
+            ["g", "Gang", "<none>", "Gone"],
+        ),
+        ("workloads", workload(template("a"), template("b")), ["w", "<unknown>"]),
     ],
 )
 def test_columns(server, plural, document, cells):

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.sandbox.conftest import PODS
+from tests.unit.sandbox.conftest import PODS, events
 
 
 def message(answer):
@@ -161,6 +161,28 @@ def test_binding_of_nothing(server):
     assert (404, 'pods "a" not found') == message(server.bind())
 
 
+@pytest.mark.parametrize(
+    ("binding", "expected"),
+    [
+        (
+            {"target": {"name": "n1"}},
+            (400, "BadRequest", "name in URL does not match name in Binding object"),
+        ),
+        ({"metadata": {"name": "a"}, "target": {"name": ""}}, (500, None, "target.name: Required value")),
+        (
+            {"metadata": {"name": "a"}, "target": {"kind": "Pod", "name": "n1"}},
+            (500, None, 'target.kind: Unsupported value: "Pod": supported values: "<empty>", "Node"'),
+        ),
+    ],
+)
+def test_wrong_binding(server, binding, expected):
+    """A binding says which pod it is of, and names a node."""
+    server.pod()
+    status, answer = server.post(f"{PODS}/a/binding", binding)
+
+    assert expected == (status, answer.get("reason"), answer["message"])
+
+
 def test_legacy_binding(server):
     """The namespace's bindings collection does the same."""
     server.pod()
@@ -176,6 +198,29 @@ def test_delete_unbound(server):
 
     assert 200 == server.delete(f"{PODS}/a")[0]
     assert 404 == server.get(f"{PODS}/a")[0]
+
+
+@pytest.mark.parametrize(
+    ("bound", "options", "periods"),
+    [
+        pytest.param(False, [None], [0, 0], id="an unbound one"),
+        pytest.param(True, [{"gracePeriodSeconds": 0}], [0, 0], id="a bound one, at once"),
+        pytest.param(True, [None, {"gracePeriodSeconds": 0}], [30, 0, 0], id="after its grace period"),
+    ],
+)
+def test_deletion_is_seen(server, bound, options, periods):
+    """A watch shows that a pod is being deleted before it goes, and again when its time is cut short."""
+    server.pod()
+    if bound:
+        server.bind()
+    watch = server.watch(PODS, resourceVersion=server.store.revision)
+    for one in options:
+        server.delete(f"{PODS}/a", one)
+
+    seen = [(kind, pod["metadata"]) for kind, pod in events(watch)]
+    assert [*["MODIFIED"] * (len(periods) - 1), "DELETED"] == [kind for kind, _ in seen]
+    assert periods == [metadata["deletionGracePeriodSeconds"] for _, metadata in seen]
+    assert {2} == {metadata["generation"] for _, metadata in seen}
 
 
 def test_delete_bound(server):
@@ -194,10 +239,27 @@ def test_delete_bound(server):
 
 
 def test_delete_precondition(server):
-    """A deletion meant for another pod of that name is a conflict."""
-    server.pod()
+    """A deletion meant for another pod of that name, or for its earlier state, is a conflict."""
+    uid = server.pod()["metadata"]["uid"]
 
-    assert 409 == server.delete(f"{PODS}/a", {"preconditions": {"uid": "other"}})[0]
+    status, answer = server.delete(f"{PODS}/a", {"preconditions": {"uid": "other"}})
+    assert (409, "Pod") == (status, answer["details"]["kind"])
+    assert (
+        f"the UID in the precondition (other) does not match the UID in record ({uid})" in answer["message"]
+    )
+    status, answer = server.delete(f"{PODS}/a", {"preconditions": {"resourceVersion": "1"}})
+    assert (409, True) == (status, answer["message"].endswith("The object might have been modified"))
+
+
+def test_another_uid(server):
+    """An update of another pod of that name is a conflict; a patch may not change what a pod is."""
+    server.pod()
+    other = {"metadata": {"name": "a", "uid": "other"}}
+
+    status, answer = server.put(f"{PODS}/a", other)
+    assert (409, True) == (status, "UID in precondition: other" in answer["message"])
+    status, answer = server.patch(f"{PODS}/a/status", {**other, "status": {"message": "x"}})
+    assert (422, "metadata.uid") == (status, answer["details"]["causes"][0]["field"])
 
 
 def test_immutable_spec(server):
@@ -262,7 +324,7 @@ def test_invalid(server, spec, field, reason):
 
 
 def test_eviction(server):
-    """A pod under a budget that allows nothing cannot be evicted; one that allows it can, and is counted."""
+    """A pod under a budget that allows nothing cannot be evicted; one that allows it can, and both tell."""
     server.pod(labels={"app": "a"})
     server.bind()
     server.patch(f"{PODS}/a/status", {"status": {"phase": "Running"}})
@@ -270,8 +332,21 @@ def test_eviction(server):
     server.post(budgets, {"metadata": {"name": "b"}, "spec": {"selector": {"matchLabels": {"app": "a"}}}})
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
 
-    assert 429 == server.post(f"{PODS}/a/eviction", eviction)[0]
+    def refusal():
+        code, answer = server.post(f"{PODS}/a/eviction", eviction)
+        return code, answer["details"]["causes"][0]["message"]
+
+    assert (429, "The disruption budget b is still being processed by the server.") == refusal()
+    server.patch(f"{budgets}/b/status", {"status": {"observedGeneration": 1, "desiredHealthy": 1}})
+    assert (429, "The disruption budget b needs 1 healthy pods and has 0 currently") == refusal()
     server.patch(f"{budgets}/b/status", {"status": {"disruptionsAllowed": 1}})
     assert 201 == server.post(f"{PODS}/a/eviction", eviction)[0]
-    assert 0 == server.get(f"{budgets}/b")[1]["status"]["disruptionsAllowed"]
-    assert "deletionTimestamp" in server.get(f"{PODS}/a")[1]["metadata"]
+
+    status = server.get(f"{budgets}/b")[1]["status"]
+    assert (0, "InsufficientPods") == (status["disruptionsAllowed"], status["conditions"][0]["reason"])
+    pod = server.get(f"{PODS}/a")[1]
+    assert "deletionTimestamp" in pod["metadata"]
+    assert ("DisruptionTarget", "EvictionByEvictionAPI") == (
+        pod["status"]["conditions"][-1]["type"],
+        pod["status"]["conditions"][-1]["reason"],
+    )

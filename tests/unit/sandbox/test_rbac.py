@@ -89,7 +89,7 @@ def test_nobody(api):
         pytest.param([rule("get", "pods", resourceNames=["a"])], "GET", f"{PODS}/a", 404, id="by name"),
         pytest.param([rule("get", "pods", resourceNames=["a"])], "GET", f"{PODS}/b", 403, id="another name"),
         pytest.param([rule("create", "pods")], "POST", f"{PODS}/a/binding", 403, id="not a subresource"),
-        pytest.param([rule("create", "pods/binding")], "POST", f"{PODS}/a/binding", 422, id="a subresource"),
+        pytest.param([rule("create", "pods/binding")], "POST", f"{PODS}/a/binding", 400, id="a subresource"),
         pytest.param([rule("patch", "*/status")], "PATCH", f"{PODS}/a/status", 404, id="that of all"),
     ],
 )

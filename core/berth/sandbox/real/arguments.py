@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
 from berth.sandbox.real.assets import Assets
 from berth.scheduler.serving_certificate import self_signed
 
@@ -43,12 +46,17 @@ class Secrets:
 def write_files(folder: Path, token: str) -> Secrets:
     """Write the certificate, the keys and the list of tokens into the folder."""
     certificate, key = self_signed()
-    _, signing_key = self_signed()
     _write(folder / "tls.crt", certificate)
     _write(folder / "tls.key", key)
-    _write(folder / "service-accounts.key", signing_key)
+    _write(folder / "service-accounts.key", _signing_key())
     _write(folder / "tokens.csv", f'{token},{USER},{USER},"{MASTERS}"\n'.encode())
     return Secrets(certificate, token)
+
+
+def _signing_key() -> bytes:
+    """Give a new key for the tokens of service accounts; kube-apiserver reads no PKCS #8 of this curve."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
 
 
 def _write(path: Path, content: bytes) -> None:
