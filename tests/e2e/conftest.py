@@ -33,6 +33,18 @@ class Cluster:
         assert fails == (done.returncode != 0), f"{arguments}: {done.stdout}{done.stderr}"
         return done.stderr if fails else done.stdout
 
+    def answer(self, *arguments):
+        """Give what kubectl prints, whatever its exit status says."""
+        done = subprocess.run(
+            [KUBECTL, *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.stdout
+
     def json(self, *arguments):
         """Give what kubectl prints, decoded."""
         return json.loads(self.kubectl(*arguments, "-o", "json"))

@@ -93,7 +93,7 @@ class Running:
 
 @asynccontextmanager
 async def default_cluster(
-    folder, documents, configuration=CONFIGURATION, flags=(), scheduler=BERTH, server=IN_MEMORY
+    folder, documents, configuration=CONFIGURATION, flags=(), *, scheduler=BERTH, server=IN_MEMORY
 ):
     """Sandbox with these objects, and scheduler, with further flags of its own: Berth, or another program."""
     kubeconfig, objects = folder / "kubeconfig", folder / "objects.json"

@@ -102,7 +102,7 @@ async def test_a_hundred_gangs_take_turns(tmp_path, scheduler, api_server):
     placements = Placements()
     nodes = [node(f"n{i}") for i in range(NODES)]
     async with (
-        default_cluster(tmp_path, nodes, PATIENT, FLAGS, scheduler, api_server) as cluster,
+        default_cluster(tmp_path, nodes, PATIENT, FLAGS, scheduler=scheduler, server=api_server) as cluster,
         cluster.watching(placements.look),
     ):
         await cluster.create(POD_GROUPS, [group(name) for name in names])

@@ -1,4 +1,4 @@
-"""`berth sandbox up --real`, with stand-ins for the two programs: no package registry has kube-apiserver."""
+"""`berth sandbox up --real`: with stand-ins for the two programs, and with these where they are at hand."""
 
 import json
 import os
@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from berth.demo.processes import program
+from tests.e2e.api_servers import api_server_called
 from tests.e2e.conftest import Cluster, node, pod
 from tests.e2e.stand_in import JOURNAL, install
 
@@ -21,11 +23,16 @@ def command(assets, kubeconfig, *more):
     return [*program, "--assets", str(assets), "--kubeconfig", str(kubeconfig), *more]
 
 
-@contextmanager
 def running(assets, kubeconfig, *more):
+    """A control plane of stand-ins that is up."""
+    return started(command(assets, kubeconfig, *more), kubeconfig)
+
+
+@contextmanager
+def started(up, kubeconfig):
     """A control plane that is up."""
     pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
-    process = subprocess.Popen(command(assets, kubeconfig, *more), text=True, **pipes)
+    process = subprocess.Popen(up, text=True, **pipes)
     try:
         ready = process.stdout.readline()
         assert ready.startswith("sandbox ready at https://127.0.0.1:"), process.communicate()[1]
@@ -96,3 +103,38 @@ def test_missing(tmp_path):
     assert line.startswith(
         f"Error: --real: no kube-apiserver in {tmp_path / 'bin'}: set KUBEBUILDER_ASSETS, or"
     )
+
+
+@pytest.mark.parametrize("mode", ["AlwaysAllow", "RBAC"])
+def test_up_real(mode, tmp_path):
+    """With the programs themselves pods run, pod groups are served, and access is as chosen."""
+    server = api_server_called("real")
+    objects = tmp_path / "objects.json"
+    bound = pod("bound")
+    bound["spec"]["nodeName"] = "n1"
+    objects.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [node("n1"), bound]}))
+    kubeconfig = tmp_path / "kubeconfig"
+    up = server.command(kubeconfig, f"--authorization-mode={mode}", f"--load={objects}", pod_groups=True)
+    with started(up, kubeconfig) as (process, cluster):
+        cluster.kubectl("wait", "--for=condition=Ready", "pod/bound", "--timeout=40s")
+        assert "podgroups" in cluster.kubectl("api-resources", "--api-group=scheduling.k8s.io")
+        cluster.kubectl("create", "serviceaccount", "guest")
+        asked = ("auth", "can-i", "create", "pods", "--as=system:serviceaccount:default:guest")
+        assert ("no\n" if mode == "RBAC" else "yes\n") == cluster.answer(*asked)
+        cluster.kubectl("delete", "pod", "bound", "--timeout=40s")
+        process.send_signal(signal.SIGINT)
+        assert 0 == process.wait(60)
+
+
+def test_main_job_real(tmp_path):
+    """The main job runs on the programs themselves."""
+    api_server_called("real")
+    done = subprocess.run(
+        [program("berth"), "demo", "--real", "--pods=20", "--folder", str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert "20 of them bound, each once: every placement is allowed" in done.stdout, done
+    assert 0 == done.returncode

@@ -8,8 +8,14 @@ WANTED = {
     "apiVersion": "v1",
     "kind": "Service",
     "metadata": {"name": "a", "labels": {"x": "1"}},
-    "spec": {"ports": [{"name": "https", "port": 1}], "args": ["-a", "-b"]},
+    "spec": {
+        "ports": [{"name": "https", "port": 1}],
+        "args": ["-a", "-b"],
+        "selector": {"a": "b"},
+        "ingress": [{"from": [{"podSelector": {"matchLabels": {"a": "b"}}}], "ports": [{"port": 1}]}],
+    },
 }
+RULE = {"from": [{"podSelector": {"matchLabels": {"a": "b"}}}], "ports": [{"port": 1, "protocol": "TCP"}]}
 
 
 def found(**changes):
@@ -18,6 +24,8 @@ def found(**changes):
         "ports": [{"name": "https", "port": 1, "protocol": "TCP"}],
         "args": ["-a", "-b"],
         "type": "ClusterIP",
+        "selector": {"a": "b"},
+        "ingress": [RULE],
     }
     return {"metadata": metadata | changes.pop("metadata", {}), "spec": spec | changes}
 
@@ -38,6 +46,10 @@ def found(**changes):
         ),
         pytest.param(found(args=["-a", "-b", "-c"]), True, id="one argument more"),
         pytest.param(found(args=["-b", "-a"]), True, id="arguments in another order"),
+        pytest.param(found(selector={"a": "b", "c": "d"}), True, id="a selector that finds less"),
+        pytest.param(found(ingress=[RULE, {}]), True, id="a rule more"),
+        pytest.param(found(ingress=[{**RULE, "ports": [{"port": 1}, {"port": 2}]}]), True, id="a port more"),
+        pytest.param(found(ingress=[{**RULE, "from": [{"podSelector": {}}]}]), True, id="a wider rule"),
     ],
 )
 def test_differs(state, drifted):

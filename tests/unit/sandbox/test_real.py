@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from berth.sandbox import SandboxError
 from berth.sandbox.real.arguments import Ports, api_server_command, etcd_command, write_files
@@ -63,6 +64,15 @@ def test_files_named(tmp_path):
 
     assert {0o600} == {path.stat().st_mode & 0o777 for path in named}
     assert 'secret,sandbox,sandbox,"system:masters"\n' == (tmp_path / "tokens.csv").read_text()
+
+
+def test_signing_key(tmp_path):
+    """Service accounts' tokens are signed with a key in the form that kube-apiserver reads."""
+    write_files(tmp_path, "secret")
+
+    key = (tmp_path / "service-accounts.key").read_bytes()
+    assert key.startswith(b"-----BEGIN EC PRIVATE KEY-----")
+    assert 256 == load_pem_private_key(key, None).key_size
 
 
 @pytest.mark.parametrize("wanted", [True, False])
