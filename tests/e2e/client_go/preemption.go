@@ -106,6 +106,7 @@ func evictGuarded(ctx context.Context, at *server, guarded *corev1.Pod) error {
 	if err := at.PolicyV1().Evictions(at.namespace).Evict(ctx, eviction); !apierrors.IsTooManyRequests(err) {
 		return fmt.Errorf("an eviction against the budget: %w", err)
 	}
+	budget.Status.ObservedGeneration = budget.Generation
 	budget.Status.DisruptionsAllowed = 1
 	if _, err := budgets.UpdateStatus(ctx, budget, metav1.UpdateOptions{}); err != nil {
 		return err
