@@ -182,9 +182,33 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
             rows = self._on_rows(every_row(len(self._handle.snapshot)), nodes)
             if not answers.covers(rows):
                 answers.ask_about(rows)
+        if answers.raw is None:
+            answers.raw = self._at_hand(pod, answers)
         if answers.raw is not None:
             return self._on_rows(answers.raw, nodes)
         return _started(self._score(state, pod, nodes, answers))
+
+    def _at_hand(self, pod: Pod, answers: Answers) -> Scores | None:
+        """The scores where nobody need be asked: they came with the verdicts, or the plugin gives none.
+
+        Raises: SidecarError, unless the failure policy passes over it.
+        """
+        n = len(self._handle.snapshot)
+        if not self._offers(answers.caller, SCORE):
+            return np.zeros(n, dtype=np.int64)
+        try:
+            if answers.failure is not None:
+                raise answers.failure
+            return None if answers.scores is None else self._raw_scores(answers, n, answers.scores)
+        except SidecarError as error:
+            return self._without(error, pod, answers)
+
+    def _without(self, error: SidecarError, pod: Pod, answers: Answers) -> Scores:
+        """No opinion, where the failure policy passes over the failure; raises it otherwise."""
+        answers.failed = True
+        if not self._ignored(answers.caller, ExtensionPoint.SCORE, pod):
+            raise error
+        return np.zeros(len(self._handle.snapshot), dtype=np.int64)
 
     async def _score(self, state: CycleState, pod: Pod, nodes: Snapshot, answers: Answers) -> Scores:
         answers.raw = await self._ask_score(state, pod, answers)
@@ -192,28 +216,16 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
 
     async def _ask_score(self, state: CycleState, pod: Pod, answers: Answers) -> Scores:
         n, caller = len(self._handle.snapshot), answers.caller
-        no_opinion = np.zeros(n, dtype=np.int64)
-        if not self._offers(caller, SCORE):
-            return no_opinion
+        request = scheduling_pb2.ScoreRequest(call=caller.head(state, pod), candidates=answers.candidates(n))
+
+        def read(response: scheduling_pb2.ScoreResponse) -> Scores:
+            caller.check_generation(request, response.generation)
+            return self._raw_scores(answers, n, response)
+
         try:
-            if answers.failure is not None:
-                raise answers.failure
-            if answers.scores is not None:
-                return self._raw_scores(answers, n, answers.scores)
-            request = scheduling_pb2.ScoreRequest(
-                call=caller.head(state, pod), candidates=answers.candidates(n)
-            )
-
-            def read(response: scheduling_pb2.ScoreResponse) -> Scores:
-                caller.check_generation(request, response.generation)
-                return self._raw_scores(answers, n, response)
-
             return await caller.ask("Score", request, state, read)
-        except SidecarError:
-            answers.failed = True
-            if not self._ignored(caller, ExtensionPoint.SCORE, pod):
-                raise
-            return no_opinion
+        except SidecarError as error:
+            return self._without(error, pod, answers)
 
     def _raw_scores(self, answers: Answers, n: int, response: scheduling_pb2.ScoreResponse) -> Scores:
         status = status_of(self.name, response.status)

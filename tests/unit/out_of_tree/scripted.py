@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 from contextlib import asynccontextmanager
+from inspect import isawaitable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -242,6 +243,11 @@ class World:
     async def filter(self, pod=None, state=None):
         """The plugin's codes."""
         return await self.plugin.filter(state or cycle(), pod or self.pod(), self.snapshot)
+
+    async def score(self, state, pod, nodes=None):
+        """The plugin's raw scores, at hand or asked for."""
+        answer = self.plugin.score(state, pod, nodes or self.snapshot)
+        return await answer if isawaitable(answer) else answer
 
 
 def cycle(attempt=1):

@@ -48,7 +48,7 @@ async def test_verdicts_and_scores_in_one_call():
         await world.up()
         state, pod = cycle(), world.pod()
         codes = await world.filter(pod, state)
-        raw = await world.plugin.score(state, pod, world.snapshot)
+        raw = await world.score(state, pod)
 
     assert [0, 1, 0] == codes.tolist()
     assert [5, 6, 7] == raw.tolist()
@@ -134,7 +134,7 @@ async def test_filter_policy(points):
                 await world.filter(pod, state)
         else:
             assert [0, 0, 0] == (await world.filter(pod, state)).tolist()
-            assert [0, 0, 0] == (await world.plugin.score(state, pod, world.snapshot)).tolist()
+            assert [0, 0, 0] == (await world.score(state, pod)).tolist()
 
 
 WRONG_SCORES = [
@@ -156,9 +156,9 @@ async def test_wrong_scores(changes, says, policy):
         await world.filter(pod, state)
         if policy is FAIL:
             with pytest.raises(SidecarError, match=says):
-                await world.plugin.score(state, pod, world.snapshot)
+                await world.score(state, pod)
         else:
-            assert [0, 0, 0] == (await world.plugin.score(state, pod, world.snapshot)).tolist()
+            assert [0, 0, 0] == (await world.score(state, pod)).tolist()
 
 
 async def test_missing_scores():
@@ -174,7 +174,7 @@ async def test_missing_scores():
         state, pod = cycle(), world.pod()
         await world.filter(pod, state)
         with pytest.raises(SidecarError, match="let nodes pass and did not score them"):
-            await world.plugin.score(state, pod, world.snapshot)
+            await world.score(state, pod)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ async def test_other_table():
             backwards.take([world.cache.node_info(name)])
         state, pod = cycle(), world.pod()
         codes = await world.plugin.filter(state, pod, backwards)
-        raw = await world.plugin.score(state, pod, backwards)
+        raw = await world.score(state, pod, backwards)
 
     assert ["n2", "n1", "n0"] == backwards.names
     assert [0, 1, 0] == codes.tolist()

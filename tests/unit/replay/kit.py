@@ -77,7 +77,7 @@ async def tried(world, name, attempt=1, reserve="", **fields):
     pod, state = world.pod(name, **fields), cycle(attempt)
     with suppress(SidecarError):
         await world.filter(pod, state)
-        await world.plugin.score(state, pod, world.snapshot)
+        await world.score(state, pod)
     if reserve:
         await world.plugin.reserve(state, pod, reserve)
 

@@ -1,4 +1,8 @@
-"""What goes back on the stream of calls: one answer a message, or several that are ready together."""
+"""What goes back on the stream of calls: one answer a message, or several that are ready together.
+
+While no other call is being answered, an answer is written at once by whoever has it; otherwise it waits a
+turn of the loop, to go together with others.
+"""
 
 import asyncio
 from collections import deque
@@ -18,14 +22,24 @@ class Replies:
         self._context = context
         self._tasks = tasks
         self._ready: deque[scheduling_pb2.ConverseResponse] = deque()
+        self._due = 0
         self._writing = False
 
-    def send(self, answer: scheduling_pb2.ConverseResponse) -> None:
-        """Have it written, with what else becomes ready in this turn of the loop."""
+    def expect(self) -> None:
+        """There will be one more answer."""
+        self._due += 1
+
+    async def send(self, answer: scheduling_pb2.ConverseResponse) -> None:
+        """Have an expected answer written, with what else becomes ready in this turn of the loop."""
+        self._due -= 1
         self._ready.append(answer)
-        if not self._writing:
-            self._writing = True
+        if self._writing:
+            return
+        self._writing = True
+        if self._due:
             self._tasks.create_task(self._write())
+        else:
+            await self._write()
 
     async def _write(self) -> None:
         while self._ready:

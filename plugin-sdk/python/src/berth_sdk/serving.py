@@ -8,7 +8,6 @@ import signal
 import socket
 import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -120,15 +119,10 @@ class Server:
             path.unlink(missing_ok=True)
 
     async def _watch_readiness(self) -> None:
-        ready = False
         while True:
-            async with self.session.moved:
-                await self.session.moved.wait_for(partial(self._is_ready, not ready))
-            ready = not ready
-            await self._report(ready=ready)
-
-    def _is_ready(self, wanted: bool) -> bool:
-        return self.session.ready is wanted
+            await self.session.turned.wait()
+            self.session.turned.clear()
+            await self._report(ready=self.session.ready)
 
     async def _report(self, *, ready: bool) -> None:
         status = health_pb2.HealthCheckResponse
@@ -210,6 +204,7 @@ class Server:
             async def take() -> None:
                 async for request in requests:
                     for each in (request, *request.also):
+                        replies.expect()
                         tasks.create_task(self._reply(each, replies))
 
             await self._until_stopped(take())
@@ -237,7 +232,7 @@ class Server:
             self._streams.discard(task)
 
     async def _reply(self, request: scheduling_pb2.ConverseRequest, replies: Replies) -> None:
-        replies.send(await self._answer(request))
+        await replies.send(await self._answer(request))
 
     async def _answer(self, request: scheduling_pb2.ConverseRequest) -> scheduling_pb2.ConverseResponse:
         field = request.WhichOneof("call") or ""

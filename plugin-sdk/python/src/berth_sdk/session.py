@@ -31,6 +31,9 @@ class Session:
         self.mirror = Mirror(self.plugin)
         self._keeps_nodes = awaits(self.plugin, "filter_nodes", "score_nodes")
         self.moved = asyncio.Condition()
+        self.turned = asyncio.Event()
+        """Set when `ready` has become another; apart from `moved`, since every call moves the state."""
+        self._was_ready = False
 
     @property
     def ready(self) -> bool:
@@ -38,7 +41,10 @@ class Session:
         return bool(self.profiles and self.mirror.generation)
 
     async def announce(self) -> None:
-        """Wake the calls that wait for a generation, and whoever watches `ready`."""
+        """Wake the calls that wait for a generation, and whoever watches `ready` if that turned."""
+        if self.ready is not self._was_ready:
+            self._was_ready = self.ready
+            self.turned.set()
         async with self.moved:
             self.moved.notify_all()
 
