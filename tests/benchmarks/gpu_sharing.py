@@ -28,7 +28,6 @@ PAPER = {
 PAPER_DEMAND = 1.3
 EVERY = (*PAPER, "fgd/used-first")
 A_FEW = ("best-fit", "fgd/used-first")
-FIRST_SEED = 42
 
 
 def run(options):
@@ -91,7 +90,7 @@ def table(known, policies, options):
 
 
 def seeds(options):
-    return range(FIRST_SEED, FIRST_SEED + options.seeds)
+    return range(options.first_seed, options.first_seed + options.seeds)
 
 
 def key_of(line):
