@@ -16,6 +16,8 @@ NAMES = (
     "preemption",
     "requeueing",
     "hints",
+    "grpc_calls",
+    "load_aware",
     "sidecar",
     "http_engine",
     "sandbox_http",
@@ -45,6 +47,7 @@ def main():
     sharing = parser.add_argument_group("gpu_sharing")
     sharing.add_argument("--policies", default="", help="such as best-fit,fgd/used-first, or all")
     sharing.add_argument("--seeds", type=int, default=1, help="runs of each policy")
+    sharing.add_argument("--first-seed", type=int, default=42, help="of the runs; the others follow it")
     sharing.add_argument("--demand", type=float, default=1.3, help="what is asked for, of all GPUs")
     sharing.add_argument("--openb", type=Path, help="the trace's own files in place of the condensed table")
     sharing.add_argument("--alone", action="store_true", help="drive the plugin without the scheduler")

@@ -1,104 +1,245 @@
-"""A question and its answer over gRPC: a call of its own each time, or a message on a stream that stands.
+"""A question and its answer over a unix socket: what gRPC costs by itself, whatever is asked.
 
-Run: python -m tests.benchmarks.grpc_calls
+The messages are as large as those of Filter and Score on 5,000 nodes. Servers in Python (asyncio, threads)
+and in Go are asked from Python: by a call of its own each time, or by a message on a stream that stands, with
+asyncio, or with threads whose answers are handed to the loop that the scheduler lives in. A bare socket tells
+what of it is the machine.
 """
 
 import asyncio
 import multiprocessing
+import queue
 import resource
+import socket
+import subprocess
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import click
 import grpc
 import grpc.aio
 
-QUESTIONS = 1000
-WARM_UP = 100
-QUESTION, ANSWER = b"q" * 3000, b"a" * 1600
+from tests.benchmarks.tables import Table, quantiles
+from tests.go_toolchain import GO_SDK, build
+from tests.sockets import listens
+
+QUESTIONS = 300
+WARM_UP = 50
+QUESTION, ANSWER = b"q" * 4_000, bytes(10_100)
 TIMEOUT_SECONDS = 30.0
+CALL, STREAM = "/bench.Questions/Call", "/bench.Questions/Stream"
 
 
-async def _unary(request, context):
-    del request, context
-    return ANSWER
+def run(options):
+    """One table."""
+    table = Table(
+        f"gRPC alone, {len(QUESTION):,} bytes there and {len(ANSWER):,} back, microseconds",
+        ["client and server", "p10", "p50", "p99", "client CPU"],
+    )
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder, ExitStack() as servers:
+        sockets = {
+            name: servers.enter_context(server(Path(folder, str(i))))
+            for i, (name, server) in enumerate(SERVERS)
+        }
+        for (client, ask), names in CLIENTS.items():
+            for name in names:
+                figures = asyncio.run(ask(sockets[name], options.rounds or QUESTIONS))
+                table.add(f"{client} to {name}", *figures)
+    table.show()
 
 
-async def _stream(requests, context):
-    async for _ in requests:
-        await context.write(ANSWER)
+# -- clients: each gives p10, p50, p99 and the client's CPU of a question -----
 
 
-async def _serve(address):
-    server = grpc.aio.server()
-    methods = {
-        "Call": grpc.unary_unary_rpc_method_handler(_unary),
-        "Stream": grpc.stream_stream_rpc_method_handler(_stream),
-    }
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("bench.Questions", methods),))
-    server.add_insecure_port(address)
-    await server.start()
-    await server.wait_for_termination()
+async def over_socket(path, count):
+    """Blocking on both ends: no gRPC, no event loop."""
+    with socket.socket(socket.AF_UNIX) as there:
+        there.connect(str(path))
+
+        async def ask():
+            there.sendall(QUESTION)
+            left = len(ANSWER)
+            while left:
+                left -= len(there.recv(1 << 16))
+
+        return await timed(ask, count)
 
 
-def _server_process(address):
-    asyncio.run(_serve(address))
+async def as_calls(path, count):
+    """A unary call of asyncio's each time."""
+    async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
+        call = channel.unary_unary(CALL)
+
+        async def ask():
+            await call(QUESTION, timeout=TIMEOUT_SECONDS, wait_for_ready=True)
+
+        return await timed(ask, count)
 
 
-async def _measure(address):
-    async with grpc.aio.insecure_channel(address) as channel:
-        await asyncio.wait_for(channel.channel_ready(), TIMEOUT_SECONDS)
-        call = channel.unary_unary("/bench.Questions/Call")
-        stream = channel.stream_stream("/bench.Questions/Stream")()
+async def over_stream(path, count):
+    """A message on a stream of asyncio's, as the host does it."""
+    async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
+        stream = channel.stream_stream(STREAM)(wait_for_ready=True)
 
-        async def over_stream():
+        async def ask():
             await stream.write(QUESTION)
-            return await stream.read()
+            await stream.read()
 
-        async def as_call():
-            return await call(QUESTION, timeout=TIMEOUT_SECONDS)
-
-        return {"a call each": await _timed(as_call), "one stream": await _timed(over_stream)}
+        return await timed(ask, count)
 
 
-async def _timed(ask):
+async def over_threads(path, count):
+    """A message on a stream of gRPC's threads, its answer handed to the loop."""
+    questions, answers, loop = queue.SimpleQueue(), asyncio.Queue(), asyncio.get_running_loop()
+    with grpc.insecure_channel(f"unix:{path}") as channel:
+        stream = channel.stream_stream(STREAM)(iter(questions.get, None), wait_for_ready=True)
+
+        def read():
+            for answer in stream:
+                loop.call_soon_threadsafe(answers.put_nowait, answer)
+
+        reading = threading.Thread(target=read)
+        reading.start()
+
+        async def ask():
+            questions.put(QUESTION)
+            await answers.get()
+
+        figures = await timed(ask, count)
+        questions.put(None)
+        await asyncio.to_thread(reading.join)
+        return figures
+
+
+async def timed(ask, count):
+    """Microseconds: p10, p50, p99, and the CPU of this process."""
     for _ in range(WARM_UP):
         await ask()
-    cpu, walls = _cpu(), []
-    for _ in range(QUESTIONS):
+    before, taken = cpu_seconds(), []
+    for _ in range(count):
         began = time.perf_counter()
-        assert await ask() == ANSWER
-        walls.append(time.perf_counter() - began)
-    walls.sort()
-    return (_cpu() - cpu) / QUESTIONS, walls[QUESTIONS // 2], walls[QUESTIONS * 99 // 100]
+        await ask()
+        taken.append((time.perf_counter() - began) * 1e6)
+    spent = (cpu_seconds() - before) / count * 1e6
+    return *quantiles(taken, 0.1, 0.5, 0.99), spent
 
 
-def _cpu():
+def cpu_seconds():
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
-def main():
-    """Print client CPU and wall time a question, and the ratio."""
-    with tempfile.TemporaryDirectory() as folder:
-        address = f"unix:{Path(folder) / 'bench.sock'}"
-        server = multiprocessing.get_context("spawn").Process(
-            target=_server_process, args=(address,), daemon=True
-        )
-        server.start()
+# -- servers: each gives the socket that it serves -----
+
+
+def serve_socket(path):
+    """Answer one client after another."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen()
+        while True:
+            client, _ = server.accept()
+            with client:
+                left = len(QUESTION)
+                while data := client.recv(1 << 16):
+                    left -= len(data)
+                    if not left:
+                        client.sendall(ANSWER)
+                        left = len(QUESTION)
+
+
+def serve_asyncio(path):
+    """Answer calls and streams in a loop."""
+
+    async def call(_request, _context):
+        return ANSWER
+
+    async def stream(requests, context):
+        async for _ in requests:
+            await context.write(ANSWER)
+
+    async def serve():
+        server = grpc.aio.server()
+        server.add_generic_rpc_handlers(handlers(call, stream))
+        server.add_insecure_port(f"unix:{path}")
+        await server.start()
+        await server.wait_for_termination()
+
+    asyncio.run(serve())
+
+
+def serve_threads(path):
+    """Answer calls and streams in threads."""
+
+    def stream(requests, _context):
+        for _ in requests:
+            yield ANSWER
+
+    server = grpc.server(ThreadPoolExecutor(4))
+    server.add_generic_rpc_handlers(handlers(lambda _request, _context: ANSWER, stream))
+    server.add_insecure_port(f"unix:{path}")
+    server.start()
+    server.wait_for_termination()
+
+
+def handlers(call, stream):
+    table = {
+        "Call": grpc.unary_unary_rpc_method_handler(call),
+        "Stream": grpc.stream_stream_rpc_method_handler(stream),
+    }
+    return (grpc.method_handlers_generic_handler("bench.Questions", table),)
+
+
+def in_python(serve):
+    """A server in a process of its own."""
+
+    @contextmanager
+    def served(path):
+        process = multiprocessing.get_context("spawn").Process(target=serve, args=(str(path),), daemon=True)
+        process.start()
         try:
-            results = asyncio.run(_measure(address))
+            yield appeared(path)
         finally:
-            server.terminate()
-            server.join()
-    click.echo(f"{'microseconds':<14}{'client CPU':>12}{'wall p50':>12}{'wall p99':>12}")
-    for name, values in results.items():
-        click.echo(f"{name:<14}" + "".join(f"{1e6 * value:>12.0f}" for value in values))
-    calls, stream = results["a call each"], results["one stream"]
-    ratios = "".join(f"{one / other:>12.1f}" for one, other in zip(calls, stream, strict=True))
-    click.echo(f"{'ratio':<14}{ratios}")
+            process.terminate()
+            process.join()
+
+    return served
 
 
-if __name__ == "__main__":
-    main()
+@contextmanager
+def in_go(path):
+    """The same in Go."""
+    program = build("./internal/benchecho", path.with_name("benchecho"), folder=GO_SDK)
+    process = subprocess.Popen([str(program), str(path), str(len(ANSWER))])
+    try:
+        yield appeared(path)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def appeared(path):
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while not listens(path):
+        if time.monotonic() > deadline:
+            raise TimeoutError(path)
+        time.sleep(0.02)
+    return path
+
+
+SERVERS = (
+    ("a socket", in_python(serve_socket)),
+    ("Python, asyncio", in_python(serve_asyncio)),
+    ("Python, threads", in_python(serve_threads)),
+    ("Go", in_go),
+)
+GRPC = tuple(name for name, _ in SERVERS[1:])
+CLIENTS = {
+    ("no gRPC", over_socket): ("a socket",),
+    ("a call each", as_calls): GRPC[:2],
+    ("one stream", over_stream): GRPC,
+    ("one stream, threads and hand-off", over_threads): GRPC,
+}

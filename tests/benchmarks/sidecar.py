@@ -1,4 +1,4 @@
-"""What plugins in other processes add to a cycle: one and three sidecars, beside an HTTP extender."""
+"""What plugins in other processes add to a cycle, and to the throughput: sidecars beside an HTTP extender."""
 
 import asyncio
 import gc
@@ -7,84 +7,158 @@ import sys
 import tempfile
 import time
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from berth.config import load
 from berth.config.sidecars import SidecarSpec, catalogue_of
+from berth.framework.interface import FilterPlugin, Reason, ScorePlugin
 from berth.objects.node import Node
 from berth.objects.pod import Pod
+from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.extender import ExtenderSurroundings, HttpExtenders
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.raw_objects import RawObjects
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
 from berth.testing.handles import make_handle
+from tests.benchmarks.sidecar_plugin import LEFT_OUT
+from tests.benchmarks.sidecar_stages import marked, table_of
+from tests.benchmarks.sidecar_throughput import PODS, settings
+from tests.benchmarks.sidecar_throughput import measure as throughput
 from tests.benchmarks.tables import Table, quantiles
-from tests.benchmarks.workloads import Core, node_bytes, pod_template, read_node, read_pod
+from tests.benchmarks.workloads import APPS, Core, node_bytes, pod_template, read_node, read_pod
 from tests.go_toolchain import GO_SDK, build
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
 
 PYTHON_PLUGIN = [sys.executable, "-m", "tests.benchmarks.sidecar_plugin"]
 NODES = 5_000
 GOAL_MILLISECONDS = 0.4
-WARM_UP = 20
+WARM_UP = 3 * APPS
 READY_SECONDS = 20.0
 
 
 def run(options):
-    """One table: the time of a cycle, and what was added to it."""
-    asyncio.run(measure(options.rounds or 300)).show()
-
-
-async def measure(rounds):
-    table = Table(
-        f"plugins outside, {NODES:,} nodes, filter and score, ms (goal: {GOAL_MILLISECONDS} added)",
-        ["plugins", "p50", "p90", "p99", "added p50", "added p99"],
-    )
-    base = await timed(Core.of(NODES), rounds)
-    table.add("none", *base, "", "")
+    """Two tables: the time of a cycle, and what was added to it; pods a second through real processes."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         go_plugin = build("./internal/benchplugin", Path(folder, "plugin"), folder=GO_SDK)
-        node_plugin = [str(NODE), FROM_SOURCE, str(NODE_SDK / "test/benchplugin.ts")]
         install()
-        for language, command in (
+        commands = [
             ("Python", PYTHON_PLUGIN),
             ("Go", [str(go_plugin)]),
-            ("TypeScript", node_plugin),
-        ):
-            for count in (1, 3):
-                async with with_sidecars(count, command) as (core, host):
-                    figures = await timed(core, rounds, host.pods.decoding(read_pod))
-                added = figures[0] - base[0], figures[2] - base[2]
-                table.add(f"sidecars in {language}: {count}", *figures, *added)
+            ("TypeScript", [str(NODE), FROM_SOURCE, str(NODE_SDK / "test/benchplugin.ts")]),
+        ]
+        asyncio.run(measure(options.rounds or 300, commands)).show()
+        asyncio.run(stages(options.rounds or 300, commands)).show()
+        rows = settings([(name, tuple(command)) for name, command in commands], (*PYTHON_PLUGIN, "http"))
+        wanted = [row for row in rows if options.match in row.name or row in (rows[0], rows[-1])]
+        asyncio.run(throughput(wanted, options.pods or PODS)).show()
+
+
+async def measure(rounds, commands):
+    table = Table(
+        f"plugins outside, {NODES:,} nodes, filter and score, ms (goal: {GOAL_MILLISECONDS} added)",
+        [
+            *("plugins", "none p50", "inside p50", "p50", "p90", "p99"),
+            *("added p50", "added p99", "by being outside p50"),
+        ],
+    )
+
+    async def row(name, core, rounds=rounds, decode=read_pod):
+        none, inside, outside = await timed(core, rounds, decode)
+        added = outside[0] - none[0], outside[2] - none[2], outside[0] - inside[0]
+        table.add(name, none[0], inside[0], *outside, *added)
+
+    for language, command in commands:
+        for count in (1, 3):
+            async with with_sidecars(count, command) as (core, host):
+                await row(f"sidecars in {language}: {count}", core, decode=host.pods.decoding(read_pod))
+    async with with_sidecars(1, commands[0][1], shadow=True) as (core, host):
+        await row(f"in {commands[0][0]}, in shadow: 1", core, decode=host.pods.decoding(read_pod))
     async with with_extender() as core:
-        figures = await timed(core, min(rounds, 100))
-    table.add("HTTP extender, names only", *figures, figures[0] - base[0], figures[2] - base[2])
+        await row("HTTP extender, names only", core, min(rounds, 100))
     return table
 
 
-async def timed(core, rounds, decode=read_pod):
-    """Milliseconds of a decision, p50, p90, p99; every pod is assumed before the next is tried."""
-    template = pod_template()
-    taken = []
+async def timed(core, rounds, decode):
+    """Milliseconds of a decision, p50, p90, p99: without plugins, with the same here, with them outside."""
+    taken = {}
+    async for which, seconds in turns(core, rounds, decode):
+        taken.setdefault(which, []).append(seconds * 1e3)
+    return [quantiles(samples, 0.5, 0.9, 0.99) for samples in taken.values()]
+
+
+async def turns(core, rounds, decode):
+    """Decisions and their seconds, "none", "inside" and "outside" in turns.
+
+    What else goes on shows in all of them alike. Each decision is worked out from nothing, once the cluster
+    has run for a while. Only what is decided outside is assumed, just before the next such turn: a step of
+    the state is in its figures.
+    """
+    outside = core.framework
+    asked = sum(not plugin.in_process for plugin in outside.plugins.filter) + len(outside.extenders)
+    frameworks = {"none": core.default_profile(), "inside": with_inside(core, asked), "outside": outside}
+    template, assumed = pod_template(), None
     gc.collect()
     gc.freeze()
-    for i in range(rounds + WARM_UP):
+    for i in range(WARM_UP + 3 * rounds):
+        which = list(frameworks)[i % 3]
+        core.framework = frameworks[which]
         pod = decode(template.bytes(i + 1))
+        if which == "outside" and assumed is not None:
+            core.cache.assume_pod(assumed)
         started = time.perf_counter()
         core.cache.update_snapshot(core.snapshot)
-        decision = await core.decide(pod)
-        taken.append((time.perf_counter() - started) * 1e3)
+        decision = await core.decide(pod, core.from_nothing)
+        taken = time.perf_counter() - started
         assert decision.status.ok, decision.status.message
-        core.cache.assume_pod(pod.placed_on(decision.node_name))
+        if which == "outside":
+            assumed = pod.placed_on(decision.node_name)
         await asyncio.sleep(0)
+        if i >= WARM_UP:
+            yield which, taken
     gc.unfreeze()
-    return quantiles(taken[WARM_UP:], 0.5, 0.9, 0.99)
+
+
+def with_inside(core, count):
+    """The default profile with so many plugins in this process that do what those outside do."""
+    made = core.default_profile()
+    plugins = [Inside() for _ in range(count)]
+    scores = [*made.plugins.score, *((plugin, 1) for plugin in plugins)]
+    made.take(replace(made.plugins, filter=[*made.plugins.filter, *plugins], score=scores))
+    return made
+
+
+class Inside(FilterPlugin, ScorePlugin):
+    """Turns down every tenth node, and scores the others by their number."""
+
+    reasons = (Reason("node(s) had the wrong number"),)
+
+    def filter(self, _state, _pod, nodes):
+        return (np.arange(len(nodes)) % LEFT_OUT == 0).astype(np.uint8)
+
+    def score(self, _state, _pod, nodes):
+        return np.arange(len(nodes)) % 101
+
+
+async def stages(rounds, commands):
+    found = {}
+    for language, command in commands:
+        async with with_sidecars(1, command) as (core, host):
+            with marked() as marks:
+                found[language] = [
+                    dict(marks)
+                    async for which, _ in turns(core, rounds, host.pods.decoding(read_pod))
+                    if which == "outside"
+                ]
+    return table_of(found)
 
 
 @asynccontextmanager
-async def with_sidecars(count, command):
-    """A core whose profile has so many sidecars, each a process of its own behind a unix socket.
+async def with_sidecars(count, command, *, shadow=False):
+    """A core whose profile has so many sidecars, or shadows, each a process of its own behind a unix socket.
 
     The command is followed by a name and an address.
     """
@@ -114,6 +188,11 @@ async def with_sidecars(count, command):
             tasks = [asyncio.create_task(work) for _, work in host.work()]
             try:
                 await host.settle(READY_SECONDS)
+                if shadow:
+                    roster = Roster(core.framework)
+                    for plugin in host.plugins.values():
+                        roster.set_aside(plugin)
+                        host.shadows.enter(plugin, core.framework, roster)
                 yield core, host
             finally:
                 for task in tasks:

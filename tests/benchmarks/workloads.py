@@ -123,13 +123,18 @@ class Core:
 
     def __post_init__(self):
         nominator = FixedNominator()
-        handle = make_handle(self.snapshot, listers=self.listers, nominator=nominator)
-        self.framework = build_frameworks(load(None).profiles, IN_TREE, lambda _: handle)["default-scheduler"]
-        # What it costs to make room is not part of the figures of a decision.
-        self.framework.plugins.post_filter = []
+        self.handle = make_handle(self.snapshot, listers=self.listers, nominator=nominator)
+        self.framework = self.default_profile()
         search = NodeSearch(nominator, Rotation())
         self.from_nothing = SchedulePod(search, random.Random(1))
         self.algorithm = SchedulePod(search, random.Random(1), EqualPods(self.snapshot))
+
+    def default_profile(self):
+        """A framework of the default profile on these nodes."""
+        made = build_frameworks(load(None).profiles, IN_TREE, lambda _: self.handle)["default-scheduler"]
+        # What it costs to make room is not part of the figures of a decision.
+        made.plugins.post_filter = []
+        return made
 
     @classmethod
     def of(cls, nodes, placed=0, claims=0):
