@@ -12,7 +12,7 @@ import pytest
 
 from berth.sandbox.journal import Journal
 from berth.sandbox.store import Store
-from tests.go_toolchain import CLIENT_GO, run_go
+from tests.go_toolchain import CLIENT_GO, CLIENT_GO_FLAGS, run_go
 
 pytestmark = pytest.mark.e2e
 
@@ -52,7 +52,9 @@ RBAC = "--authorization-mode=RBAC"
 def program(tmp_path_factory):
     """The program, built."""
     built = tmp_path_factory.mktemp("client-go") / "client_go"
-    done = run_go("build", "-ldflags=-s -w", "-o", str(built), ".", folder=CLIENT_GO, capture=True)
+    done = run_go(
+        "build", *CLIENT_GO_FLAGS, "-ldflags=-s -w", "-o", str(built), ".", folder=CLIENT_GO, capture=True
+    )
     assert done.returncode == 0, done.stdout
     return built
 
