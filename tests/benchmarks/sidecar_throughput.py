@@ -23,7 +23,7 @@ from tests.benchmarks.workloads import node_bytes, pod_template
 from tests.sockets import listens
 
 NODES = 5_000
-PODS = 300
+PODS = 600
 READY_SECONDS = 60.0
 LONGEST_SECONDS = 180.0
 LOOK_SECONDS = 0.1
