@@ -16,6 +16,10 @@ class ApiServer:
 
     real: bool = False
 
+    def fraction(self, count, divisor):
+        """How many of so many a test takes: fewer on a real one, which writes to disk and takes its time."""
+        return count // divisor if self.real else count
+
     def command(self, kubeconfig, *flags, pod_groups=False):
         """Its command line; the API server in memory serves pod groups unasked."""
         choice = ["--real"] if self.real else []

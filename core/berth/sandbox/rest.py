@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from berth.sandbox import meta
-from berth.sandbox.errors import ApiError, Cause, invalid_value
+from berth.sandbox.errors import ApiError, Cause, forbidden_field, invalid_value
 from berth.sandbox.resources import Catalogue, Resource
 from berth.sandbox.store import Collection, Entry, Json, Store, encode
 from berth.sandbox.strategies import DEFAULT, STRATEGIES
@@ -126,6 +126,7 @@ class Rest:
         causes = meta.check_metadata(
             new["metadata"], any_name=strategy.any_name, label_name=strategy.label_name
         )
+        causes += _check_finalizers(new["metadata"], old["metadata"])
         self._raise_invalid(
             resource, new, causes + strategy.validate(new) + strategy.validate_update(new, old)
         )
@@ -300,6 +301,18 @@ def _check_deletion(resource: Resource, metadata: Json, options: Deletion) -> No
                 f"The object might have been {why}"
             )
             raise ApiError.conflict(resource.kind, resource.group, metadata["name"], text)
+
+
+def _check_finalizers(metadata: Json, before: Json) -> list[Cause]:
+    added = set(metadata.get("finalizers") or ()) - set(before.get("finalizers") or ())
+    if not added or not before.get("deletionTimestamp"):
+        return []
+    listed = ", ".join(f'"{name}"' for name in sorted(added))
+    text = (
+        "no new finalizers can be added if the object is being deleted, "
+        f"found new finalizers []string{{{listed}}}"
+    )
+    return [forbidden_field("metadata.finalizers", text)]
 
 
 def _is_graceful(resource: Resource) -> bool:

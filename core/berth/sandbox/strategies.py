@@ -248,7 +248,21 @@ class ServiceStrategy(Strategy):
         document.setdefault("status", {"loadBalancer": {}})
 
 
-class SecretStrategy(Strategy):
+class ConfigMapStrategy(Strategy):
+    """Config maps: what one holds is fixed once it says that it is immutable."""
+
+    def validate_update(self, new: Json, old: Json) -> list[Cause]:
+        """Find changes of what is fixed."""
+        if not old.get("immutable"):
+            return []
+        return [
+            forbidden_field(field, "field is immutable when `immutable` is set")
+            for field in ("immutable", "data", "binaryData")
+            if new.get(field) != old.get(field)
+        ]
+
+
+class SecretStrategy(ConfigMapStrategy):
     """Secrets: plain text in stringData is stored encoded."""
 
     def prepare_create(self, document: Json, _context: Context) -> None:
@@ -263,9 +277,15 @@ class SecretStrategy(Strategy):
 
 
 class RoleStrategy(Strategy):
-    """Roles and bindings: names are path segments, `system:` and all."""
+    """Roles and bindings: names are path segments, `system:` and all; a binding keeps its role."""
 
     any_name = True
+
+    def validate_update(self, new: Json, old: Json) -> list[Cause]:
+        """Find a binding that would give another role to its subjects."""
+        if new.get("roleRef") == old.get("roleRef"):
+            return []
+        return [invalid_value("roleRef", new.get("roleRef"), "cannot change roleRef")]
 
 
 class DefinitionStrategy(Strategy):
@@ -333,6 +353,7 @@ STRATEGIES: Final[dict[str, Strategy]] = {
     "namespaces": NamespaceStrategy(),
     "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy(),
     "services": ServiceStrategy(),
+    "configmaps": ConfigMapStrategy(),
     "secrets": SecretStrategy(),
     "persistentvolumes": PhaseStrategy(),
     "persistentvolumeclaims": PhaseStrategy(),

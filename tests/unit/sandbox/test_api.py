@@ -373,3 +373,38 @@ def test_list_items_have_no_kind(server):
 
     assert ("PodList", False) == (listed["kind"], "kind" in listed["items"][0])
     assert "Pod" == server.get(f"{PODS}/a")[1]["kind"]
+
+
+@pytest.mark.parametrize(
+    ("collection", "body", "change", "fields"),
+    [
+        ("/api/v1/namespaces/default/configmaps", {"immutable": True}, {"data": {"a": "b"}}, ["data"]),
+        ("/api/v1/namespaces/default/configmaps", {"immutable": True}, {"immutable": False}, ["immutable"]),
+        ("/api/v1/namespaces/default/secrets", {"immutable": True}, {"data": {"a": "Yg=="}}, ["data"]),
+        (
+            "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
+            {"roleRef": {"kind": "Role", "name": "r"}},
+            {"roleRef": {"name": "other"}},
+            ["roleRef"],
+        ),
+    ],
+)
+def test_fixed(server, collection, body, change, fields):
+    """What is fixed for good is refused with the field, and labels may change all the same."""
+    assert 201 == server.post(collection, {"metadata": {"name": "x"}, **body})[0]
+
+    status, answer = server.patch(f"{collection}/x", change)
+    assert (422, fields) == (status, [cause["field"] for cause in answer["details"]["causes"]])
+    assert 200 == server.patch(f"{collection}/x", {"metadata": {"labels": {"a": "b"}}})[0]
+
+
+def test_finalizers_of_the_dying(server):
+    """What is being deleted gets no finalizer more, and goes without its last one."""
+    path = "/api/v1/namespaces/default/configmaps"
+    server.post(path, {"metadata": {"name": "x", "finalizers": ["a/b"]}})
+    server.delete(f"{path}/x")
+
+    status, answer = server.patch(f"{path}/x", {"metadata": {"finalizers": ["a/b", "c/d"]}})
+    assert (422, True) == (status, answer["message"].endswith('found new finalizers []string{"c/d"}'))
+    server.patch(f"{path}/x", {"metadata": {"finalizers": None}})
+    assert 404 == server.get(f"{path}/x")[0]
