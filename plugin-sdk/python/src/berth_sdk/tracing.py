@@ -13,9 +13,11 @@ from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from berth_sdk.call_span import CallSpan, Recorder, sampled_parent
 from berth_sdk.errors import TraceError
 from berth_sdk.trace_file import FileSpanExporter
 
@@ -24,6 +26,9 @@ Metadata = Iterable[tuple[str, str | bytes]]
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _PROPAGATOR = TraceContextTextMapPropagator()
+_TRACEPARENT, _TRACESTATE = "traceparent", "tracestate"
+_SAMPLER = "OTEL_TRACES_SAMPLER"
+_SCOPE = "berth_sdk"
 
 
 class Tracing:
@@ -32,11 +37,17 @@ class Tracing:
     def __init__(self, name: str, version: str, exporters: Iterable[SpanExporter] = ()) -> None:
         self._provider: TracerProvider | None = None
         self._tracer: Tracer | None = None
-        for exporter in exporters:
-            self._provider = self._provider or _provider(name, version)
-            self._provider.add_span_processor(BatchSpanProcessor(exporter))
-        if self._provider:
-            self._tracer = self._provider.get_tracer("berth_sdk", version)
+        self._recorder: Recorder | None = None
+        processors = [BatchSpanProcessor(exporter) for exporter in exporters]
+        if processors:
+            self._provider = _provider(name, version)
+            for processor in processors:
+                self._provider.add_span_processor(processor)
+            self._tracer = self._provider.get_tracer(_SCOPE, version)
+            if _SAMPLER not in os.environ:
+                scope = InstrumentationScope(_SCOPE, version)
+                ids = self._provider.id_generator
+                self._recorder = Recorder(self._provider.resource, scope, ids, processors)
 
     @classmethod
     def from_environment(
@@ -59,6 +70,10 @@ class Tracing:
         if self._tracer is None:
             return nullcontext(INVALID_SPAN)
         carrier = {key: value for key, value in metadata if isinstance(value, str)}
+        if self._recorder is not None and _TRACESTATE not in carrier:
+            parent = sampled_parent(carrier.get(_TRACEPARENT, ""))
+            if parent is not None:
+                return CallSpan(self._recorder, name, parent)
         context = _PROPAGATOR.extract(carrier)
         return self._tracer.start_as_current_span(name, context, SpanKind.SERVER)
 
@@ -72,7 +87,7 @@ def _provider(name: str, version: str) -> TracerProvider:
     resource = Resource.create(
         {SERVICE_NAME: os.environ.get("OTEL_SERVICE_NAME", name), SERVICE_VERSION: version}
     )
-    chosen = "OTEL_TRACES_SAMPLER" in os.environ
+    chosen = _SAMPLER in os.environ
     return TracerProvider(resource=resource, sampler=None if chosen else ParentBased(ALWAYS_OFF))
 
 
