@@ -9,7 +9,9 @@ Source: pkg/scheduler/metrics (Kubernetes v1.36); spec/core.md 8.1.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter
+
+from berth.telemetry.histogram import Histogram
 
 
 def exponential(first: float, factor: float, count: int) -> tuple[float, ...]:
@@ -230,7 +232,6 @@ class Families:
             counters += CALL_COUNTERS
             histograms += CALL_HISTOGRAMS
         self.counters = {f.name: Counter(f.name, f.text, f.labels, registry=registry) for f in counters}
-        self.histograms = {
-            f.name: Histogram(f.name, f.text, f.labels, registry=registry, buckets=f.buckets)
-            for f in histograms
-        }
+        self.histograms = {f.name: Histogram(f.name, f.text, f.labels, f.buckets) for f in histograms}
+        for histogram in self.histograms.values():
+            registry.register(histogram)

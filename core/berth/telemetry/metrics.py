@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from prometheus_client import (
     CollectorRegistry,
     GCCollector,
-    Histogram,
     PlatformCollector,
     ProcessCollector,
     disable_created_metrics,
@@ -21,6 +20,7 @@ from berth.framework.cycle_record import CycleRecord
 from berth.queue.places import QueueSizes
 from berth.telemetry.call_metrics import PrometheusCallMetrics
 from berth.telemetry.claim_metrics import PrometheusClaimMetrics
+from berth.telemetry.histogram import Series
 from berth.telemetry.metric_families import Families
 from berth.telemetry.plugin_metrics import PrometheusPluginMetrics
 from berth.telemetry.pod_group_metrics import PrometheusPodGroupMetrics
@@ -52,7 +52,7 @@ class SchedulerMetrics:
         self.claims = PrometheusClaimMetrics(self.families)
         self.plugins = PrometheusPluginMetrics(self.families)
         self._records = RecordMetrics(self.families)
-        self._events: dict[str, Histogram] = {}
+        self._events: dict[str, Series] = {}
         self._state.mirrored += _summed_up(self.queue, self._records)
 
     def on_record(self, record: CycleRecord) -> None:

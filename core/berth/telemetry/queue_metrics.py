@@ -9,6 +9,7 @@ import prometheus_client as prometheus
 
 from berth.framework.status import SUCCESS
 from berth.queue.queue_metrics import QueueMetrics
+from berth.telemetry.histogram import Series
 from berth.telemetry.metric_families import Families
 
 
@@ -27,7 +28,7 @@ class PrometheusQueueMetrics(QueueMetrics):
         """Count in these families from now on."""
         self._families = families
         self._incoming: dict[tuple[str, str], prometheus.Counter] = {}
-        self._hints: dict[tuple[str, str, str], prometheus.Histogram] = {}
+        self._hints: dict[tuple[str, str, str], Series] = {}
 
     def pod_incoming(self, queue: str, event: str) -> None:
         """Count a pod that reached the queue."""

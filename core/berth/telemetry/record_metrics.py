@@ -12,6 +12,7 @@ import prometheus_client as prometheus
 
 from berth.framework.cycle_record import CycleRecord, Interval
 from berth.framework.status import SUCCESS, Code
+from berth.telemetry.histogram import Series
 from berth.telemetry.metric_families import Families
 
 SAMPLED_ONE_IN = 10
@@ -34,11 +35,11 @@ class RecordMetrics:
     def use(self, families: Families) -> None:
         """Count in these families from now on."""
         self._counters, self._histograms = families.counters, families.histograms
-        self._attempts: dict[tuple[str, str], tuple[prometheus.Counter, prometheus.Histogram]] = {}
+        self._attempts: dict[tuple[str, str], tuple[prometheus.Counter, Series]] = {}
         self._batches: dict[tuple[str, str], prometheus.Counter] = {}
-        self._durations: dict[str, prometheus.Histogram] = {}
-        self._points: dict[tuple[str, Code, str], prometheus.Histogram] = {}
-        self._plugins: dict[tuple[str, str, Code], prometheus.Histogram] = {}
+        self._durations: dict[str, Series] = {}
+        self._points: dict[tuple[str, Code, str], Series] = {}
+        self._plugins: dict[tuple[str, str, Code], Series] = {}
         self.evaluations.clear()
 
     def on_record(self, record: CycleRecord) -> None:
