@@ -97,6 +97,7 @@ def up(
     from berth.sandbox import Options, SandboxError  # noqa: PLC0415 (see above)
     from berth.sandbox.containers import Images  # noqa: PLC0415 (see above)
     from berth.sandbox.dataset import DatasetError  # noqa: PLC0415 (see above)
+    from berth.scheduler.event_loop import run  # noqa: PLC0415 (see above)
 
     rbac = authorization_mode == "RBAC"
     try:
@@ -108,7 +109,7 @@ def up(
             return
         _refuse({"--assets": assets, "--pod-groups": pod_groups}, "add --real")
         options = Options(port=port, rbac=rbac, images=Images.parse(images), **settings)
-        asyncio.run(_serve(options, kubeconfig, sources))
+        run(_serve(options, kubeconfig, sources))
     except (SandboxError, DatasetError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(_USAGE_ERROR)

@@ -150,9 +150,12 @@ def selector_test(request: Request, resource: Resource) -> Callable[[Entry], boo
         raise ApiError.bad_request(str(error)) from None
     _check_fields(resource, label_text, field_text, [field for field, _, _ in field_tests])
 
+    readers = [(resource.field_reader(field), value, equal) for field, value, equal in field_tests]
+
     def chosen(entry: Entry) -> bool:
-        labels, fields = resource.attributes(entry)
-        return all((fields[field] == value) == equal for field, value, equal in field_tests) and all(
+        seen = resource.selectable(entry)
+        labels = seen.metadata.labels or {}
+        return all((read(seen) == value) == equal for read, value, equal in readers) and all(
             test(labels) for test in label_tests
         )
 

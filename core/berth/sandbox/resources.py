@@ -3,6 +3,7 @@
 Source: staging/src/k8s.io/api and pkg/registry/*/storage (v1.36).
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -90,14 +91,19 @@ class Resource:
         """Give every field selector with the path it reads."""
         return BASE_FIELDS + self.fields
 
-    def attributes(self, entry: Entry) -> tuple[dict[str, str], dict[str, str]]:
-        """Give what selectors see of a stored object: its labels, and its selectable fields."""
+    def selectable(self, entry: Entry) -> Any:
+        """Give what selectors can see of a stored object, decoded for the first one that looks."""
         if entry.attributes is None:
-            seen = self._selectable.decode(entry.body)
-            fields = {label: _text(_walk(seen, path)) for label, path in self.field_paths}
-            entry.attributes = (seen.metadata.labels or {}, fields)
-        found: tuple[dict[str, str], dict[str, str]] = entry.attributes
-        return found
+            entry.attributes = self._selectable.decode(entry.body)
+        return entry.attributes
+
+    def field_reader(self, label: str) -> Callable[[Any], str]:
+        """Give the function that reads one field selector's value of what `selectable` gave.
+
+        Raises: KeyError where the field cannot be selected by.
+        """
+        parts = dict(self.field_paths)[label].split(".")
+        return lambda seen: _text(_walk(seen, parts))
 
 
 def _text(value: Any) -> str:
@@ -106,8 +112,8 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _walk(node: Any, path: str) -> Any:
-    for part in path.split("."):
+def _walk(node: Any, parts: Sequence[str]) -> Any:
+    for part in parts:
         node = getattr(node, part, None)
     return node
 
