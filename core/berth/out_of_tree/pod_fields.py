@@ -14,12 +14,17 @@ Tree = dict[str, Any]
 """What is wanted below a value, by part of the pointer; empty where the value is wanted as a whole."""
 
 EVERY = "*"
+encode = msgspec.json.Encoder().encode
 _read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _read_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class PodFields:
-    """Reads the same fields from one pod after another."""
+    """Reads the same fields from one pod after another.
+
+    Pods as they usually are take one pass: a decoder made for the named fields passes over all others, and
+    what it found is written down again. A pod of another shape is read part by part.
+    """
 
     def __init__(self, paths: Iterable[str]) -> None:
         named = frozenset(paths)
@@ -28,6 +33,8 @@ class PodFields:
         for path in named:
             if not any(path.startswith(f"{other}/") for other in named):
                 self._want(path)
+        shape = _shape(self._wanted)
+        self._at_once = None if shape is None else msgspec.json.Decoder(shape).decode
 
     def _want(self, path: str) -> None:
         place = self._wanted
@@ -36,7 +43,34 @@ class PodFields:
 
     def of(self, pod: bytes) -> Hashable:
         """The fields' values as one value; what is not there counts as absent."""
-        return () if self._nothing else _read(self._wanted, pod)
+        if self._nothing:
+            return ()
+        if self._at_once is not None:
+            try:
+                return encode(self._at_once(pod))
+            except msgspec.MsgspecError:
+                pass
+        return _read(self._wanted, pod)
+
+
+def _shape(wanted: Tree) -> Any:
+    """The type of a value with that below it, None where no type says it: single elements of a list.
+
+    What is absent is left out as it is written; what is null is no value of the type.
+    """
+    if not wanted:
+        return msgspec.Raw
+    if EVERY in wanted and len(wanted) == 1:
+        element, listed = _shape(wanted[EVERY]), list
+        return None if element is None else listed.__class_getitem__(element)
+    if EVERY in wanted or any(part.isdigit() for part in wanted):
+        return None
+    shapes = {part: _shape(below) for part, below in wanted.items()}
+    if None in shapes.values():
+        return None
+    names = {f"part{i}": part for i, part in enumerate(shapes)}
+    fields = [(name, shapes[part] | msgspec.UnsetType, msgspec.UNSET) for name, part in names.items()]
+    return msgspec.defstruct("Part", fields, rename=names.__getitem__, gc=False)
 
 
 def _read(wanted: Tree, value: bytes) -> Hashable:

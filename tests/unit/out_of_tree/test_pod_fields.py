@@ -2,6 +2,8 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from berth.out_of_tree.pod_fields import PodFields
 
@@ -59,3 +61,34 @@ def test_fields(paths, change, differs):
 
     assert differs == (fields.of(pod()) != fields.of(pod(**change)))
     assert fields.of(pod()) == fields.of(pod())
+
+
+LEAVES = st.none() | st.integers(0, 1) | st.just("x")
+PARTS = st.lists(st.dictionaries(st.sampled_from("ab"), LEAVES, max_size=2), max_size=2)
+PODS = st.fixed_dictionaries(
+    {},
+    optional={
+        "metadata": LEAVES | st.dictionaries(st.sampled_from(("a/b", "b")), LEAVES),
+        "spec": LEAVES | st.fixed_dictionaries({}, optional={"containers": LEAVES | PARTS, "other": LEAVES}),
+    },
+)
+
+
+def picked(document):
+    """The same fields by a second way: what is at `/metadata/a~1b` and `/spec/containers/*/a`."""
+
+    def below(value, part):
+        return value.get(part, "absent") if isinstance(value, dict) else ("not a map", value)
+
+    containers = below(below(document, "spec"), "containers")
+    each = [below(c, "a") for c in containers] if isinstance(containers, list) else containers
+    return below(below(document, "metadata"), "a/b"), each
+
+
+@given(PODS, PODS)
+def test_fields_of_any_shape(one, other):
+    """Whatever shapes pods have, the fields are equal exactly if what stands there is."""
+    fields = PodFields(("/metadata/a~1b", "/spec/containers/*/a"))
+    equal = fields.of(msgspec.json.encode(one)) == fields.of(msgspec.json.encode(other))
+
+    assert equal == (picked(one) == picked(other))
