@@ -27,13 +27,12 @@ class LineUp:
         at_work: list[Plugin] = [*plugins.pre_filter, *plugins.filter, *plugins.pre_score, *scorers]
         self.members: Sequence[Plugin] = list({plugin.name: plugin for plugin in at_work}.values())
         self._asked = [p for p in self.members if type(p).basis is not Plugin.basis]
+        self._journals = [(p.name, p.changes) for p in self.members if p.changes is not None]
         self._never = {p.name for p in self.members if p not in self._asked and p.depends is Depends.CLUSTER}
 
     def positions(self) -> Positions:
         """Where the journals of plugins that have one end now."""
-        return [
-            (plugin.name, plugin.changes, plugin.changes.end) for plugin in self.members if plugin.changes
-        ]
+        return [(name, journal, journal.end) for name, journal in self._journals]
 
     def bases(self, attempt: Attempt) -> dict[str, Hashable | None]:
         """The basis of each plugin that is not always on the same one."""

@@ -77,13 +77,29 @@ def accounted_requests(pod: Pod) -> Units:
 
 def non_zero_requests(pod: Pod) -> tuple[int, int]:
     """Milli-CPU and bytes of a placed pod, with scoring's defaults for containers that ask for none."""
+    return placed_requests(pod)[1]
+
+
+def placed_requests(pod: Pod) -> tuple[Units, tuple[int, int]]:
+    """Both `accounted_requests` and `non_zero_requests`, with the sum made once for most pods."""
     total = pod_requests(pod, use_status=True)
-    missing = NON_ZERO_DEFAULTS
-    if has_pod_level_requests(pod):
-        missing = {name: amount for name, amount in NON_ZERO_DEFAULTS.items() if name not in total}
-    if missing:
-        total = pod_requests(pod, use_status=True, defaults=missing)
-    return milli(total.get(CPU, 0)), whole(total.get(MEMORY, 0))
+    requests = in_units(total)
+    if not _defaults_are_idle(pod):
+        missing = NON_ZERO_DEFAULTS
+        if has_pod_level_requests(pod):
+            missing = {name: amount for name, amount in NON_ZERO_DEFAULTS.items() if name not in total}
+        if missing:
+            total = pod_requests(pod, use_status=True, defaults=missing)
+    return requests, (milli(total.get(CPU, 0)), whole(total.get(MEMORY, 0)))
+
+
+def _defaults_are_idle(pod: Pod) -> bool:
+    """Whether every container asks for CPU and memory itself, whatever becomes of a resize."""
+    wanted = (c.resources.requests or {} for c in (*pod.spec.containers, *pod.spec.init_containers))
+    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    return all(CPU in requests and MEMORY in requests for requests in wanted) and all(
+        status.resources is None for status in statuses
+    )
 
 
 def in_units(amounts: Nanos) -> Units:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from berth.objects.host_ports import HostPort, host_ports
 from berth.objects.pod import Pod
-from berth.objects.pod_requests import Units, accounted_requests, non_zero_requests
+from berth.objects.pod_requests import Units, placed_requests
 from berth.objects.pod_volumes import PlacedVolume, placed_volumes
 from berth.snapshot.affinity_terms import HeldTerm, placed_terms
 
@@ -27,8 +27,9 @@ class PodInfo:
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
-        self.requests: Units = accounted_requests(pod)
-        self.non_zero: tuple[int, int] = non_zero_requests(pod)
+        self.requests: Units
+        self.non_zero: tuple[int, int]
+        self.requests, self.non_zero = placed_requests(pod)
         self.ports: tuple[HostPort, ...] = host_ports(pod)
         self.claims: tuple[str, ...] = claim_keys(pod)
         self.volumes: tuple[PlacedVolume, ...] = placed_volumes(pod)
