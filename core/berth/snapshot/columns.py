@@ -27,7 +27,7 @@ def rows_where(mask: Mask) -> Rows:
 
     Shapes: mask bool (n,); result intp (k,).
     """
-    return every_row(mask.size) if np.count_nonzero(mask) == mask.size else np.flatnonzero(mask)
+    return every_row(mask.size) if np.count_nonzero(mask) == mask.size else mask.nonzero()[0]
 
 
 @lru_cache(maxsize=8)

@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from berth.config.plugin_args import NodeResourcesFitArgs
 from berth.framework.cluster_event import QueueingHint
@@ -9,6 +11,7 @@ from berth.objects.api_object import ObjectMeta
 from berth.objects.devices import DeviceClass, DeviceClassSpec
 from berth.objects.pod import Container, Resources
 from berth.plugins.node_resources_fit import NodeResourcesFit
+from berth.plugins.node_resources_fit.filtering import FEW, Fit
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from berth.testing.handles import make_plugin
@@ -52,11 +55,25 @@ def test_filter(pod, used, expected):
     """A pod fits where every resource that it asks for is left in that amount."""
     holder = asking("holder", "n0", **used)
 
-    assert (
-        {"n0": expected}
-        if expected
-        else {} == reasons(make_plugin(NodeResourcesFit), pod, [node()], [holder])
-    )
+    rejected = {"n0": expected} if expected else {}
+    assert rejected == reasons(make_plugin(NodeResourcesFit), pod, [node()], [holder])
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=4), st.integers(0, 3))
+def test_few_nodes(offers, wanted):
+    """A small table is told what each of its nodes is told in a large one, bit by bit."""
+    few = [
+        node(f"n{i}", cpu=f"{cpu}m", gpu=str(gpu), pods=str(pods))
+        for i, (cpu, gpu, pods) in enumerate(offers)
+    ]
+    many = [*few, *(node(f"more{i}") for i in range(FEW))]
+    placed = [asking(f"p{i}", f"n{i}", cpu="1m", gpu="1") for i in range(len(few))]
+    fit = Fit({"cpu": 1, "memory": 2, GPU: wanted})
+    small, large = table(few, placed), table(many, placed)
+
+    assert dict(zip(large.names, fit.codes(large).tolist(), strict=True)).items() >= {
+        *zip(small.names, fit.codes(small).tolist(), strict=True)
+    }
 
 
 @pytest.mark.parametrize(
