@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
+from berth.client.errors import RetryError
 from berth.client.resources import PODS
 from berth.client.transport import Transport
 from berth.client.watch import Source, pages, watch_lines
@@ -77,11 +78,14 @@ class Running:
                 await task
 
     async def _watch(self, resource_version, look):
-        async for lines in watch_lines(self.transport, Source(PODS), resource_version, WATCH_SECONDS):
-            for line in lines:
-                event = json.loads(line)
-                if event["type"] != "BOOKMARK":
-                    look(event["type"], event["object"])
+        # A real API server ends the watch of a client that falls behind: it goes on from where it was.
+        while True:
+            with suppress(RetryError):
+                async for lines in watch_lines(self.transport, Source(PODS), resource_version, WATCH_SECONDS):
+                    for event in map(json.loads, lines):
+                        resource_version = event["object"]["metadata"]["resourceVersion"]
+                        if event["type"] != "BOOKMARK":
+                            look(event["type"], event["object"])
 
     async def reach(self, claim):
         """Wait until the claim holds."""
