@@ -40,21 +40,29 @@ def run_go(
 ) -> subprocess.CompletedProcess[str]:
     """Run `go` in a folder; with `capture` its output comes back as one text."""
     with alone():
-        return _run("bin/go", *arguments, folder=folder, capture=capture, **environment)
+        return subprocess.run(
+            [str(GO_ROOT / "bin/go"), *arguments],
+            cwd=folder,
+            env={**os.environ, **ENVIRONMENT, **environment},
+            check=False,
+            text=True,
+            stdout=subprocess.PIPE if capture else None,
+            stderr=subprocess.STDOUT if capture else None,
+        )
 
 
-def _run(
-    program: str, *arguments: str, folder: Path, capture: bool, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(GO_ROOT / program), *arguments],
-        cwd=folder,
-        env={**os.environ, **ENVIRONMENT, **environment},
-        check=False,
-        text=True,
-        stdout=subprocess.PIPE if capture else None,
-        stderr=subprocess.STDOUT if capture else None,
-    )
+def ask_go(*arguments: str, folder: Path) -> str | None:
+    """What `go` answers, None where it fails; what it tells beside the answer is shown."""
+    with alone():
+        done = subprocess.run(
+            [str(GO_ROOT / "bin/go"), *arguments],
+            cwd=folder,
+            env={**os.environ, **ENVIRONMENT},
+            check=False,
+            text=True,
+            stdout=subprocess.PIPE,
+        )
+    return None if done.returncode else done.stdout
 
 
 @contextmanager
@@ -101,11 +109,11 @@ def vet_program(folder: Path, *flags: str) -> bool:
     would do for `make lint`. What is compiled here, with these flags, the tests build with.
     """
     fields = "-json=ImportPath,Dir,GoFiles,Export,ImportMap,DepOnly"
-    listed = run_go("list", *flags, "-deps", "-export", fields, ".", folder=folder, capture=True)
-    if listed.returncode:
-        sys.stderr.write(listed.stdout)
+    listed = ask_go("list", *flags, "-deps", "-export", fields, ".", folder=folder)
+    tool = ask_go("tool", "-n", "vet", folder=folder)
+    if listed is None or tool is None:
         return False
-    packages = list(_documents(listed.stdout))
+    packages = list(_documents(listed))
     (program,) = (package for package in packages if not package.get("DepOnly"))
     exports = {each["ImportPath"]: each["Export"] for each in packages if each.get("Export")}
     with TemporaryDirectory() as scratch:
@@ -121,8 +129,7 @@ def vet_program(folder: Path, *flags: str) -> bool:
         }
         config = Path(scratch, "vet.cfg")
         config.write_text(json.dumps(settings), encoding="utf-8")
-        tool = _run("bin/go", "tool", "-n", "vet", folder=folder, capture=True).stdout.strip()
-        return subprocess.run([tool, str(config)], check=False).returncode == 0
+        return subprocess.run([tool.strip(), str(config)], check=False).returncode == 0
 
 
 def _documents(text: str) -> Iterator[dict[str, Any]]:
