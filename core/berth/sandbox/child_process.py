@@ -67,12 +67,12 @@ class ChildProcess:
         said = [line[:_LINE_LENGTH] for line in lines if line][-_LAST_WORDS:]
         return " | ".join(said) or "it said nothing"
 
-    async def stop(self) -> None:
+    async def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
         """Ask it to end, and make it where it does not."""
         with suppress(ProcessLookupError):
             self._process.terminate()
         try:
-            async with asyncio.timeout(GRACE_SECONDS):
+            async with asyncio.timeout(grace_seconds):
                 await self._process.wait()
         except TimeoutError:
             self._process.kill()

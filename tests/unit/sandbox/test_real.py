@@ -6,8 +6,10 @@ import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from berth.sandbox import SandboxError
+from berth.sandbox.child_process import GRACE_SECONDS
 from berth.sandbox.real.arguments import Ports, api_server_command, etcd_command, write_files
 from berth.sandbox.real.assets import Assets, find_assets
+from berth.sandbox.real.cluster import SERVER_GRACE_SECONDS
 from tests.e2e.stand_in import install
 
 PORTS = Ports(etcd=1, etcd_peer=2, api_server=3)
@@ -64,6 +66,11 @@ def test_files_named(tmp_path):
 
     assert {0o600} == {path.stat().st_mode & 0o777 for path in named}
     assert 'secret,sandbox,sandbox,"system:masters"\n' == (tmp_path / "tokens.csv").read_text()
+
+
+def test_grace():
+    """Both servers have ended before whoever ends the sandbox loses patience, and would leave them behind."""
+    assert 2 * SERVER_GRACE_SECONDS < GRACE_SECONDS
 
 
 def test_signing_key(tmp_path):

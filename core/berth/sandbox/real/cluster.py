@@ -31,6 +31,8 @@ from berth.sandbox.real.kubelets import RemoteKubelets
 from berth.sandbox.store import Json
 
 LOOK_SECONDS: Final = 0.2
+# For each of the two: whoever ends the sandbox waits ten seconds for it, and what they hold goes anyway.
+SERVER_GRACE_SECONDS: Final = 4.0
 _OK: Final = 200
 
 
@@ -151,7 +153,7 @@ class RealCluster:
         if self._transport is not None:
             await self._transport.aclose()
         for process in reversed(self._processes):
-            await process.stop()
+            await process.stop(SERVER_GRACE_SECONDS)
         self._folder.cleanup()
 
     async def __aenter__(self) -> Self:
