@@ -101,6 +101,9 @@ class Nominator(Protocol):
     def nodes_with_nominations(self) -> Iterable[str]:
         """The nodes that some pod is nominated to."""
 
+    def node_of(self, uid: str) -> str:
+        """The node that the pod of that UID is nominated to, empty if to none."""
+
     def delete(self, pod: Pod) -> None:
         """Take the pod's nomination back."""
 

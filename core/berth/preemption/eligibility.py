@@ -15,11 +15,14 @@ NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIMS_LEAVING = "not eligible due to a terminating pod on the nominated node."
 
 
-def why_not_eligible(pod: Pod, nodes: Snapshot, diagnosis: Diagnosis) -> str:
-    """The reason that keeps the pod from preempting, empty if there is none."""
+def why_not_eligible(pod: Pod, nodes: Snapshot, diagnosis: Diagnosis, promised: str = "") -> str:
+    """The reason that keeps the pod from preempting, empty if there is none.
+
+    `promised` is a node that it is nominated to, though that has not been written yet, or has not come back.
+    """
+    nominated = pod.nominated_node_name or promised
     if pod.spec.preemption_policy == "Never":
         return NEVER
-    nominated = pod.nominated_node_name
     if not nominated:
         return ""
     row = nodes.row_of.get(nominated)

@@ -86,7 +86,8 @@ class Evaluator:
         if pod is None:
             return PostFilterResult(failed(f'pod "{request.pod.name}" not found'))
         request = replace(request, pod=pod)
-        reason = why_not_eligible(pod, self._handle.snapshot, request.diagnosis)
+        promised = self._handle.nominator.node_of(pod.uid)
+        reason = why_not_eligible(pod, self._handle.snapshot, request.diagnosis, promised)
         if reason:
             return PostFilterResult(unschedulable(reason))
         if not len(self._handle.snapshot):

@@ -38,7 +38,11 @@ class Evictions:
         self._last_victim: dict[str, Pod] = {}
 
     def running(self, uid: str) -> bool:
-        """Whether evictions for the pod of that UID go on, as far as the watch has told."""
+        """Whether evictions for the pod of that UID go on, as far as the watch has told.
+
+        They do until it tells that the last victim is leaving, also where the API server has answered before:
+        on nodes as they were, the pod would preempt the same victims again.
+        """
         if uid not in self._preempting:
             return False
         last = self._last_victim.get(uid)
@@ -49,6 +53,7 @@ class Evictions:
         victims = _staying(candidate.victims)
         if not victims:
             return
+        self._forget_those_heard_of()
         self._metrics.victims(len(candidate.victims))
         self._preempting.add(preemptor.uid)
         work = self._run(_Eviction(self._handle, plugin, preemptor, candidate.node_name), victims)
@@ -66,22 +71,30 @@ class Evictions:
 
     async def _run(self, eviction: "_Eviction", victims: Sequence[Pod]) -> None:
         uid, started = eviction.preemptor.uid, self._handle.clock.monotonic()
-        unheard = False
+        unheard = leaving = unsuccessful = False
         try:
             told = await eviction.take_back_nominations()
             await eviction.evict_all(victims[:-1])
             if eviction.error is None:
                 unheard = self._left(victims[-1])
                 self._last_victim[uid] = victims[-1]
-                await eviction.evict(victims[-1])
+                leaving = await eviction.evict(victims[-1])
+            unsuccessful = not told or eviction.error is not None
         finally:
-            self._preempting.discard(uid)
-            self._last_victim.pop(uid, None)
-        unsuccessful = not told or eviction.error is not None
+            if unsuccessful or not leaving:
+                self._forget(uid)
         self._metrics.evicted(self._handle.clock.monotonic() - started, failed=unsuccessful)
         # Where the last victim had left before anybody waited for that, no event is to come any more.
         if unsuccessful or unheard:
             self._handle.activate(eviction.preemptor.pods)
+
+    def _forget_those_heard_of(self) -> None:
+        for uid in [uid for uid, last in self._last_victim.items() if self._left(last)]:
+            self._forget(uid)
+
+    def _forget(self, uid: str) -> None:
+        self._preempting.discard(uid)
+        self._last_victim.pop(uid, None)
 
     def _left(self, victim: Pod) -> bool:
         """Whether the watch has told that the victim is leaving, or gone."""
@@ -117,23 +130,24 @@ class _Eviction:
         """Evict them side by side."""
         await self._handle.background.all_of([self.evict(victim) for victim in victims])
 
-    async def evict(self, victim: Pod) -> None:
-        """Evict one, unless another could not be evicted."""
+    async def evict(self, victim: Pod) -> bool:
+        """Evict one, unless another could not be evicted; whether the watch will tell that it leaves."""
         if self.error is not None:
-            return
+            return False
         try:
             in_memory = self._stop_on_its_way(victim)
             if not in_memory:
                 await self._delete(victim)
         except PodGoneError:
-            return
+            return False
         except Exception as error:  # noqa: BLE001 - told to the preemptor, which tries again
             log.warning(
                 "victim not evicted pod=%s preemptor=%s error=%s", victim.key, self.preemptor.key, error
             )
             self.error = self.error or error
-            return
+            return False
         self._tell(victim, in_memory=in_memory)
+        return not in_memory
 
     def _stop_on_its_way(self, victim: Pod) -> bool:
         """Whether the victim was not bound yet and will not be: there is nothing to delete."""

@@ -155,6 +155,10 @@ class FixedNominator:
                 nominator.by_node.setdefault(pod.nominated_node_name, []).append(pod)
         return nominator
 
+    def node_of(self, uid: str) -> str:
+        """The node that the pod of that UID is nominated to, empty if to none."""
+        return next((name for name, pods in self.by_node.items() if any(p.uid == uid for p in pods)), "")
+
     def nominated_pods_for_node(self, node_name: str) -> Iterable[Pod]:
         """The pods nominated to that node."""
         return self.by_node.get(node_name, ())

@@ -189,6 +189,22 @@ async def test_6_6_async_3_5_a_failed_eviction_brings_the_preemptor_back(live):
     assert "ready" == life.place(HIGH)
 
 
+async def test_6_3_3_a_nomination_that_was_not_written_yet_counts(live):
+    """The preemptor, tried again before its own nomination has come back, evicts no second victim."""
+    life = live(LOW)
+    life.core.pods.on_add(HIGH)
+    await life.turn()
+    life.background.run()
+    (condition,) = [patch[0] for pod, patch in life.writer.patches if pod.name == "low"]
+    status = msgspec.structs.replace(LOW.status, conditions=(condition,))
+    life.core.pods.on_update(LOW, leaving(msgspec.structs.replace(LOW, status=status)))
+    life.queue.activate([HIGH])
+    await life.turn()
+
+    assert life.message().endswith("preemption: not eligible due to a terminating pod on the nominated node.")
+    assert [LOW] == life.writer.deleted
+
+
 async def test_6_3_3_while_victims_leave_nobody_else_has_to(live):
     """The nominated pod, tried again in between, keeps its nomination and evicts no second victim."""
     life = live(LOW)
@@ -236,6 +252,7 @@ async def test_11_8_8_a_lower_nomination_is_taken_back_and_the_rest_may_try(live
 
     taken_back = [pod.name for pod, patch in life.writer.patches if patch == (None, "")]
     assert ["lower"] == taken_back
+    life.core.pods.on_update(LOW, leaving(LOW))
     life.update(lower, nominated_node_name="")
     life.later()
     assert ["high"] == [pod.name for pod in life.queue.nominator.nominated_pods_for_node("n0")]
