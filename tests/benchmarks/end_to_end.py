@@ -16,9 +16,7 @@ import click
 
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
-from berth.client.resources import PODS
 from berth.client.transport import Transport
-from berth.client.watch import Source, pages, watch_lines
 from berth.demo.files import RunFiles
 from berth.demo.processes import Child, program
 from berth.demo.submission import create_all
@@ -27,10 +25,10 @@ from berth.sandbox.dataset import open_dataset
 from tests.benchmarks.tables import Table
 from tests.benchmarks.workloads import described, node_bytes, pod_template
 from tests.kube_scheduler import WITHOUT, kube_scheduler
+from tests.pod_events import current_pods, pod_events
 
 READY_SECONDS = 60.0
 LONGEST_SECONDS = 90
-BOOKMARK = b'"type":"BOOKMARK"'
 
 
 def run(options):
@@ -103,8 +101,8 @@ async def measured(objects, command=("berth", "scheduler"), *, flags=(), sidecar
         else:
             configuration = files.configuration.read_text(encoding="utf-8").partition("profiles:")[0]
             files.configuration.write_text(configuration, encoding="utf-8")
-        (page,) = [page async for page in pages(transport, Source(PODS), page_size=0)]
-        events = watch_lines(transport, Source(PODS), page.metadata.resource_version, LONGEST_SECONDS)
+        _, version = await current_pods(transport)
+        events = pod_events(transport, version)
         surface = Surface.free()
         plugins = [f"--plugins={files.plugins}"] if sidecar else []
         scheduler = await child(
@@ -128,12 +126,12 @@ async def watched(events, scheduler, pods):
     before, first, decided, bound = None, 0, set(), {}
     with suppress(TimeoutError):
         async with asyncio.timeout(LONGEST_SECONDS), aclosing(events):
-            async for lines in events:
-                for name, on in (outcome(line) for line in lines if BOOKMARK not in line):
-                    if on:
-                        bound.setdefault(name, time.monotonic())
-                    if on is not None:
-                        decided.add(name)
+            async for _, pod in events:
+                name, on = outcome(pod)
+                if on:
+                    bound.setdefault(name, time.monotonic())
+                if on is not None:
+                    decided.add(name)
                 if bound and before is None:
                     before, first = scheduler.usage(), len(bound)
                 if len(decided) == pods:
@@ -149,8 +147,7 @@ async def watched(events, scheduler, pods):
     )
 
 
-def outcome(line):
+def outcome(pod):
     """A pod's name, and its node: empty where it fits nowhere, None where nobody knows yet."""
-    pod = json.loads(line)["object"]
     rejected = (c.get("reason") == "Unschedulable" for c in pod["status"].get("conditions", ()))
     return pod["metadata"]["name"], pod["spec"].get("nodeName") or ("" if any(rejected) else None)

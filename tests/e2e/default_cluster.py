@@ -7,19 +7,16 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
-from berth.client.errors import RetryError
-from berth.client.resources import PODS
 from berth.client.transport import Transport
-from berth.client.watch import Source, pages, watch_lines
 from berth.client.wire import encode
 from berth.demo.processes import Child, program
 from berth.demo.surface import Surface
 from tests.e2e.api_servers import IN_MEMORY
+from tests.pod_events import current_pods, pod_events
 
 READY_SECONDS = 40.0
 LONGEST_SECONDS = 240.0
 LOOK_SECONDS = 0.02
-WATCH_SECONDS = 300
 AT_ONCE = 16
 
 CONFIGURATION = """\
@@ -65,10 +62,10 @@ class Running:
     @asynccontextmanager
     async def watching(self, look):
         """Tell `look` of every event of every pod, in order, those there are as added: (type, pod)."""
-        (page,) = [page async for page in pages(self.transport, Source(PODS), page_size=0)]
-        for item in page.items or ():
-            look("ADDED", json.loads(bytes(item)))
-        task = asyncio.create_task(self._watch(page.metadata.resource_version, look))
+        documents, resource_version = await current_pods(self.transport)
+        for document in documents:
+            look("ADDED", document)
+        task = asyncio.create_task(self._watch(resource_version, look))
         try:
             yield
             assert not task.done(), "the watch ended before its time"
@@ -78,14 +75,8 @@ class Running:
                 await task
 
     async def _watch(self, resource_version, look):
-        # A real API server ends the watch of a client that falls behind: it goes on from where it was.
-        while True:
-            with suppress(RetryError):
-                async for lines in watch_lines(self.transport, Source(PODS), resource_version, WATCH_SECONDS):
-                    for event in map(json.loads, lines):
-                        resource_version = event["object"]["metadata"]["resourceVersion"]
-                        if event["type"] != "BOOKMARK":
-                            look(event["type"], event["object"])
+        async for kind, document in pod_events(self.transport, resource_version):
+            look(kind, document)
 
     async def reach(self, claim):
         """Wait until the claim holds."""

@@ -1,0 +1,30 @@
+"""What becomes of pods, as a watcher is told."""
+
+import json
+from contextlib import suppress
+
+from berth.client.errors import RetryError
+from berth.client.resources import PODS
+from berth.client.watch import Source, pages, watch_lines
+
+WATCH_SECONDS = 300
+
+
+async def current_pods(transport):
+    """The pods there are, and the version of the list."""
+    (page,) = [page async for page in pages(transport, Source(PODS), page_size=0)]
+    return [json.loads(bytes(item)) for item in page.items or ()], page.metadata.resource_version
+
+
+async def pod_events(transport, resource_version):
+    """(type, pod) of every event since, without end.
+
+    A real API server ends the watch of a client that falls behind: it goes on from where it was.
+    """
+    while True:
+        with suppress(RetryError):
+            async for lines in watch_lines(transport, Source(PODS), resource_version, WATCH_SECONDS):
+                for event in map(json.loads, lines):
+                    resource_version = event["object"]["metadata"]["resourceVersion"]
+                    if event["type"] != "BOOKMARK":
+                        yield event["type"], event["object"]
