@@ -17,7 +17,6 @@ from berth.objects.devices import DeviceSpec, DeviceTaintRule, DeviceTaintSelect
 
 
 class _Made(NamedTuple):
-    source: ResourceSlice
     rules_generation: int
     tainted: ResourceSlice
 
@@ -53,7 +52,7 @@ class SliceTracker:
         if made is None or made.rules_generation != generation:
             fresh = with_taints(part, list(self._rules))
             kept = made.tainted if made is not None and made.tainted == fresh else fresh
-            made = self._made[part.key] = _Made(part, generation, kept)
+            made = self._made[part.key] = _Made(generation, kept)
         return made.tainted
 
     def _forget(self, key: str) -> None:
