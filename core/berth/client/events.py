@@ -151,11 +151,15 @@ class EventRecorder:
 
     async def run(self) -> None:
         """Write events until cancelled."""
-        async with asyncio.TaskGroup() as self._group:
-            group = self._group
+        async with asyncio.TaskGroup() as group:
             for _ in range(self.workers):
                 group.create_task(self._work())
-            group.create_task(self._sweep_for_ever())
+            self._group = group
+            try:
+                await self._sweep_for_ever()
+            finally:
+                # A group that ends takes no more tasks, and events are recorded until the very end.
+                self._group = None
 
     async def drain(self, timeout_seconds: float) -> bool:
         """Wait until all that was recorded is written, while run() runs; whether that came about."""

@@ -182,6 +182,17 @@ async def test_slow_server(clock):
     assert (40, 0) == (recorder.statistics.written, recorder.statistics.dropped)
 
 
+async def test_a_backlog_after_the_end(clock):
+    """Events may still be recorded when nobody writes any more, however many wait."""
+    async with recording(clock, capacity=10, workers=1, most_workers=8) as (recorder, server):
+        scheduled(recorder)
+        await recorder.drain(60)
+    for i in range(20):
+        scheduled(recorder, regarding=POD._replace(name=f"p{i}"))
+
+    assert (1, 10) == (len(server.requests), recorder.statistics.dropped)
+
+
 async def test_drops_when_full(clock):
     """What does not fit into the queue is dropped and counted; recording never waits."""
     server = EventServer()
