@@ -3,13 +3,13 @@
 Each claim is one of tests/e2e/client_go/main.go. kube-scheduler itself is run by test_kube_scheduler.py.
 """
 
-import socket
 import subprocess
 import sys
 from contextlib import contextmanager
 
 import pytest
 
+from berth.sandbox.free_port import free_port
 from berth.sandbox.journal import Journal
 from berth.sandbox.store import Store
 from tests.go_toolchain import CLIENT_GO, CLIENT_GO_FLAGS, run_go
@@ -156,10 +156,3 @@ def test_claims_are_all_held(program):
     listed = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
 
     assert {line.split("\t")[0] for line in listed} == {*PLAIN, *GUARDED, *RECONNECT}
-
-
-def free_port():
-    """A port that was free a moment ago, so that a server can come back to it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -1,7 +1,6 @@
 """The scheduler's own HTTPS port, as the run looks at it."""
 
 import asyncio
-import socket
 import ssl
 import urllib.parse
 import urllib.request
@@ -11,8 +10,8 @@ from urllib.error import HTTPError, URLError
 from berth.demo.errors import DemoError
 from berth.demo.processes import Child
 from berth.demo.progress import ATTEMPTS, PENDING, Progress, read_progress
+from berth.sandbox.free_port import LOOPBACK, free_port
 
-LOOPBACK = "127.0.0.1"
 TIMEOUT_SECONDS = 5.0
 POLL_SECONDS = 0.1
 
@@ -26,8 +25,7 @@ class Surface:
     @classmethod
     def free(cls) -> "Surface":
         """A port that nobody uses at the moment."""
-        with socket.create_server((LOOPBACK, 0)) as server:
-            return cls(server.getsockname()[1])
+        return cls(free_port())
 
     async def wait_ready(self, child: Child, timeout_seconds: float) -> None:
         """Wait until the scheduler says that it is ready.

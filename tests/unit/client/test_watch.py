@@ -38,7 +38,7 @@ async def test_split_lines(lines, cuts):
 
 async def test_a_watch_of_which_nothing_is_heard(monkeypatch):
     """It ends, and not as an error: where the server had nothing to say, watching anew costs little."""
-    monkeypatch.setattr(watch, "SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(watch, "SILENT_SECONDS", 0.3)
 
     async def one_line(reader, writer):
         await read_request(reader)

@@ -139,7 +139,7 @@ async def test_reaches_without_restart(tmp_path, change, line):
     async with operating(tmp_path) as work:
         await work.send("POST", PLUGINS, kit.plugin(arguments={"policy": "pack"}))
         await work.send("POST", SCHEDULERS, kit.scheduler(plugins=[{"name": "gpu-share"}]))
-        await work.reach(lambda: work.condition("Available")[0] == "True")
+        await work.reach(lambda: work.condition("Progressing") == ("False", "RolledOut"))
         pods = set(work.objects("pods"))
         await work.send("PATCH", f"{PLUGINS}/gpu-share", {"spec": change})
         await work.reach(

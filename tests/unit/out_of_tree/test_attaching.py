@@ -166,9 +166,9 @@ async def test_attach(folder):
 
 async def test_nobody_there(folder, monkeypatch):
     """A plugin that does not get ready changes nothing."""
-    monkeypatch.setattr(attaching, "READY_SECONDS", 0.1)
+    monkeypatch.setattr(attaching, "READY_SECONDS", 0.5)
     async with at_work(folder) as world:
-        with pytest.raises(AttachError, match=r"not ready within 0.1 s: .*v1.sock: No such file"):
+        with pytest.raises(AttachError, match=r"not ready within 0.5 s: .*v1.sock: No such file"):
             await world.attaching.attach(wanted(folder, "v1", PROFILE))
 
         assert ([], ["n0", "n1"]) == (world.attaching.list(), await world.fitting())
@@ -216,9 +216,9 @@ async def test_replace(folder):
 
 async def test_a_version_that_is_not_there_replaces_nothing(folder, monkeypatch):
     """The old version goes on where the new one does not get ready."""
-    monkeypatch.setattr(attaching, "READY_SECONDS", 0.1)
     async with at_work(folder, Colours("v1")) as world:
         await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        monkeypatch.setattr(attaching, "READY_SECONDS", 0.1)
         with pytest.raises(AttachError, match="not ready"):
             await world.attaching.attach(wanted(folder, "v2"))
 

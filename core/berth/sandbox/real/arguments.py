@@ -11,10 +11,10 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from berth.sandbox.free_port import LOOPBACK
 from berth.sandbox.real.assets import Assets
 from berth.scheduler.serving_certificate import self_signed
 
-LOOPBACK: Final = "127.0.0.1"
 PRIVATE: Final = 0o600
 USER: Final = "sandbox"
 MASTERS: Final = "system:masters"

@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import socket
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,10 +15,10 @@ from berth.client.errors import ClientError
 from berth.client.transport import Transport
 from berth.sandbox.child_process import ChildProcess
 from berth.sandbox.errors import SandboxError
+from berth.sandbox.free_port import LOOPBACK, free_port
 from berth.sandbox.kubeconfig import kubeconfig_text, write_kubeconfig
 from berth.sandbox.real import loading
 from berth.sandbox.real.arguments import (
-    LOOPBACK,
     Ports,
     Secrets,
     api_server_command,
@@ -175,11 +174,3 @@ async def serve_real(options: RealOptions) -> RealCluster:
         await cluster.close()
         raise
     return cluster
-
-
-def free_port() -> int:
-    """Give a port of loopback that nobody uses just now: neither program tells which it took itself."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port

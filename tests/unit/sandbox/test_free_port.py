@@ -1,0 +1,39 @@
+"""A port for a server that has to be told its own."""
+
+import itertools
+import socket
+
+import pytest
+
+from berth.sandbox import free_port as module
+from berth.sandbox.free_port import LOOPBACK, PORTS, free_port
+
+
+def test_another_each_time():
+    """A port is not given again while others are left, and is none of those of outgoing connections."""
+    given = [free_port() for _ in range(100)]
+
+    assert 100 == len(set(given))
+    assert all(port in PORTS for port in given)
+
+
+def test_used_ones_are_passed_over(monkeypatch):
+    """A port that somebody listens on is not given."""
+    used = free_port()
+    free = free_port()
+    monkeypatch.setattr(module, "_UNTRIED", itertools.cycle([used, free]))
+
+    with socket.create_server((LOOPBACK, used)):
+        assert [free, free] == [free_port(), free_port()]
+
+
+def test_none_left(monkeypatch):
+    """Where every port is used, the error says which were tried."""
+    used = free_port()
+    monkeypatch.setattr(module, "_UNTRIED", itertools.cycle([used]))
+
+    with (
+        socket.create_server((LOOPBACK, used)),
+        pytest.raises(OSError, match=r"every port of 127\.0\.0\.1 from 20000"),
+    ):
+        free_port()
