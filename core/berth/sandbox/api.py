@@ -12,6 +12,7 @@ from typing import Final
 from berth.sandbox import content, reviews, subresources
 from berth.sandbox.access import EVERYBODY, Access
 from berth.sandbox.access.attributes import Asked, User, asked_of
+from berth.sandbox.catalogue import Catalogue
 from berth.sandbox.crd import Definitions
 from berth.sandbox.discovery import Discovery
 from berth.sandbox.errors import ApiError
@@ -20,7 +21,7 @@ from berth.sandbox.listing import Lists, select
 from berth.sandbox.meta import Clock
 from berth.sandbox.patching import Patcher
 from berth.sandbox.request import Answer, Request, Response, json_response
-from berth.sandbox.resources import Catalogue, Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.rest import Deletion, Rest
 from berth.sandbox.store import Entry, Json, Store
 from berth.sandbox.views import choose_view

@@ -11,7 +11,7 @@ import yaml
 from berth.sandbox import protobuf, schemas
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import JSON, Request
-from berth.sandbox.resources import Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.store import Json, decode
 
 YAML: Final = "application/yaml"

@@ -12,7 +12,7 @@ from berth.sandbox.content import report_unknown
 from berth.sandbox.errors import Cause
 from berth.sandbox.json_path import find
 from berth.sandbox.request import Request
-from berth.sandbox.resources import Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.rest import Deletion, Rest
 from berth.sandbox.store import Entry, Json
 from berth.sandbox.strategy import Strategy

@@ -6,9 +6,10 @@ Source: staging/src/k8s.io/apiserver/pkg/endpoints/discovery, staging/src/k8s.io
 from typing import Final
 
 from berth.sandbox import openapi, schemas
+from berth.sandbox.catalogue import Catalogue
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import Request, Response, json_response
-from berth.sandbox.resources import Catalogue, Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.store import Json
 
 _AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

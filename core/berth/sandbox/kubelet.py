@@ -14,7 +14,7 @@ from typing import Any, Final
 from berth.sandbox import meta
 from berth.sandbox.containers import PodRuns
 from berth.sandbox.errors import ApiError
-from berth.sandbox.resources import Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.rest import Rest
 from berth.sandbox.store import Compacted, Entry, Event, EventType, Json
 

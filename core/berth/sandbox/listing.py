@@ -13,7 +13,7 @@ import msgspec
 
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import JSON, Request, Response
-from berth.sandbox.resources import Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.selectors import SelectorError, parse_field_selector, parse_label_selector
 from berth.sandbox.store import Collection, Compacted, Entry, Json, Store, encode
 from berth.sandbox.views import View

@@ -8,9 +8,10 @@ import hashlib
 from typing import Any, Final
 
 from berth.sandbox import schemas
+from berth.sandbox.catalogue import Catalogue
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import JSON, Request, Response, json_response
-from berth.sandbox.resources import Catalogue, Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.store import Json, encode
 
 _GVK: Final = "x-kubernetes-group-version-kind"

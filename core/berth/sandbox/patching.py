@@ -14,7 +14,7 @@ from berth.sandbox.patch_apply import Writer, applied_object, apply_to, track_up
 from berth.sandbox.patch_json import PatchError, json_patch, merge_patch
 from berth.sandbox.patch_strategic import strategic_merge
 from berth.sandbox.request import Request
-from berth.sandbox.resources import Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.rest import Rest
 from berth.sandbox.store import Entry, Json
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from berth.sandbox import meta
+from berth.sandbox.catalogue import Catalogue
 from berth.sandbox.errors import ApiError, Cause, forbidden_field, invalid_value
-from berth.sandbox.resources import Catalogue, Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.store import Collection, Entry, Json, Store, encode
 from berth.sandbox.strategies import DEFAULT, STRATEGIES
 from berth.sandbox.strategy import Context, Strategy

@@ -12,7 +12,7 @@ from berth.sandbox.access.attributes import Asked, User
 from berth.sandbox.access.identity import service_account
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import Request, Response, json_response
-from berth.sandbox.resources import Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.rest import Rest
 from berth.sandbox.store import Json
 

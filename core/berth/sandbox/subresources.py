@@ -9,7 +9,7 @@ from berth.sandbox import content
 from berth.sandbox.errors import ApiError, not_supported, required
 from berth.sandbox.patch_json import json_patch, merge_patch
 from berth.sandbox.request import Request, Response, json_response
-from berth.sandbox.resources import Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.rest import MODIFIED_TEXT, Deletion, Rest
 from berth.sandbox.selectors import match_label_selector
 from berth.sandbox.store import Json, decode

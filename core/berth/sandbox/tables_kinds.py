@@ -5,7 +5,7 @@ Source: pkg/printers/internalversion/printers.go (v1.36).
 
 from typing import Final
 
-from berth.sandbox.resources import Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.store import Json
 from berth.sandbox.tables import AGE, NONE, Cell, Column, Table, at, column, table
 from berth.sandbox.tables_scheduling import EVENTS, NODES, PODS

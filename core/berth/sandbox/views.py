@@ -9,7 +9,7 @@ from typing import Any, Final
 from berth.sandbox.errors import ApiError
 from berth.sandbox.event_conversion import NEW_VERSION, from_core
 from berth.sandbox.request import JSON
-from berth.sandbox.resources import Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.store import Entry, Json, encode
 from berth.sandbox.tables_kinds import table_for
 

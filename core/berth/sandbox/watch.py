@@ -5,7 +5,7 @@ from typing import Final
 
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import JSON, Wake
-from berth.sandbox.resources import Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.store import Collection, Compacted, Entry, Event, EventType, Store, encode
 
 Matches = Callable[[Entry], bool]

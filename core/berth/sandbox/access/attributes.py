@@ -6,7 +6,7 @@ Source: staging/src/k8s.io/apiserver/pkg/authorization/authorizer and endpoints/
 from dataclasses import dataclass
 
 from berth.sandbox.request import Request
-from berth.sandbox.resources import Resource
+from berth.sandbox.resource import Resource
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch"}
 _BY_NAME = "metadata.name="

@@ -16,7 +16,7 @@ from berth.sandbox.containers.folders import PodFolder, Sources
 from berth.sandbox.containers.images import Images
 from berth.sandbox.containers.pod_run import PodRun, Surroundings
 from berth.sandbox.errors import ApiError
-from berth.sandbox.resources import Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.rest import Rest
 from berth.sandbox.store import Json
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from berth.sandbox.errors import ApiError
 from berth.sandbox.meta import generated_name
-from berth.sandbox.resources import Resource
+from berth.sandbox.resource import Resource
 from berth.sandbox.rest import Deletion, Rest
 from berth.sandbox.store import Entry, Json, encode
 

@@ -10,12 +10,13 @@ from berth.client.api import Api
 from berth.client.errors import ClientError, ConflictError
 from berth.client.resources import NAMESPACES, Resource
 from berth.client.wire import encode
-from berth.sandbox import resources
+from berth.sandbox.catalogue import Catalogue
 from berth.sandbox.errors import SandboxError
+from berth.sandbox.resource import Resource as ServedResource
 from berth.sandbox.store import Json
 
 AT_ONCE: Final = 16
-_CATALOGUE: Final = resources.Catalogue()
+_CATALOGUE: Final = Catalogue()
 
 
 async def load(api: Api, documents: Iterable[Json]) -> int:
@@ -64,7 +65,7 @@ def _namespace(document: Json) -> str:
     return str(document["metadata"].get("namespace") or "default")
 
 
-def _served(document: Json) -> resources.Resource:
+def _served(document: Json) -> ServedResource:
     found = _CATALOGUE.by_kind(str(document.get("apiVersion")), str(document.get("kind")))
     if found is None:
         raise SandboxError(f"no resource of kind {document.get('kind')!r} in {document.get('apiVersion')!r}")
