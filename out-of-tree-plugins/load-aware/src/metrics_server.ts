@@ -15,6 +15,7 @@ interface NodeMetrics {
 }
 
 interface Sample {
+  readonly name: string;
   readonly at: number;
   readonly cpu: number;
   readonly memory: number;
@@ -39,7 +40,7 @@ export class MetricsServer implements Source {
     const found = new Map<string, Reading>();
     for (const item of items as NodeMetrics[]) {
       const sample = sampled(item);
-      if (sample) found.set(item.metadata.name, this.#reading(item.metadata.name, sample));
+      if (sample) found.set(sample.name, this.#reading(sample));
     }
     for (const name of this.#past.keys()) {
       if (!found.has(name)) this.#past.delete(name);
@@ -47,12 +48,12 @@ export class MetricsServer implements Source {
     return found;
   }
 
-  #reading(name: string, sample: Sample): Reading {
-    const before = (this.#past.get(name) ?? []).filter(
+  #reading(sample: Sample): Reading {
+    const before = (this.#past.get(sample.name) ?? []).filter(
       ({ at }) => at < sample.at && at > sample.at - this.#windowMilliseconds,
     );
     const samples = [...before, sample];
-    this.#past.set(name, samples);
+    this.#past.set(sample.name, samples);
     return {
       at: sample.at,
       cpu: measured(samples.map(({ cpu }) => cpu)),
@@ -64,8 +65,10 @@ export class MetricsServer implements Source {
 function sampled(item: NodeMetrics): Sample | undefined {
   try {
     const at = Date.parse(item.timestamp);
+    const { name } = item.metadata;
     const { cpu, memory } = item.usage;
-    return Number.isNaN(at) ? undefined : { at, cpu: units("cpu", cpu), memory: units("memory", memory) };
+    if (Number.isNaN(at)) return undefined;
+    return { name, at, cpu: units("cpu", cpu), memory: units("memory", memory) };
   } catch {
     return undefined; // one node's nonsense is no reason to disbelieve the others
   }

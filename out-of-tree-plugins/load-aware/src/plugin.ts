@@ -1,7 +1,7 @@
 /**
  * Load-aware scores nodes by what they really use: it packs pods up to a target, or keeps the risk of overload low.
  *
- * It never fails a pod and never waits: metrics are fetched in the background, and where there are none to be
+ * It never fails a pod and never waits: metrics are fetched in a thread of their own, and where there are none to be
  * believed, a node's score is neutral.
  */
 
@@ -14,11 +14,10 @@ import {
   type Plugin,
 } from "@berth/plugin-sdk";
 import { isDeepStrictEqual } from "node:util";
+import { Apart } from "./apart.ts";
 import { Cluster } from "./cluster.ts";
 import { POD_FIELDS } from "./estimating.ts";
 import { Loads } from "./loads.ts";
-import { MetricsServer } from "./metrics_server.ts";
-import { Prometheus } from "./prometheus.ts";
 import { metrics, state } from "./reporting.ts";
 import { type Settings, settings } from "./settings.ts";
 
@@ -54,10 +53,8 @@ export function loadAware(now: () => number = Date.now): Plugin {
       // A scheduler that lost its connection configures again; metrics need not be fetched anew for that.
       if (isDeepStrictEqual(profiles.get(profile)?.settings, wanted)) return;
       release(profile);
-      const source =
-        wanted.metricProvider.type === "Prometheus" ? new Prometheus(wanted) : new MetricsServer(wanted);
       const changed = () => plugin.requeue.allRejected("the nodes' metrics changed");
-      const loads = new Loads(profile, wanted, source, cluster, changed, now);
+      const loads = new Loads(profile, wanted, new Apart(wanted), cluster, changed, now);
       profiles.set(profile, loads);
       loads.start();
     },

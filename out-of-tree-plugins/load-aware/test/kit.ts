@@ -12,9 +12,9 @@ export interface Answer {
 }
 
 /** A server that answers by a function; asked for by `await using`. */
-export async function answering(answer: (request: IncomingMessage) => Answer) {
-  const server = createServer((request, response) => {
-    const { status = 200, body } = answer(request);
+export async function answering(answer: (request: IncomingMessage) => Answer | Promise<Answer>) {
+  const server = createServer(async (request, response) => {
+    const { status = 200, body } = await answer(request);
     response.writeHead(status, { "content-type": "application/json" });
     response.end(typeof body === "string" ? body : JSON.stringify(body));
   });

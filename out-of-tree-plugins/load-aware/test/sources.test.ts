@@ -12,7 +12,8 @@ const { signal } = new AbortController();
 const risk = { strategy: "LoadVariationRiskBalancing" };
 
 test("NodeMetrics are read in thousandths of a core and bytes; nonsense of one node hides no other", async () => {
-  const body = nodeMetrics(AT, { n0: ["1500000000n", "2Gi"], broken: ["lots", "1Gi"] });
+  const { items } = nodeMetrics(AT, { n0: ["1500000000n", "2Gi"], broken: ["lots", "1Gi"] });
+  const body = { items: [{}, null, ...items] };
   let path: string | undefined;
   await using api = await answering((request) => {
     path = request.url;
