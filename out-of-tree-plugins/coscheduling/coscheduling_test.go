@@ -394,6 +394,16 @@ func TestAGroupAloneThatFindsNoNodeGivesUp(t *testing.T) {
 	k.says("reject", pods...)
 }
 
+func TestInShadowNoGroupGivesUp(t *testing.T) {
+	k := gathered(t, nil)
+	k.ConfigureShadow(map[string]any{})
+	k.group("g", 2, 0)
+	pods := k.pods("g", 2)
+	k.Reserve(pods[0], "n")
+	k.findsNoNode(pods[1])
+	k.gate(pods[1], "")
+}
+
 func TestAGroupWaitsNoLongerForOneThatIsGone(t *testing.T) {
 	k := gathered(t, nil)
 	k.group("old", 2, 60)

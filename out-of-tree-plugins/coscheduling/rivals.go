@@ -18,6 +18,9 @@ func (c *coscheduling) postFilter(
 	if g == nil || g.closed(c.now()) != nil || g.complete() {
 		return nil, refusal("no pod group to make room for")
 	}
+	if berth.CurrentCall(ctx).Profile.Shadow {
+		return nil, refusal("pod group %s would give its places up, or make others do so", g.key)
+	}
 	last := c.lastWaiting()
 	switch {
 	case last == nil || (last == g && !c.rivals(g)):

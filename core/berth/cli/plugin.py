@@ -180,7 +180,7 @@ def _comparison(profile: str, known: dict[str, Any]) -> list[str]:
         f"  nodes it would have turned down: {known['nodesRejected']}",
     ]
     return lines + [
-        f"  {each['pod']} on {each['node']}: {each['outcome']}"
+        f"  {each['pod']}{' on ' if each['node'] else ''}{each['node']}: {each['outcome']}"
         + (f": {each['detail']}" if each["detail"] else "")
         for each in known["latest"]
     ]

@@ -178,4 +178,6 @@ async def _without_node(framework: Framework, attempt: Attempt, status: Status) 
     diagnosis = status.error.diagnosis
     result = await run_post_filters(framework.plugins.post_filter, attempt, diagnosis)
     diagnosis.post_filter_message = result.status.message
+    if framework.witness is not None:
+        framework.witness.found_none(attempt, diagnosis, result)
     return Decision(status, nominating_info=result.nominating_info)

@@ -3,6 +3,8 @@
 from typing import Protocol
 
 from berth.framework.attempt import Attempt
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.interface import PostFilterResult
 from berth.framework.scoring import NodeScores
 
 
@@ -14,4 +16,10 @@ class Witness(Protocol):
 
         Rows of `scores` with a negative total are out of the question. The arrays are the cycle's own, and
         change with later ones: whoever wants to keep them takes a copy.
+        """
+
+    def found_none(self, attempt: Attempt, diagnosis: Diagnosis, room: PostFilterResult) -> None:
+        """The pod fits nowhere, and that is what PostFilter plugins have done about it.
+
+        The diagnosis' arrays are the cycle's own, too.
         """

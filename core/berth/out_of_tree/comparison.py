@@ -28,10 +28,14 @@ class Outcome(StrEnum):
     REJECTED = "rejected"
     MOVED = "moved"
     REFUSED = "refused"
+    ROOM = "room"
     SAME = "same"
 
 
-DIFFERENCES = frozenset({Outcome.GATED, Outcome.REJECTED, Outcome.MOVED, Outcome.REFUSED})
+DIFFERENCES = frozenset({Outcome.GATED, Outcome.REJECTED, Outcome.MOVED, Outcome.REFUSED, Outcome.ROOM})
+
+Verdict = tuple[Outcome, str]
+"""How the attempt would have gone on, and what the plugin says to that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,11 @@ class Choice:
 
 
 class Comparison(NamedTuple):
-    """What came of following one attempt; `detail` are the plugin's reasons, or the node it would prefer."""
+    """What came of following one attempt.
+
+    `node` is empty where none was chosen. `detail` are the plugin's reasons, the node that it would prefer,
+    or what it would do to make room.
+    """
 
     outcome: Outcome
     pod: str

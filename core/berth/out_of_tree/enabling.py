@@ -71,6 +71,11 @@ class Roster:
         """What the plugin's scores count; 0 where it does not score."""
         return next((weight for known, weight in self._everyone.score if known is plugin), 0)
 
+    def turn_comes(self, plugin: SidecarPlugin, ended_by: str) -> bool:
+        """Whether the plugin is asked to make room before the one that ends that phase."""
+        names = [each.name for each in self._everyone.post_filter]
+        return ended_by not in names[: names.index(plugin.name)]
+
     def _show(self) -> None:
         self._framework.take(_without(self._everyone, self._takes_part))
 

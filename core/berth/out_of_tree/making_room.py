@@ -17,9 +17,9 @@ from berth.framework.status import Code, Status, failed, unschedulable
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import AskedElsewhere
-from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.packing import status_of
+from berth.snapshot.snapshot import Snapshot
 
 POST_FILTER = identity_pb2.EXTENSION_POINT_POST_FILTER
 MAX_REASONS = 255
@@ -37,9 +37,8 @@ class MakesRoom(AskedElsewhere, PostFilterPlugin):
             return PostFilterResult(NOT_SERVED)
         request = scheduling_pb2.PostFilterRequest(call=caller.head(state, pod), verdicts=packed(diagnosis))
         try:
-            status, nominated, victims = await caller.ask(
-                "PostFilter", request, state, partial(self._read_room, caller)
-            )
+            read = partial(room_of, caller.plugin, self._handle.snapshot)
+            status, nominated, victims = await caller.ask("PostFilter", request, state, read)
         except SidecarError as error:
             if self._ignored(caller, ExtensionPoint.POST_FILTER, pod):
                 return PostFilterResult(unschedulable(str(error)))
@@ -49,30 +48,31 @@ class MakesRoom(AskedElsewhere, PostFilterPlugin):
             return await self._evict(pod, nominated, victims)
         return PostFilterResult(status, _nominating(nominated))
 
-    def _read_room(
-        self, caller: Caller, response: scheduling_pb2.PostFilterResponse
-    ) -> tuple[Status, str | None, list[Pod]]:
-        """The status, the node to nominate, and the victims. Raises: ProtocolError."""
-        status = status_of(caller.plugin, response.status)
-        nominated = response.nominated_node_name if response.HasField("nominated_node_name") else None
-        if not response.victim_uids:
-            return status, nominated, []
-        if not (status.ok and nominated):
-            raise ProtocolError(caller.plugin, "PostFilter names victims without success and a node")
-        row = self._handle.snapshot.row_of.get(nominated)
-        on_node = {} if row is None else self._handle.snapshot.pods[row]
-        missing = [uid for uid in response.victim_uids if uid not in on_node]
-        if missing:
-            text = f"PostFilter names {missing[0]} as a victim, which is not on node {nominated}"
-            raise ProtocolError(caller.plugin, text)
-        return status, nominated, [on_node[uid].pod for uid in response.victim_uids]
-
     async def _evict(self, pod: Pod, node_name: str, victims: list[Pod]) -> PostFilterResult:
         preemption = self._handle.preemption
         if preemption is None:
             return PostFilterResult(failed(f"plugin {self.name}: nobody here can evict pods"))
         preemption.attempted()
         return await preemption.evict(self.name, pod, node_name, victims)
+
+
+def room_of(
+    plugin: str, nodes: Snapshot, response: scheduling_pb2.PostFilterResponse
+) -> tuple[Status, str | None, list[Pod]]:
+    """The status, the node to nominate, and the victims there. Raises: ProtocolError."""
+    status = status_of(plugin, response.status)
+    nominated = response.nominated_node_name if response.HasField("nominated_node_name") else None
+    if not response.victim_uids:
+        return status, nominated, []
+    if not (status.ok and nominated):
+        raise ProtocolError(plugin, "PostFilter names victims without success and a node")
+    row = nodes.row_of.get(nominated)
+    on_node = {} if row is None else nodes.pods[row]
+    missing = [uid for uid in response.victim_uids if uid not in on_node]
+    if missing:
+        text = f"PostFilter names {missing[0]} as a victim, which is not on node {nominated}"
+        raise ProtocolError(plugin, text)
+    return status, nominated, [on_node[uid].pod for uid in response.victim_uids]
 
 
 def _nominating(node_name: str | None) -> NominatingInfo | None:
@@ -92,7 +92,7 @@ def packed(diagnosis: Diagnosis) -> scheduling_pb2.Verdicts:
             codes[here] = _number(table, rejections.spell(int(code)))
     for row, status in diagnosis.single.items():
         codes[row] = _number(table, status)
-    return scheduling_pb2.Verdicts(each=codes.tobytes(), reasons=[_reason(status) for status in table])
+    return scheduling_pb2.Verdicts(each=codes.tobytes(), reasons=[reason_of(status) for status in table])
 
 
 def _number(table: dict[Status, int], status: Status) -> int:
@@ -103,7 +103,8 @@ def _number(table: dict[Status, int], status: Status) -> int:
     return table.setdefault(key, len(table) + 1)
 
 
-def _reason(status: Status) -> common_pb2.Reason:
+def reason_of(status: Status) -> common_pb2.Reason:
+    """Why a node was turned down, and whether evicting pods may help."""
     resolvable = status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     code = common_pb2.CODE_UNSCHEDULABLE if resolvable else common_pb2.CODE_UNSCHEDULABLE_AND_UNRESOLVABLE
     return common_pb2.Reason(code=code, text="; ".join(status.reasons) or str(status.code))

@@ -1,6 +1,7 @@
 """One plugin in one profile's shadow: asked beside live attempts, told what became of them, heard by nobody.
 
     a node is chosen --chose--> inbox --> Filter, Score, PreEnqueue --> compared --> Reserve --> counted
+    no node is left --found_none--> inbox --> PostFilter --> compared --> counted
     the attempt is over --ended--> inbox --> Unreserve, if it failed --> CycleDone
 
 The inbox is worked off one by one, so that the plugin hears of things in their order. An attempt is asked
@@ -13,24 +14,29 @@ Source: docs/protocol.md "Shadow"; docs/decisions/0016-shadow.md.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import CycleRecord, Interval, nanoseconds
+from berth.framework.cycle_record import CycleRecord, nanoseconds
 from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.interface import PostFilterResult
 from berth.framework.scoring import NodeScores
-from berth.framework.status import Status
-from berth.objects.pod import Pod
+from berth.framework.status import Code, Status
 from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import FILTER, PRE_ENQUEUE, RESERVE
 from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.comparison import Choice, Comparison, Outcome, Tally
+from berth.out_of_tree.comparison import Choice, Comparison, Outcome, Tally, Verdict
+from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.errors import SidecarError
+from berth.out_of_tree.followed import Followed
+from berth.out_of_tree.making_room import POST_FILTER, packed
 from berth.out_of_tree.opinion import NodeQuestion, Opinion
 from berth.out_of_tree.packing import normalized, status_of, succeeded
+from berth.out_of_tree.shadow_room import RoomQuestion, turned_down
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.snapshot.pod_group_states import PodGroupStates
 
@@ -40,51 +46,20 @@ SCORE = identity_pb2.EXTENSION_POINT_SCORE
 CYCLE_DONE = identity_pb2.EXTENSION_POINT_CYCLE_DONE
 MOST_WAITING = 256
 """How many things the plugin may yet have to be told; what comes on top it is not told."""
-PENDING = "pending"
 _ASKED = (("filter", FILTER), ("score", SCORE), ("pre_enqueue", PRE_ENQUEUE))
 
 Job = Callable[[], Awaitable[None]]
-Verdict = tuple[Outcome, str]
-"""How the attempt would have gone on, and what the plugin says to that."""
-
-
-@dataclass(slots=True)
-class Followed:
-    """An attempt, from the choice of a node to its end.
-
-    `record` is the attempt's own, None once others may read it; `state` is of the plugin's calls alone.
-    """
-
-    caller: Caller
-    pod: Pod
-    node_name: str
-    record: CycleRecord | None
-    state: CycleState
-    started_ns: int
-    question: NodeQuestion | None = None
-    choice: Choice | None = None
-    names: Callable[[int], str] = str
-    """What the node in a row is called, as long as rows are what they were."""
-    outcome: Outcome | None = None
-    detail: str = ""
-    nodes_rejected: int = 0
-    reserve_sent: bool = False
 
 
 class Shadow:
-    """Follows the attempts of one profile; `points` are those at which the plugin would take part there."""
+    """Follows the attempts of one profile; the roster knows where the plugin would take part there."""
 
-    def __init__(
-        self,
-        plugin: SidecarPlugin,
-        points: Collection[str],
-        weight: int,
-        done: Callable[..., Awaitable[None]],
-    ) -> None:
+    def __init__(self, plugin: SidecarPlugin, roster: Roster, done: Callable[..., Awaitable[None]]) -> None:
         self.plugin = plugin
         self.tally = Tally()
-        self._points = points
-        self._weight = weight
+        self._roster = roster
+        self._points = roster.points_of(plugin)
+        self._weight = roster.weight_of(plugin)
         self._tell_done = done
         self._inbox: deque[Job] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -105,14 +80,34 @@ class Shadow:
             return  # a trial: whether the pod goes there is not decided yet
         caller, node_name = self.plugin.caller, attempt.nodes.names[row]
         follows = caller.connection.ready
-        asks = follows and self._idle and self._looks_at_nodes(caller)
-        if not asks:
+        looks = self._looks_at_nodes(caller)
+        asks = follows and self._idle and looks
+        if not asks and (looks or not follows):
             self._count(caller, Comparison(Outcome.SKIPPED, attempt.pod.key, node_name))
         if asks or (follows and self._offers(caller, "reserve", RESERVE)):
             followed = self._open_one(caller, attempt, node_name)
             if asks:
                 self._prepare(followed, attempt, row, scores)
             self._put(partial(self._follow, followed))
+
+    def found_none(self, attempt: Attempt, diagnosis: Diagnosis, room: PostFilterResult) -> None:
+        """Follow an attempt without a node, where the plugin would have made room; returns at once."""
+        caller = self.plugin.caller
+        if attempt.state.get(PodGroupStates) is not None or not self._may_make_room(caller, room):
+            return
+        if not (caller.connection.ready and self._idle):
+            self._count(caller, Comparison(Outcome.SKIPPED, attempt.pod.key, ""))
+            return
+        followed = self._open_one(caller, attempt, "")
+        followed.asked = True
+        question = RoomQuestion(caller, attempt.nodes, caller.feed.generation, packed(diagnosis))
+        self._put(partial(self._follow_without_node, followed, question))
+
+    def _may_make_room(self, caller: Caller, room: PostFilterResult) -> bool:
+        if not self._offers(caller, "post_filter", POST_FILTER):
+            return False
+        nobody_did = room.status.code is Code.UNSCHEDULABLE
+        return nobody_did or self._roster.turn_comes(self.plugin, room.status.plugin)
 
     def _looks_at_nodes(self, caller: Caller) -> bool:
         return any(self._offers(caller, name, point) for name, point in _ASKED)
@@ -130,6 +125,7 @@ class Shadow:
         caller, nodes, left = followed.caller, attempt.nodes, scores.totals >= 0
         generation = nodes.static_generation
         followed.choice = Choice(row, scores.rows[left], scores.totals[left])
+        followed.asked, followed.nodes = True, nodes
         followed.names = lambda row: nodes.names[row] if nodes.static_generation == generation else ""
         followed.question = NodeQuestion(
             caller,
@@ -146,7 +142,7 @@ class Shadow:
         """The attempt is over, and its record about to be read: nothing may be added to it from now on."""
         followed = self._open.get((record.pod.uid, record.attempt))
         if followed is not None:
-            _note(followed)
+            followed.note()
             followed.record = None
 
     def ended(self, record: CycleRecord, *, followed_only: bool = False) -> bool:
@@ -184,16 +180,22 @@ class Shadow:
                 log.exception("shadow broke off plugin=%s", self.plugin.name)
 
     async def _follow(self, followed: Followed) -> None:
-        compares = followed.choice is not None
         outcome, detail = await _guarded(self._compared(followed))
         refusal = await _guarded(self._reserved(followed))
         if outcome is Outcome.SAME:
             outcome, detail = refusal
-        if compares:
-            followed.outcome, followed.detail = outcome, detail
-            pod, node = followed.pod.key, followed.node_name
-            self._count(followed.caller, Comparison(outcome, pod, node, detail, followed.nodes_rejected))
-            _note(followed)
+        self._conclude(followed, outcome, detail)
+
+    async def _follow_without_node(self, followed: Followed, question: RoomQuestion) -> None:
+        self._conclude(followed, *await _guarded(question.ask(followed.state, followed.pod)))
+
+    def _conclude(self, followed: Followed, outcome: Outcome, detail: str) -> None:
+        if not followed.asked:
+            return
+        followed.outcome, followed.detail = outcome, detail
+        pod, node = followed.pod.key, followed.node_name
+        self._count(followed.caller, Comparison(outcome, pod, node, detail, followed.nodes_rejected))
+        followed.note()
 
     async def _compared(self, followed: Followed) -> Verdict:
         """What the plugin says of pod and nodes, beside what was decided. Raises: SidecarError."""
@@ -208,9 +210,23 @@ class Shadow:
         if held_back is not None:
             return Outcome.GATED, held_back.message
         if code := int(opinion.codes[choice.row]):
-            return Outcome.REJECTED, opinion.reasons[code - 1].message
+            room = await self._room_instead(followed, question, choice, opinion)
+            return Outcome.REJECTED, "; ".join(filter(None, (opinion.reasons[code - 1].message, room)))
         rather = self._rather(choice, opinion)
         return (Outcome.SAME, "") if rather is None else (Outcome.MOVED, followed.names(rather))
+
+    async def _room_instead(
+        self, followed: Followed, question: NodeQuestion, choice: Choice, opinion: Opinion
+    ) -> str:
+        """What it would do at PostFilter, where Filter leaves no node. Raises: SidecarError."""
+        caller, nodes = followed.caller, followed.nodes
+        none_left = not choice.left_by(opinion.codes).rows.size
+        if nodes is None or not (none_left and self._offers(caller, "post_filter", POST_FILTER)):
+            return ""
+        verdicts = turned_down(choice, opinion, question.n)
+        room = RoomQuestion(caller, nodes, question.generation, verdicts)
+        outcome, detail = await room.ask(followed.state, followed.pod)
+        return detail if outcome is Outcome.ROOM else ""
 
     def _rather(self, choice: Choice, opinion: Opinion) -> int | None:
         """Raises: ProtocolError where the scores can't be what they say."""
@@ -276,19 +292,3 @@ async def _guarded(step: Awaitable[Verdict]) -> Verdict:
         return await step
     except SidecarError as error:
         return Outcome.FAILED, str(error)
-
-
-def _note(followed: Followed) -> None:
-    """Put what is known into the attempt's record, as long as that is open; with the plugin's calls."""
-    record, outcome = followed.record, followed.outcome
-    if record is None or followed.choice is None:
-        return
-    facts: dict[str, Any] = {"berth.shadow.outcome": PENDING if outcome is None else outcome.value}
-    facts["berth.shadow.nodes_rejected"] = followed.nodes_rejected
-    if followed.detail:
-        facts["berth.shadow.detail"] = followed.detail
-    at, now = len(record.intervals), nanoseconds()
-    record.intervals.append(Interval(followed.caller.plugin, followed.started_ns, now, -1, facts))
-    for call in followed.state.read(CycleRecord).intervals:
-        record.intervals.append(replace(call, parent=at, ended_ns=call.ended_ns or now))
-    followed.record = None

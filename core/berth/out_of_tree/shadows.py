@@ -14,6 +14,8 @@ from typing import Any
 
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.interface import PostFilterResult
 from berth.framework.runtime import Framework
 from berth.framework.scoring import NodeScores
 from berth.out_of_tree.enabling import Roster
@@ -37,6 +39,14 @@ class _Witnesses:
             except Exception:
                 log.exception("not followed in shadow pod=%s", attempt.pod.key)
 
+    def found_none(self, attempt: Attempt, diagnosis: Diagnosis, room: PostFilterResult) -> None:
+        """Tell each of them, as above."""
+        for shadow in self.shadows:
+            try:
+                shadow.found_none(attempt, diagnosis, room)
+            except Exception:
+                log.exception("not followed in shadow pod=%s", attempt.pod.key)
+
 
 class Shadows:
     """Who is in shadow where; `tell_done` is how plugins are told of an attempt's end."""
@@ -49,8 +59,7 @@ class Shadows:
     def enter(self, plugin: SidecarPlugin, framework: Framework, roster: Roster) -> None:
         """Let the plugin follow that profile's attempts from now on."""
         witnesses = self._by_profile.setdefault(framework.profile_name, _Witnesses())
-        points, weight = roster.points_of(plugin), roster.weight_of(plugin)
-        witnesses.shadows.append(Shadow(plugin, points, weight, self._tell_done))
+        witnesses.shadows.append(Shadow(plugin, roster, self._tell_done))
         framework.witness = witnesses
 
     def leave(self, plugin: SidecarPlugin, framework: Framework) -> None:

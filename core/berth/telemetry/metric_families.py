@@ -99,7 +99,7 @@ COUNTERS = (
         "berth_plugin_shadow_attempts_total",
         ("plugin", "profile", "outcome"),
         "Attempts beside which a plugin in shadow was asked: same, or how they would have gone on with it "
-        "(gated, rejected, moved, refused); failed, outdated, skipped.",
+        "(gated, rejected, moved, refused, room); failed, outdated, skipped.",
     ),
     Family(
         "berth_plugin_shadow_nodes_rejected_total",

@@ -148,6 +148,17 @@ async def test_no_second_time():
         assert "pods that are leaving make room for the pod" == await evicted(host, preemptor)
 
 
+async def test_in_shadow():
+    """Nobody leaves on the word of a plugin in shadow, so that it counts nobody as leaving."""
+    async with at_work(QUOTAS) as host:
+        await host.configure(shadow=True)
+        place(host, *borrowing(8))
+        _, first = await evicted(host, pod("a", "p", 2))
+        _, second = await evicted(host, pod("a", "q", 2))
+
+        assert (2, first) == (len(first), second)
+
+
 def leaving(document):
     """The pod after somebody deleted it."""
     return {**document, "metadata": {**document["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}

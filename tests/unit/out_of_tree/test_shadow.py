@@ -12,18 +12,33 @@ from msgspec import json
 from berth.config.sidecars import SidecarSpec
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
+from berth.framework.diagnosis import Diagnosis, Rejections
+from berth.framework.interface import PostFilterResult
 from berth.framework.runtime import Framework, PluginSet
 from berth.framework.scoring import NodeScores
+from berth.framework.status import Code, Status
 from berth.out_of_tree import shadow
 from berth.out_of_tree._generated import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2
 from berth.out_of_tree.enabling import Roster
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.telemetry.spans import EndedCycle, spans_of
-from tests.unit.out_of_tree.scripted import NAME, PROFILE, SUCCESS, Scripted, cycle, hosted, passing, until
+from tests.unit.out_of_tree.scripted import (
+    NAME,
+    POINTS,
+    PROFILE,
+    SUCCESS,
+    Scripted,
+    cycle,
+    hosted,
+    passing,
+    until,
+)
 
+ROOM = identity_pb2.EXTENSION_POINT_POST_FILTER
 GATE = identity_pb2.EXTENSION_POINT_PRE_ENQUEUE
 NO = common_pb2.Status(code=common_pb2.CODE_UNSCHEDULABLE, reasons=["not today"])
 BROKEN = common_pb2.Status(code=common_pb2.CODE_ERROR, reasons=["broken"])
+NO_ROOM = PostFilterResult(Status(Code.UNSCHEDULABLE, ("no victims",), "DefaultPreemption"))
 
 
 class Followed:
@@ -31,7 +46,9 @@ class Followed:
 
     def __init__(self, world):
         self.world = world
-        self.framework = Framework(PROFILE, PluginSet())
+        self.framework = Framework(
+            PROFILE, PluginSet(post_filter=[SimpleNamespace(name="DefaultPreemption")])
+        )
         self.roster = Roster(self.framework)
         self.roster.enable(world.plugin, SidecarSpec(NAME, "h:1"), 2)
         self.roster.set_aside(world.plugin)
@@ -46,6 +63,19 @@ class Followed:
         made = Attempt(record.pod, self.world.snapshot, state, record)
         scores = NodeScores(np.arange(3), np.array(totals, dtype=np.int64))
         self.framework.witness.chose(made, row, scores)
+        return state
+
+    def find_none(self, result=NO_ROOM, *, grouped=False):
+        """A cycle finds no node, and that came of PostFilter."""
+        state = cycle()
+        if grouped:
+            state.write(PodGroupStates, PodGroupStates())
+        record = state.read(CycleRecord)
+        made = Attempt(record.pod, self.world.snapshot, state, record)
+        status = Status(Code.UNSCHEDULABLE, ("too small",), "NodeResourcesFit")
+        rejections = Rejections(np.arange(3), np.ones(3, dtype=np.uint8), lambda _: status)
+        diagnosis = Diagnosis(self.world.snapshot.names, rejections=[rejections])
+        self.framework.witness.found_none(made, diagnosis, result)
         return state
 
     def end(self, state, result="scheduled"):
@@ -229,6 +259,85 @@ async def test_patches(part):
 
         assert ([], {}) == (world.writer.patches, state.binding_annotations)
         assert as_it_came == world.host.pods.get(uid)
+
+
+def room(*victims, node="n1", code=common_pb2.CODE_SUCCESS):
+    """A reply to PostFilter."""
+
+    async def reply(_request, _context):
+        status = common_pb2.Status(code=code, reasons=[] if code == common_pb2.CODE_SUCCESS else ["no"])
+        return scheduling_pb2.PostFilterResponse(
+            status=status, nominated_node_name=node, victim_uids=list(victims)
+        )
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome", "detail"),
+    [
+        pytest.param(room("pod-default-v"), "room", "nominates n1, evicts default/v", id="evicts"),
+        pytest.param(room(), "room", "nominates n1", id="nominates"),
+        pytest.param(room(node=None, code=common_pb2.CODE_UNSCHEDULABLE), "same", None, id="no way"),
+        pytest.param(room("uid-q"), "failed", "which is not on node n1", id="nobody's victim"),
+        pytest.param(room(node=None, code=common_pb2.CODE_ERROR), "failed", "no", id="fails"),
+    ],
+)
+async def test_room(reply, outcome, detail):
+    """Of a pod without a node it is told whom the plugin would evict where; nobody is evicted."""
+    plugin = scripted(ROOM, PostFilter=reply)
+    async with following(plugin) as followed:
+        world = followed.world
+        world.cache.add_pod(world.pod("v", node_name="n1"))
+        world.step()
+        followed.end(followed.find_none(), "unschedulable")
+        await until(lambda: followed.report()["attempts"])
+        report = followed.report()
+
+        assert {outcome: 1} == report["attempts"]
+        latest = {"pod": "default/p", "node": "", "outcome": outcome}
+        assert ([] if detail is None else [latest]) == [
+            {key: each[key] for key in latest} for each in report["latest"] if detail in each["detail"]
+        ]
+        verdicts = plugin.requests("PostFilter")[0].verdicts
+        assert ([1, 1, 1], "too small") == (list(verdicts.each), verdicts.reasons[0].text)
+        assert ([], []) == (world.writer.deleted, world.writer.patches)
+
+
+async def test_no_turn_to_make_room():
+    """Where a plugin before it has made room, and in a trial of a group, it would not have been asked."""
+    made = PostFilterResult(Status(Code.SUCCESS, (), "DefaultPreemption"))
+    plugin = scripted(ROOM, PostFilter=room())
+    async with following(plugin) as followed:
+        followed.find_none(made)
+        followed.find_none(grouped=True)
+        followed.find_none(PostFilterResult(Status(Code.SUCCESS, (), "one behind it")))
+
+        assert {"room": 1} == await followed.counted()
+        assert len(plugin.requests("PostFilter")) == 1
+
+
+async def test_no_opinion_on_nodes():
+    """A plugin that looks at no nodes leaves nothing out where a node was chosen."""
+    async with following(scripted(ROOM, PostFilter=room())) as followed:
+        followed.choose()
+        followed.find_none()
+
+        assert {"room": 1} == await followed.counted()
+
+
+async def test_room_where_it_leaves_no_node():
+    """A plugin whose Filter turns all nodes down is asked what it would have done about that."""
+    reply = answering(verdicts=verdicts(1, 1, 0))
+    plugin = scripted(ROOM, *POINTS, FilterScore=reply, PostFilter=room(node="n0"))
+    async with following(plugin) as followed:
+        followed.choose(totals=(10, 10, -1))
+        assert {"rejected": 1} == await followed.counted()
+
+        assert "too blue; nominates n0" == followed.report()["latest"][0]["detail"]
+        found = plugin.requests("PostFilter")[0].verdicts
+        texts = [found.reasons[code - 1].text for code in found.each]
+        assert ["too blue", "too blue", "turned down by another plugin"] == texts
 
 
 async def test_attempts_without_a_node():

@@ -109,14 +109,17 @@ class World:
 
 
 @asynccontextmanager
-async def at_work(*nodes, policy=FailurePolicy.FAIL, listed=True, shadow=False):
-    """A scheduler, with the plugin in its list or without; nobody serves it yet. Two nodes unless given."""
+async def at_work(*nodes, policy=FailurePolicy.FAIL, listed=True, shadow=False, seconds=0.3):
+    """A scheduler, with the plugin in its list or without; nobody serves it yet. Two nodes unless given.
+
+    `seconds` is how long the plugin may take over an answer.
+    """
     with tempfile.TemporaryDirectory(prefix="berth-") as name:
         folder, surface = Path(name), Surface.free()
         spec = SidecarSpec(
             "colours",
             f"unix:{folder}/v1.sock",
-            Duration(300_000_000),
+            Duration(int(seconds * 1e9)),
             failure_policy={ExtensionPoint.FILTER: policy},
             profiles=(PROFILE,),
             shadow=shadow,

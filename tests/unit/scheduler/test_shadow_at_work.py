@@ -7,7 +7,7 @@ import ssl
 import aiohttp
 import pytest
 
-from berth_sdk import Plugin
+from berth_sdk import Nomination, Plugin
 from berth_sdk.serving import Server
 from tests.unit.scheduler.test_plugins_at_work import at_work
 from tests.unit.scheduler_at_work import eventually, node
@@ -101,7 +101,7 @@ async def test_changes_nothing(alone, how):
 
 async def test_counts():
     """Each attempt is compared with what the plugin says of it, in describe and in the metrics."""
-    async with at_work(shadow=True) as world:
+    async with at_work(shadow=True, seconds=30) as world:
         await world.start("v1", "red")
         await eventually(lambda: world.notes("PluginReady"))
         names = []
@@ -147,6 +147,45 @@ async def test_what_it_rejected():
         await world.berth("shadow", "colours")
 
         assert {"red", "blue"} >= await world.bound(waiting)
+
+
+class Usurper(Plugin):
+    """Would evict everybody for a pod that fits nowhere."""
+
+    name = "colours"
+    wants_pods = True
+
+    def __init__(self):
+        self.placed = set()
+
+    def pod_upserted(self, placed):
+        self.placed.add(placed.uid)
+
+    def post_filter(self, *_):
+        return Nomination("red", tuple(self.placed))
+
+
+async def test_room():
+    """A plugin that would evict others for a waiting pod is quoted, and nobody is evicted."""
+    small = node("red", colour="red")
+    for offered in small["status"].values():
+        offered["pods"] = "1"
+    async with at_work(small, shadow=True, seconds=30) as world:
+        usurper = Usurper()
+        server = Server(usurper, f"unix:{world.folder}/v1.sock")
+        await server.start()
+        await eventually(lambda: world.notes("PluginReady"))
+        [first] = world.create(1)
+        await world.bound([first])
+        await eventually(lambda: usurper.placed)
+        [second] = world.create(1)
+        await eventually(lambda: world.notes("FailedScheduling"))
+        assert {"room": 1} == await counted(world, 1)
+
+        line = f"default/{second}: room: nominates red, evicts default/{first}"
+        assert line in await world.berth("describe", "colours")
+        assert ["red", None] == world.nodes_of([first, second])
+        await server.stop(0)
 
 
 class Closed(Plugin):

@@ -177,6 +177,8 @@ class CapacityScheduling(Plugin):
 
     def _promised(self, pod: Pod, room: Room) -> Nomination:
         victims = tuple(victim.uid for victim in room.victims)
+        if current_call().shadow:
+            return Nomination(room.node_name, victims)  # nobody leaves for it
         self.promises.give(
             Promise(pod.uid, pod.namespace, room.node_name, pod.spec.priority, requests_of(pod), set(victims))
         )
