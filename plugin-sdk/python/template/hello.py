@@ -3,9 +3,10 @@
 Teams are told by a label of nodes and pods.
 """
 
+import sys
 from typing import Any
 
-from berth_sdk import Action, ArgumentError, ClusterEvent, EventInterest, Node, Plugin, Pod, Reason, serve
+from berth_sdk import Action, ArgumentError, ClusterEvent, EventInterest, Node, Plugin, Pod, Reason, main
 
 OTHER_TEAM = Reason("node(s) belonged to another team")
 
@@ -62,4 +63,4 @@ class Hello(Plugin):
 
 
 if __name__ == "__main__":
-    serve(Hello())
+    sys.exit(main(Hello()))

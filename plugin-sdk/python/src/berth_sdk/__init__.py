@@ -15,6 +15,7 @@ A whole plugin:
 """
 
 from berth_sdk.errors import AddressError, ArgumentError, ContractError, SdkError
+from berth_sdk.metrics import Metric
 from berth_sdk.objects import Node, Pod
 from berth_sdk.outcomes import (
     SKIP,
@@ -38,6 +39,7 @@ from berth_sdk.outcomes import (
     Wait,
 )
 from berth_sdk.plugin import Call, EventInterest, Plugin, WatchedResource, current_call, plugin
+from berth_sdk.program import flags, main
 from berth_sdk.serving import Server, serve
 from berth_sdk.state import Nodes, ObjectKey, PlacedPod
 from berth_sdk.tracing import Tracing
@@ -57,6 +59,7 @@ __all__ = [
     "CycleOutcome",
     "EventInterest",
     "MetadataPatch",
+    "Metric",
     "Node",
     "Nodes",
     "Nomination",
@@ -78,6 +81,8 @@ __all__ = [
     "Wait",
     "WatchedResource",
     "current_call",
+    "flags",
+    "main",
     "plugin",
     "serve",
 ]

@@ -1,7 +1,7 @@
 """The class that authors fill in; whatever a subclass defines becomes a capability of the plugin."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth_sdk.errors import ArgumentError
+from berth_sdk.metrics import Metric
 from berth_sdk.objects import Node, Pod
 from berth_sdk.outcomes import (
     Action,
@@ -148,6 +149,14 @@ class Plugin:
 
     def stopped(self) -> Maybe[None]:
         """Hear that the server has stopped: close what you opened."""
+
+    def metrics(self) -> Iterable[Metric]:
+        """Return what the plugin counts itself; shown at /metrics, behind what the SDK counts."""
+        return ()
+
+    def state(self) -> Mapping[str, Any]:
+        """Return how things stand inside, for people; shown at /state as JSON."""
+        return {}
 
     # -- asked about the pod ------------------------------------------------------------------------------
 

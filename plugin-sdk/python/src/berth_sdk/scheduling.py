@@ -15,6 +15,7 @@ from opentelemetry import trace
 from berth_sdk._generated import common_pb2
 from berth_sdk._generated import scheduling_pb2 as pb
 from berth_sdk.errors import ContractError
+from berth_sdk.metrics import Meter
 from berth_sdk.objects import Node, Pod
 from berth_sdk.outcomes import (
     SKIP,
@@ -194,7 +195,7 @@ async def filtered(
         return pb.FilterResponse(generation=session.mirror.generation, status=failure(plugin, error)), None
     passes = verdicts.codes == 0
     passing = passes if nodes.candidates is None else passes & nodes.candidates
-    _count(passing, nodes)
+    _count(session.meter, passing, nodes)
     return response, replace(nodes, candidates=passing)
 
 
@@ -300,11 +301,12 @@ def failure(plugin: Plugin, error: ContractError) -> common_pb2.Status:
     return common_pb2.Status(code=Code.ERROR.value, reasons=[f"{plugin.name}: {error}"])
 
 
-def _count(passing: NDArray[np.bool_], nodes: Nodes) -> None:
+def _count(meter: Meter, passing: NDArray[np.bool_], nodes: Nodes) -> None:
+    asked = len(nodes) if nodes.candidates is None else int(np.count_nonzero(nodes.candidates))
+    passed = int(np.count_nonzero(passing))
+    meter.verdicts(passed, asked - passed)
     span = trace.get_current_span()
     if span.is_recording():
-        asked = len(nodes) if nodes.candidates is None else int(np.count_nonzero(nodes.candidates))
-        passed = int(np.count_nonzero(passing))
         span.set_attributes({"berth.nodes.passed": passed, "berth.nodes.rejected": asked - passed})
 
 

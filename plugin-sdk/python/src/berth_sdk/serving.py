@@ -19,6 +19,8 @@ from berth_sdk import identity, overlays, queueing, scheduling
 from berth_sdk import sync as state
 from berth_sdk._generated import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
 from berth_sdk.errors import AddressError, CallError, ContractError
+from berth_sdk.metrics import Answering
+from berth_sdk.pages import METRICS, STATE, Pages, as_json
 from berth_sdk.plugin import Call, Plugin, answering
 from berth_sdk.replies import Replies
 from berth_sdk.session import Session, key_of
@@ -84,6 +86,19 @@ class Server:
         self._watch: asyncio.Task[None] | None = None
         self._streams: set[asyncio.Task[None]] = set()
         self._stopping = False
+        self._pages = Pages(
+            {
+                "/metrics": (METRICS, self.session.metrics),
+                "/state": (STATE, lambda: as_json(plugin.state())),
+            }
+        )
+
+    async def serve_metrics(self, address: str) -> int:
+        """Serve GET /metrics in Prometheus' text format, and GET /state, at host:port; the port that it is.
+
+        Raises: AddressError: that can't be had.
+        """
+        return await self._pages.serve(address)
 
     async def start(self) -> None:
         """Listen.
@@ -110,6 +125,7 @@ class Server:
         for stream in self._streams:
             stream.cancel()
         await self._server.stop(grace_seconds)
+        self._pages.close()
         await scheduling.tell(self.plugin.stopped)
         await asyncio.to_thread(self._tracing.shutdown)
         if self._watch is None:
@@ -258,7 +274,10 @@ class Server:
 
     async def _called(self, name: str, function: Unary, request: Any, metadata: Any) -> Message:
         """Call the plugin within a span of its own."""
-        with self._tracing.span(f"{self.plugin.name}/{name}", metadata) as span:
+        with (
+            Answering(self.session.meter, name),
+            self._tracing.span(f"{self.plugin.name}/{name}", metadata) as span,
+        ):
             if hasattr(request, "call"):
                 profile = request.call.profile
                 shadow = self.plugin.in_shadow(profile)
@@ -295,6 +314,7 @@ def serve(
     *,
     credentials: grpc.ServerCredentials | None = None,
     grace_seconds: float = 5.0,
+    metrics_address: str | None = None,
 ) -> None:
     """Serve the plugin until SIGTERM or SIGINT.
 
@@ -303,11 +323,12 @@ def serve(
         address: `unix:/path/to/socket`, or `host:port` with credentials; BERTH_PLUGIN_ADDRESS if not given.
         credentials: Certificates for TCP; demand the client's too.
         grace_seconds: How long running calls may take to end.
+        metrics_address: `host:port` for /metrics and /state; BERTH_METRICS_ADDRESS if not given.
 
     Raises: AddressError: the address can't be served; TraceError: the environment asks for the impossible.
     """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(plugin, address, credentials, grace_seconds))
+        runner.run(_serve(plugin, address, credentials, grace_seconds, metrics_address))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -321,7 +342,11 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _serve(
-    plugin: Plugin, address: str | None, credentials: grpc.ServerCredentials | None, grace_seconds: float
+    plugin: Plugin,
+    address: str | None,
+    credentials: grpc.ServerCredentials | None,
+    grace_seconds: float,
+    metrics_address: str | None,
 ) -> None:
     where = address or os.environ.get("BERTH_PLUGIN_ADDRESS")
     if not where:
@@ -331,6 +356,8 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     server = Server(plugin, where, credentials=credentials)
+    if pages := metrics_address or os.environ.get("BERTH_METRICS_ADDRESS"):
+        log.info("serving metrics port=%s", await server.serve_metrics(pages))
     await server.start()
     _collect_less_often()
     await stopped.wait()

@@ -8,6 +8,7 @@ import msgspec
 
 from berth_sdk._generated import common_pb2, scheduling_pb2, state_pb2
 from berth_sdk.errors import CallError, Cause, SyncError
+from berth_sdk.metrics import Held, Meter
 from berth_sdk.objects import Node, Pod, decode_pod
 from berth_sdk.outcomes import PodKey
 from berth_sdk.packing import unpack_bits
@@ -29,6 +30,7 @@ class Session:
 
     def __post_init__(self) -> None:
         self.mirror = Mirror(self.plugin)
+        self.meter = Meter(self.plugin.name, self.plugin.version)
         self._keeps_nodes = awaits(self.plugin, "filter_nodes", "score_nodes")
         self.moved = asyncio.Condition()
         self.turned = asyncio.Event()
@@ -39,6 +41,12 @@ class Session:
     def ready(self) -> bool:
         """Return whether calls can be answered: configured and synced."""
         return bool(self.profiles and self.mirror.generation)
+
+    def metrics(self) -> str:
+        """Return what is counted, in Prometheus' text format."""
+        mirror = self.mirror
+        held = Held(mirror.generation, len(mirror.nodes), len(mirror.pods), len(mirror.objects))
+        return self.meter.text(held, self.plugin.metrics())
 
     async def announce(self) -> None:
         """Wake the calls that wait for a generation, and whoever watches `ready` if that turned."""

@@ -44,6 +44,7 @@ class Stream:
             self.session.mirror.drop()
             self.stage = Stage.WAITING
             self.steps = []
+            self.session.meter.refused(pb.NackReason.Name(error.reason).removeprefix("NACK_REASON_"))
             response = _nack(request, error)
         if self.session.mirror.generation != held:
             await self.session.announce()
