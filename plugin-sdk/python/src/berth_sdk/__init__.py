@@ -14,6 +14,8 @@ A whole plugin:
     serve(TeamNodes(), "unix:/run/berth/team-nodes.sock")
 """
 
+from msgspec import Meta
+
 from berth_sdk.errors import AddressError, ArgumentError, ContractError, SdkError
 from berth_sdk.metrics import Metric
 from berth_sdk.objects import Node, Pod
@@ -58,6 +60,7 @@ __all__ = [
     "ContractError",
     "CycleOutcome",
     "EventInterest",
+    "Meta",
     "MetadataPatch",
     "Metric",
     "Node",

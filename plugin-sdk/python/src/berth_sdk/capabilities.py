@@ -4,6 +4,7 @@ import msgspec
 from google.protobuf.duration_pb2 import Duration
 
 from berth_sdk._generated import identity_pb2 as pb
+from berth_sdk.arguments import schema_of
 from berth_sdk.plugin import EventInterest, Plugin, awaits, overrides
 
 METHODS = {
@@ -51,9 +52,7 @@ def capabilities(plugin: Plugin) -> pb.Capabilities:
         ),
         node_local=plugin.node_local,
         score_needs_feasible=plugin.score_needs_feasible,
-        arguments_schema=None
-        if plugin.arguments_schema is None
-        else msgspec.json.encode(plugin.arguments_schema),
+        arguments_schema=_schema(plugin),
         wanted_deadline=_duration(plugin.wanted_deadline_seconds),
         converse=True,
         converse_together=True,
@@ -91,3 +90,8 @@ def _event(interest: EventInterest, *, ask_hint: bool) -> pb.EventInterest:
 
 def _duration(seconds: float | None) -> Duration | None:
     return None if seconds is None else Duration(nanos=int(seconds % 1 * 1e9), seconds=int(seconds))
+
+
+def _schema(plugin: Plugin) -> bytes | None:
+    schema = plugin.arguments_schema if plugin.arguments is None else schema_of(plugin.arguments)
+    return None if schema is None else msgspec.json.encode(schema)

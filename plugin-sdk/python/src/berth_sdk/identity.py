@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 
 from berth_sdk._generated import identity_pb2 as pb
+from berth_sdk.arguments import read
 from berth_sdk.capabilities import capabilities
 from berth_sdk.errors import ArgumentError
-from berth_sdk.plugin import Plugin, put_in_shadow
+from berth_sdk.plugin import Plugin, keep_arguments, put_in_shadow
 from berth_sdk.session import Session
 
 PROTOCOL_VERSION = 1
@@ -46,6 +47,7 @@ async def _removed(session: Session, profile: str) -> pb.ConfigureResponse:
         session.profiles.discard(profile)
         log.info("removed profile=%s", profile)
         session.plugin.profile_removed(profile)
+        keep_arguments(session.plugin, profile, None)
         put_in_shadow(session.plugin, profile, on=False)
         await session.announce()
     return pb.ConfigureResponse()
@@ -74,7 +76,11 @@ def _configured(session: Session, request: pb.ConfigureRequest) -> list[str]:
 
 def _taken(plugin: Plugin, request: pb.ConfigureRequest) -> list[str]:
     try:
-        plugin.configure(_arguments(request), request.profile)
+        given = _arguments(request)
+        settings = given if plugin.arguments is None else read(plugin.arguments, given)
+        plugin.configure(settings, request.profile)
+        if plugin.arguments is not None:
+            keep_arguments(plugin, request.profile, settings)
     except ArgumentError as error:
         return list(error.errors)
     except Exception as error:

@@ -117,7 +117,10 @@ class Plugin:
     node_local: bool = False
     """A node's verdict and score depend on the pod, the node and the pods on it, never on pods elsewhere."""
     score_needs_feasible: bool = False
+    arguments: type[Any] | None = None
+    """A dataclass: what a profile may say, with defaults; see `arguments_for`."""
     arguments_schema: dict[str, Any] | None = None
+    """The JSON Schema of arguments that `configure` reads by itself."""
     wanted_deadline_seconds: float | None = None
     wanted_deadlines_seconds: Mapping[str, float] = MappingProxyType({})
     """The time wanted at single points, by method: `{"pre_bind": 5.0}`."""
@@ -127,9 +130,28 @@ class Plugin:
         """Tell the scheduler that state outside the cluster changed."""
         return self.__dict__.setdefault("_requeue", Requeue())  # type: ignore[no-any-return]
 
-    def configure(self, arguments: dict[str, Any], profile: str) -> None:
-        """Take over a profile's arguments; raise ArgumentError with everything that is wrong."""
-        if arguments:
+    def arguments_for(self, profile: str) -> Any:
+        """Return a profile's arguments as the class `arguments`; the defaults, if it was not configured."""
+        known = self._arguments_by_profile.get(profile)
+        if known is None and self.arguments is not None:
+            known = self.arguments()
+        return known
+
+    def arguments_of(self, pod: Pod) -> Any:
+        """Return the arguments of the pod's profile."""
+        return self.arguments_for(pod.spec.scheduler_name or "default-scheduler")
+
+    @property
+    def _arguments_by_profile(self) -> dict[str, Any]:
+        return self.__dict__.setdefault("_arguments", {})  # type: ignore[no-any-return]
+
+    def configure(self, arguments: Any, profile: str) -> None:
+        """Take over a profile's arguments; raise ArgumentError with everything that is wrong.
+
+        They are what the profile says, as JSON has it; or of the class `arguments`, and right as far as that
+        can say.
+        """
+        if arguments and self.arguments is None:
             raise ArgumentError(*(f"{key}: unknown argument of profile {profile}" for key in arguments))
 
     def in_shadow(self, profile: str) -> bool:
@@ -273,6 +295,15 @@ def put_in_shadow(plugin: Plugin, profile: str, *, on: bool) -> None:
     """Let `in_shadow` say so of that profile from now on."""
     shadows = plugin._shadows  # noqa: SLF001 - the SDK's side of the class above
     (shadows.add if on else shadows.discard)(profile)
+
+
+def keep_arguments(plugin: Plugin, profile: str, settings: Any) -> None:
+    """Let `arguments_for` say so of that profile from now on; None: the defaults."""
+    kept = plugin._arguments_by_profile  # noqa: SLF001 - the SDK's side of the class above
+    if settings is None:
+        kept.pop(profile, None)
+    else:
+        kept[profile] = settings
 
 
 def overrides(plugin: Plugin, *methods: str) -> bool:
