@@ -5,7 +5,8 @@
                              +--answers--> queue.hints_answered
 
 While a call is on its way further questions gather for the next one, so that a burst of events costs few
-calls. A call that fails means Queue for all that it asked. Nothing of the queue waits meanwhile.
+calls. A call that fails means Queue for all that it asked, and so does an event for which there is no room
+any more behind those that a slow plugin has yet to answer. Nothing of the queue waits meanwhile.
 
 Source: docs/protocol.md "Hints"; KEP-4247.
 """
@@ -28,13 +29,17 @@ from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.event_interest import ACTIONS, Bytes, happened
 from berth.out_of_tree.packing import bits_of, hints_of
 from berth.queue.hint_questions import HintQuestion
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns import Mask, Rows
 
 log = logging.getLogger(__name__)
 
 MAX_EVENTS = 64
 MAX_BYTES = 3 << 20
 """What the events of one call may come to: gRPC takes 4 MiB."""
+MAX_POD_BYTES = 3 << 18
+"""What the objects of pods in one call may come to: with the events' they stay below gRPC's 4 MiB."""
+MOST_WAITING = 1024
+"""How many events may wait for a plugin that answers slowly."""
 _BY_ACTION = {action: number for number, action in ACTIONS.items()}
 
 
@@ -65,12 +70,19 @@ class HintAsker:
 
     def ask(self, questions: Sequence[HintQuestion]) -> None:
         """Ask soon; returns at once."""
+        crowded: list[HintQuestion] = []
         for question in questions:
             asked = self._waiting[-1] if self._waiting else None
             if asked is None or asked.old is not question.old or asked.new is not question.new:
+                if len(self._waiting) >= MOST_WAITING:
+                    crowded.append(question)
+                    continue
                 asked = _Asked(self._message(question), question.old, question.new)
                 self._waiting.append(asked)
             asked.questions.append(question)
+        if crowded:
+            self._count(QueueingHint.QUEUE.value, 0, len(crowded))
+            self._answered(crowded)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run(), name="queueing hints")
 
@@ -94,7 +106,7 @@ class HintAsker:
                 log.warning("hints failed, the pods are queued error=%s", error)
                 self._count(QueueingHint.QUEUE.value, 0, sum(len(asked.questions) for asked in batch))
                 self._queue_all(batch)
-            except asyncio.CancelledError:
+            except BaseException:
                 self._queue_all(batch)
                 raise
 
@@ -114,8 +126,7 @@ class HintAsker:
         column = {key: i for i, key in enumerate(pods)}
         table, unknown = await self._call(batch, list(pods.values()), with_objects=False)
         if unknown.any():
-            again = [pod for pod, missing in zip(pods.values(), unknown.tolist(), strict=True) if missing]
-            table[:, unknown], _ = await self._call(batch, again, with_objects=True)
+            await self._ask_again(batch, list(pods.values()), table, np.flatnonzero(unknown))
         rows = table.tolist()
         queued = [
             question
@@ -126,6 +137,15 @@ class HintAsker:
         self._count(QueueingHint.QUEUE.value, len(queued), 0)
         self._count(QueueingHint.SKIP.value, sum(len(a.questions) for a in batch) - len(queued), 0)
         return queued
+
+    async def _ask_again(self, batch: list[_Asked], pods: list[Pod], table: Mask, unknown: Rows) -> None:
+        """Fill in the columns of pods that the plugin does not know, by calls with their objects."""
+        raw, columns = self._caller().around.pods, unknown.tolist()
+        while columns:
+            part, size = [columns.pop(0)], 0
+            while columns and (size := size + len(raw.get(pods[part[-1]].uid) or b"")) < MAX_POD_BYTES:
+                part.append(columns.pop(0))
+            table[:, part], _ = await self._call(batch, [pods[i] for i in part], with_objects=True)
 
     async def _call(self, batch: list[_Asked], pods: list[Pod], *, with_objects: bool) -> tuple[Mask, Mask]:
         """The table, and which pods the plugin does not know. Shapes: bool (events, pods), bool (pods,)."""

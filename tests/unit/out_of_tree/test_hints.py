@@ -11,6 +11,7 @@ from berth.framework.object_events import NODE_ADD
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod import PodCondition
+from berth.out_of_tree import hint_asker
 from berth.out_of_tree._generated import identity_pb2, queueing_pb2
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.packing import hints_of
@@ -154,6 +155,47 @@ async def test_unknown_pods_are_asked_about_again():
 
     first, second = plugin.requests("QueueingHints")
     assert ([2, 1], ["b"]) == ([len(first.pods), len(second.pods)], [ref.name for ref in second.pods])
+
+
+async def test_many_unknown_pods(monkeypatch):
+    """Objects of pods go in as many calls as messages need, and each pod gets the answer about it."""
+    monkeypatch.setattr(hint_asker, "MAX_POD_BYTES", 1)
+
+    def answer(request):
+        if request.pods[0].HasField("object"):
+            return all_of(request, queue=request.pods[0].name != "b")
+        return queueing_pb2.QueueingHintsResponse(hints=[queueing_pb2.Hint(all=False)], unknown_pods=b"\7")
+
+    plugin = asking(answer)
+    async with hosted(plugin) as world:
+        await world.up()
+        waiting(world, "a", "b", "c")
+        world.queue.move_all(NODE_ADD, None, node(world))
+        await until(lambda: len(active(world)) == 2)
+        assert ["a", "c"] == active(world)
+
+    assert [3, 1, 1, 1] == [len(request.pods) for request in plugin.requests("QueueingHints")]
+
+
+async def test_too_many_events_for_a_slow_plugin(monkeypatch):
+    """What finds no room behind the events that a plugin has yet to answer is worth an attempt."""
+    monkeypatch.setattr(hint_asker, "MOST_WAITING", 2)
+    release = asyncio.Event()
+    plugin = asking(None)
+
+    async def slow(request, _context):
+        await release.wait()
+        return all_of(request, queue=False)
+
+    plugin.replies["QueueingHints"] = slow
+    async with hosted(plugin) as world:
+        await world.up()
+        waiting(world, "a")
+        for i in range(3):
+            assert [] == active(world)
+            world.queue.move_all(NODE_ADD, None, node(world, f"m{i}"))
+        assert ["a"] == active(world)
+        release.set()
 
 
 @pytest.mark.parametrize(
