@@ -1,6 +1,9 @@
 package berth
 
 import (
+	"maps"
+	"slices"
+
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "berth.dev/plugin-sdk/go/internal/pluginv1"
@@ -29,6 +32,25 @@ func (p *Plugin) points() []pb.ExtensionPoint {
 	offer(p.hints(), pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS)
 	offer(p.Requeue != nil, pb.ExtensionPoint_EXTENSION_POINT_REQUEUE)
 	return points
+}
+
+// pointOf names the points that a plugin may want more time at by its functions.
+var pointOf = map[string]pb.ExtensionPoint{
+	"PreEnqueue":    pb.ExtensionPoint_EXTENSION_POINT_PRE_ENQUEUE,
+	"PreFilter":     pb.ExtensionPoint_EXTENSION_POINT_FILTER,
+	"Filter":        pb.ExtensionPoint_EXTENSION_POINT_FILTER,
+	"FilterNodes":   pb.ExtensionPoint_EXTENSION_POINT_FILTER,
+	"PostFilter":    pb.ExtensionPoint_EXTENSION_POINT_POST_FILTER,
+	"Score":         pb.ExtensionPoint_EXTENSION_POINT_SCORE,
+	"ScoreNodes":    pb.ExtensionPoint_EXTENSION_POINT_SCORE,
+	"Reserve":       pb.ExtensionPoint_EXTENSION_POINT_RESERVE,
+	"Permit":        pb.ExtensionPoint_EXTENSION_POINT_PERMIT,
+	"PreBind":       pb.ExtensionPoint_EXTENSION_POINT_PRE_BIND,
+	"Bind":          pb.ExtensionPoint_EXTENSION_POINT_BIND,
+	"PostBind":      pb.ExtensionPoint_EXTENSION_POINT_POST_BIND,
+	"CycleDone":     pb.ExtensionPoint_EXTENSION_POINT_CYCLE_DONE,
+	"QueueingHint":  pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS,
+	"QueueingHints": pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS,
 }
 
 func (p *Plugin) scores() bool { return p.Score != nil || p.ScoreNodes != nil }
@@ -60,6 +82,10 @@ func (p *Plugin) capabilities() *pb.Capabilities {
 	}
 	if p.WantedDeadline > 0 {
 		announced.WantedDeadline = durationpb.New(p.WantedDeadline)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.WantedDeadlines)) {
+		wanted := &pb.WantedDeadline{ExtensionPoint: pointOf[name], Deadline: durationpb.New(p.WantedDeadlines[name])}
+		announced.WantedDeadlines = append(announced.WantedDeadlines, wanted)
 	}
 	return announced
 }

@@ -1,13 +1,10 @@
 package berth
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
-	"net"
-	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -59,7 +56,7 @@ func (m *meter) answered(method string, err error, took time.Duration) {
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.calls[[2]string{method, code.String()}]++
+	m.calls[[2]string{method, codeName(code)}]++
 	known := m.durations[method]
 	if known == nil {
 		known = &durations{buckets: make([]uint64, len(secondsBounds))}
@@ -67,6 +64,20 @@ func (m *meter) answered(method string, err error, took time.Duration) {
 	}
 	known.observe(took.Seconds())
 }
+
+// codeName is a code as gRPC's own documents, and the SDKs in other languages,
+// write it.
+func codeName(code codes.Code) string {
+	switch code {
+	case codes.OK:
+		return "OK"
+	case codes.Canceled:
+		return "CANCELLED"
+	}
+	return strings.ToUpper(capitals.ReplaceAllString(code.String(), "${1}_${2}"))
+}
+
+var capitals = regexp.MustCompile(`([a-z])([A-Z])`)
 
 func (d *durations) observe(seconds float64) {
 	d.count++
@@ -93,26 +104,6 @@ func (m *meter) state(held *mirror) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.generation, m.nodes, m.pods, m.objects = held.generation, len(held.nodes), len(held.pods), len(held.objects)
-}
-
-// serve answers GET /metrics over HTTP.
-func (m *meter) serve(address string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(response http.ResponseWriter, _ *http.Request) {
-		response.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		m.write(response)
-	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	go func() {
-		if err := server.Serve(listener); err != nil && !errors.Is(err, net.ErrClosed) {
-			slog.Warn("metrics ended", "error", err)
-		}
-	}()
-	return listener, nil
 }
 
 // write gives everything in Prometheus' text format.

@@ -113,6 +113,12 @@ type Plugin struct {
 	// ObjectRemoved drops one.
 	ObjectRemoved func(key ObjectKey)
 
+	// Metrics gives what the plugin counts itself, shown at /metrics behind what
+	// the SDK counts.
+	Metrics func() []Metric
+	// State gives how things stand inside, shown at /state as JSON.
+	State func() any
+
 	// PodFields are JSON pointers of all pod fields the verdicts depend on; nil:
 	// any, empty: none.
 	PodFields []string
@@ -123,6 +129,9 @@ type Plugin struct {
 	ScoreNeedsFeasible bool
 	// WantedDeadline is the time wanted for a call; zero: the scheduler's default.
 	WantedDeadline time.Duration
+	// WantedDeadlines are the times wanted at single points, by the name of a
+	// function there: {"PreBind": 5 * time.Second}.
+	WantedDeadlines map[string]time.Duration
 
 	served *session
 }
@@ -161,6 +170,11 @@ func (p *Plugin) Validate() error {
 	complain(!p.WantsPods && len(p.PodResources) > 0, "PodResources narrows WantsPods, which is not set")
 	complain((p.Reserve == nil) != (p.Unreserve == nil), "Reserve and Unreserve go together")
 	complain(p.WantedDeadline < 0, "WantedDeadline is negative")
+	for name, wanted := range p.WantedDeadlines {
+		_, known := pointOf[name]
+		complain(!known, "WantedDeadlines[%q]: no extension point has such a function", name)
+		complain(wanted <= 0, "WantedDeadlines[%q] is not above 0", name)
+	}
 	for i, event := range p.Events {
 		complain(event.Resource == "" || len(event.Actions) == 0, "Events[%d] needs a resource and actions", i)
 	}

@@ -100,7 +100,7 @@ func (s *Server) Start() error {
 		return err
 	}
 	if s.metricsAddress != "" {
-		if s.metrics, err = s.session.meter.serve(s.metricsAddress); err != nil {
+		if s.metrics, err = s.session.servePages(s.metricsAddress); err != nil {
 			return errors.Join(err, listener.Close())
 		}
 	}

@@ -191,30 +191,68 @@ func TestMetricsTellOfCallsVerdictsAndState(t *testing.T) {
 	must(t, err)
 	address := probe.Addr().String()
 	must(t, probe.Close())
-	r := dial(t, teamNodes(), berth.WithMetrics(address))
+	counting := teamNodes()
+	counting.Metrics = func() []berth.Metric {
+		values := []berth.Labelled{{Labels: map[string]string{"who": `a "b"`, "at": "n"}, Value: 3}, {Value: 0.5}}
+		return []berth.Metric{{Name: "seen_total", Kind: "counter", Help: "Seen.", Values: values}}
+	}
+	counting.State = func() any { return map[string]int{"seen": 3} }
+	r := dial(t, counting, berth.WithMetrics(address))
 	r.configure()
 	r.transferred()
 	_, _, err = r.filter(head(1))
 	must(t, err)
 	_, _, _ = r.filter(&pb.Call{Pod: &pb.PodRef{}})
 
-	response, err := http.Get("http://" + address + "/metrics")
-	must(t, err)
-	text, err := io.ReadAll(response.Body)
-	must(t, err)
+	text := page(t, address, "/metrics")
+	if state := page(t, address, "/state"); state != "{\n  \"seen\": 3\n}\n" {
+		t.Errorf("the state is %s", state)
+	}
+	counting.State = func() any { panic("no state") }
+	if state := page(t, address, "/state"); state != "State failed\n" {
+		t.Errorf("the state is %s", state)
+	}
 
 	for _, line := range []string{
 		`berth_plugin_info{plugin="team-nodes",version="0.0.0"} 1`,
 		`berth_plugin_calls_total{method="Filter",code="OK"} 1`,
-		`berth_plugin_calls_total{method="Filter",code="FailedPrecondition"} 1`,
+		`berth_plugin_calls_total{method="Filter",code="FAILED_PRECONDITION"} 1`,
 		`berth_plugin_call_duration_seconds_count{method="Filter"} 2`,
 		`berth_plugin_node_verdicts_total{verdict="rejected"} 2`,
 		`berth_plugin_state_generation 1`,
+		`# TYPE seen_total counter`,
+		`seen_total{at="n",who="a \"b\""} 3`,
+		`seen_total 0.5`,
 		`berth_plugin_state_objects{kind="nodes"} 2`,
 	} {
-		if !strings.Contains(string(text), line+"\n") {
+		if !strings.Contains(text, line+"\n") {
 			t.Errorf("no line %q in\n%s", line, text)
 		}
+	}
+}
+
+func page(t *testing.T, address, path string) string {
+	t.Helper()
+	response, err := http.Get("http://" + address + path)
+	must(t, err)
+	text, err := io.ReadAll(response.Body)
+	must(t, err)
+	must(t, response.Body.Close())
+	return string(text)
+}
+
+func TestTimeIsWantedPointByPoint(t *testing.T) {
+	plugin := anyNode()
+	plugin.WantedDeadlines = map[string]time.Duration{"PreBind": 5 * time.Second}
+	answer, err := dial(t, plugin).identity.Handshake(t.Context(), &pb.HandshakeRequest{SupportedVersions: []uint32{1}})
+	must(t, err)
+	wanted := answer.Capabilities.WantedDeadlines
+	if len(wanted) != 1 || wanted[0].ExtensionPoint != pb.ExtensionPoint_EXTENSION_POINT_PRE_BIND || wanted[0].Deadline.Seconds != 5 {
+		t.Errorf("%v is announced", wanted)
+	}
+	plugin.WantedDeadlines = map[string]time.Duration{"Prebind": time.Second, "Bind": 0}
+	if err := plugin.Validate(); err == nil || !strings.Contains(err.Error(), `"Prebind"]: no`) || !strings.Contains(err.Error(), `"Bind"] is not above 0`) {
+		t.Errorf("Validate says %v", err)
 	}
 }
 
