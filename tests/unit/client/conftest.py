@@ -54,10 +54,11 @@ async def web_server(handler):
 @asynccontextmanager
 async def raw_server(serve, *, tls=None):
     """Serve every connection with `serve(reader, writer)`; gives URL and the count of connections."""
-    seen = SimpleNamespace(url="", connections=0)
+    seen, tasks = SimpleNamespace(url="", connections=0), []
 
     async def on_connection(reader, writer):
         seen.connections += 1
+        tasks.append(asyncio.current_task())
         try:
             await serve(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -72,8 +73,10 @@ async def raw_server(serve, *, tls=None):
         yield seen
     finally:
         server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks)
         await server.wait_closed()
-        await asyncio.sleep(0)
 
 
 async def read_request(reader):
