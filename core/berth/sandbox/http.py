@@ -114,8 +114,12 @@ class Connection(asyncio.Protocol):
             self._feed()
 
     def close(self) -> None:
-        """Hang up."""
+        """Hang up once what was answered is sent."""
         self._transport.close()
+
+    def abort(self) -> None:
+        """Hang up at once."""
+        self._transport.abort()
 
     def on_url(self, url: bytes) -> None:
         """Collect the request line."""

@@ -20,6 +20,7 @@ from berth.sandbox.containers import Images, PodRuns
 from berth.sandbox.controllers.deployments import Deployments
 from berth.sandbox.controllers.garbage_collection import GarbageCollector
 from berth.sandbox.errors import ApiError, SandboxError
+from berth.sandbox.free_port import LOOPBACK
 from berth.sandbox.http import Connection
 from berth.sandbox.journal import Journal
 from berth.sandbox.kubeconfig import kubeconfig_text, write_kubeconfig
@@ -29,7 +30,8 @@ from berth.sandbox.namespaces import NamespaceLifecycle
 from berth.sandbox.store import Json, Store
 from berth.scheduler.serving_certificate import self_signed
 
-LOOPBACK: Final = "127.0.0.1"
+HANG_UP_SECONDS: Final = 1.0
+"""How long the last answers may take to be sent."""
 _NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 _PRIORITY_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
@@ -113,13 +115,21 @@ class RunningSandbox:
         if self.runs is not None:
             await self.runs.close()
         if self._server is not None:
-            self._server.close()
-        for connection in tuple(self._connections):
-            connection.close()
-        if self._server is not None:
-            await self._server.wait_closed()
+            await self._hang_up(self._server)
         if self._journal is not None:
             self._journal.close()
+
+    async def _hang_up(self, server: asyncio.Server) -> None:
+        """Before Python 3.12 a server does not wait for its connections; from then on it would for ever."""
+        server.close()
+        for connection in tuple(self._connections):
+            connection.close()
+        try:
+            async with asyncio.timeout(HANG_UP_SECONDS):
+                await server.wait_closed()
+        except TimeoutError:
+            for connection in tuple(self._connections):
+                connection.abort()
 
     async def __aenter__(self) -> Self:
         return self

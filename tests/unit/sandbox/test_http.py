@@ -196,6 +196,28 @@ async def test_watch_hung_up(sandbox, client):
     assert before == len(pods._listeners)
 
 
+async def test_client_that_does_not_read():
+    """The sandbox ends even if somebody does not take what it has to say."""
+    metadata = {"name": "large", "annotations": {"text": "x" * 200_000}}
+    running = await serve(Options())
+    running.load([{**POD, "apiVersion": "v1", "kind": "Pod", "metadata": metadata}])
+    deaf = await Client.open(running)
+    for _ in range(100):
+        deaf.send("GET", PODS)
+    await until(lambda: any(each._paused for each in running._connections))
+    closing = asyncio.create_task(running.close())
+    ended, _ = await asyncio.wait([closing], timeout=60)
+    deaf.writer.transport.abort()
+
+    assert closing in ended
+
+
+async def until(claim):
+    async with asyncio.timeout(60):
+        while not claim():  # noqa: ASYNC110 - the transport has no event for it
+            await asyncio.sleep(0.01)
+
+
 async def test_kubelet(client, watcher):
     """A bound pod runs on its node; a deleted one stops and goes."""
     watcher.send("GET", "/api/v1/pods?watch=1")
