@@ -1,22 +1,18 @@
 """kube-scheduler itself, unmodified, on the sandbox; and Berth, which says the same of the same pods."""
 
 import asyncio
-import json
 import os
-import random
 import signal
 from contextlib import AsyncExitStack
 from functools import partial
 
 import pytest
 
-from berth.client.resources import EVENTS, LEASES, NODES, PODS, RESOURCE_CLAIMS
-from berth.client.watch import Source, pages
-from tests.e2e import random_cluster
+from berth.client.resources import EVENTS, LEASES, PODS, RESOURCE_CLAIMS
 from tests.e2e.default_cluster import BERTH, CONFIGURATION, default_cluster, start_scheduler
+from tests.e2e.seen import Seen, items
 from tests.e2e.side_by_side import PODS as IN_TURN
 from tests.e2e.side_by_side import node, pod, surroundings
-from tests.golden.schedule import answer
 from tests.kube_scheduler import WITHOUT, kube_scheduler
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(kube_scheduler() is None, reason=WITHOUT)]
@@ -32,38 +28,6 @@ UNTRIED = ("missing-device", "for-somebody-else")
 DECIDED_SECONDS = 30
 LATER_SECONDS = 3
 LOOK_SECONDS = 0.02
-
-
-class Seen:
-    """What a watcher learns of pods: first words on why one does not fit, its nodes, its nominations."""
-
-    def __init__(self):
-        self.first, self.on, self.nominated, self.gone = {}, {}, {}, set()
-
-    def look(self, kind, document):
-        """Take an event in."""
-        name, status = document["metadata"]["name"], document.get("status", {})
-        if kind == "DELETED":
-            self.gone.add(name)
-            return
-        if document["spec"].get("nodeName"):
-            self.on.setdefault(name, document["spec"]["nodeName"])
-        if status.get("nominatedNodeName"):
-            self.nominated.setdefault(name, status["nominatedNodeName"])
-        for condition in status.get("conditions", ()):
-            if condition["type"] == "PodScheduled" and condition["status"] == "False":
-                told = {key: value for key, value in condition.items() if not key.startswith("last")}
-                self.first.setdefault(name, told)
-
-    def decided(self, name):
-        """Whether a scheduler has looked at the pod."""
-        return name in self.on or name in self.first
-
-
-async def items(cluster, resource):
-    """All objects of that kind."""
-    (page,) = [page async for page in pages(cluster.transport, Source(resource), page_size=0)]
-    return [json.loads(bytes(item)) for item in page.items or ()]
 
 
 def told(events, uids):
@@ -136,49 +100,6 @@ async def test_same_words(tmp_path):
     assert theirs.on == ours.on
     assert theirs.gone == ours.gone
     assert their_writes == our_writes
-
-
-@pytest.mark.parametrize("seed", range(2))
-async def test_chooses_among_our_best(tmp_path, seed):
-    """On a random cluster kube-scheduler takes a node that Berth holds for best, or gives Berth's reason."""
-    chance, theirs = random.Random(seed), (kube_scheduler(),)
-    nodes, seen, wrong = random_cluster.nodes(chance, 16), Seen(), []
-    async with (
-        default_cluster(tmp_path, nodes, scheduler=theirs) as cluster,
-        cluster.watching(seen.look),
-    ):
-        for drawn in random_cluster.pods(chance, 150):
-            name, around = drawn["metadata"]["name"], await surroundings_of(cluster)
-            await cluster.create(PODS, [drawn])
-            await until(partial(seen.decided, name), name)
-            outcome, ours = await decided_by_berth(around, await created(cluster, name))
-            if outcome == "scheduled":
-                right = seen.on.get(name) in ours
-            else:
-                right = name not in seen.on and seen.first[name]["message"].startswith(ours)
-            wrong += [] if right else [(name, seen.on.get(name) or seen.first[name], ours)]
-
-    assert [] == wrong
-    assert 100 < len(seen.on) < 150
-
-
-async def surroundings_of(cluster):
-    """Nodes and pods as they are."""
-    return {"nodes": await items(cluster, NODES), "pods": await items(cluster, PODS)}
-
-
-async def created(cluster, name):
-    """The pod with all that the API server made of it, but without its node."""
-    (found,) = (each for each in await items(cluster, PODS) if each["metadata"]["name"] == name)
-    found["spec"].pop("nodeName", None)
-    return found
-
-
-async def decided_by_berth(objects, document):
-    """Whether the pod is scheduled, and to which nodes alike, else why not."""
-    found, _ = await answer({"objects": objects, "pod": document})
-    outcome = found["schedule"]["outcome"]
-    return outcome, found["best"] if outcome == "scheduled" else found["schedule"]["message"]
 
 
 async def test_takes_turns(tmp_path):

@@ -15,8 +15,10 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.listers import Listers
 from berth.framework.runtime import Framework
 from berth.objects.decode import decoder
+from berth.objects.devices import DeviceClass, ResourceSlice
 from berth.objects.node import Node
 from berth.objects.pod import Pod
+from berth.objects.resource_claims import ResourceClaim
 from berth.objects.storage import (
     CSIDriver,
     CSINode,
@@ -55,6 +57,9 @@ STORES = {
     "csidrivers": ("csi_drivers", decoder(CSIDriver)),
     "csistoragecapacities": ("csi_storage_capacities", decoder(CSIStorageCapacity)),
     "volumeattachments": ("volume_attachments", decoder(VolumeAttachment)),
+    "resourceclaims": ("resource_claims", decoder(ResourceClaim)),
+    "resourceslices": ("resource_slices", decoder(ResourceSlice)),
+    "deviceclasses": ("device_classes", decoder(DeviceClass)),
 }
 STORAGE_KINDS = {
     kind.__name__: kind

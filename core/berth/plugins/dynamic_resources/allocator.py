@@ -22,7 +22,6 @@ from berth.plugins.dynamic_resources.inventory import (
     Device,
     DeviceId,
     Inventory,
-    Pool,
     SelectorError,
     View,
 )
@@ -107,18 +106,41 @@ class Search:
         self._consumed: dict[DeviceId, Counter[str]] = {}
         self._counters: Counter[CounterId] = Counter()
         self._constraints = [[Constraint(c) for c in claim.constraints] for claim in claims]
+        self._everything: dict[tuple[int, str], list[Device]] = {}
+        """What requests for all devices get, by claim and name of the request."""
 
     def run(self) -> Solution | None:
         """Devices for every claim; None where there is no solution.
 
         Raises: AllocationError, OutOfTimeError.
         """
+        for claim in range(len(self._claims)):
+            self._check_count(claim)
         if not self._claim(0):
             return None
         solution: Solution = [[] for _ in self._claims]
         for pick in self._picks:
             solution[pick.claim].append(pick)
         return solution
+
+    def _check_count(self, claim: int) -> None:
+        """A claim never gets more devices than so many, whatever there is."""
+        asked = self._claims[claim]
+        least = sum(min(self._count(claim, ask) for ask in asks) for asks in asked.requests)
+        if least > MAX_RESULTS:
+            raise AllocationError(
+                f"claim {asked.claim.key}: number of requested devices {least} "
+                f"exceeds the claim limit of {MAX_RESULTS}"
+            )
+
+    def _count(self, claim: int, ask: Ask) -> int:
+        """How many devices the request gets; all of them are those that others have left room on."""
+        if not ask.every:
+            return ask.count
+        self._check_pools(claim, ask)
+        devices = [d for d in self._matching(claim, ask) if self._takes(ask, d) is not None]
+        self._everything[claim, ask.name] = devices
+        return len(devices)
 
     def _claim(self, claim: int) -> bool:
         return claim == len(self._claims) or self._request(claim, 0)
@@ -128,11 +150,11 @@ class Search:
         if request == len(requests):
             return self._claim(claim + 1)
         for ask in requests[request]:
-            step = _Step(claim, request, ask, self._matching(claim, ask))
             if ask.every:
-                self._check_pools(claim, ask)
+                step = _Step(claim, request, ask, self._everything[claim, ask.name])
                 found = bool(step.devices) and self._each(step, 0)
             else:
+                step = _Step(claim, request, ask, self._matching(claim, ask))
                 found = self._combination(step, ask.count, 0)
             if found:
                 return True
@@ -149,13 +171,11 @@ class Search:
         """All devices can only be had of pools that are known in full."""
         for pool, _ in self._view.pools:
             if pool.problem:
-                raise AllocationError(self._undecided(claim, ask, pool))
+                problem = f"asks for all devices, but resource pool {pool.full_name} {pool.problem}"
+                raise AllocationError(f"{self._words(claim, ask)}: {problem}")
 
-    def _undecided(self, claim: int, ask: Ask, pool: Pool) -> str:
-        return (
-            f"claim {self._claims[claim].claim.key}, request {ask.name}: "
-            f"asks for all devices, but resource pool {pool.full_name} {pool.problem}"
-        )
+    def _words(self, claim: int, ask: Ask) -> str:
+        return f"claim {self._claims[claim].claim.key}, request {ask.own_name}"
 
     def _each(self, step: "_Step", at: int) -> bool:
         if at == len(step.devices):
@@ -190,18 +210,20 @@ class Search:
             raise OutOfTimeError
         if not self._free(claim, ask, device) or not self._tolerated(ask, device):
             return False
-        taken = None
-        if self._supply.features.consumable_capacity:
-            taken = consumed(device, ask.capacity)
-            if taken is None or not self._capacity_left(ask, device, taken):
-                return False
-        if not ask.admin_access and not self._counters_left(device):
+        taken = self._takes(ask, device)
+        if taken is None or not self._counters_left(device):
             return False
         concerned = [c for c in self._constraints[claim] if c.concerns(ask)]
         constraints = add_all(concerned, device)
+        if constraints is None and ask.every:
+            problem = (
+                f"cannot add device {'/'.join(device.id)} because a claim constraint would not be satisfied"
+            )
+            raise AllocationError(f"{self._words(claim, ask)}: {problem}")
         if constraints is None:
             return False
-        shared = taken if device.spec.allow_multiple_allocations else None
+        shareable = device.spec.allow_multiple_allocations and self._supply.features.consumable_capacity
+        shared = taken if shareable else None
         self._take(Pick(claim, ask, device, shared, constraints))
         return True
 
@@ -233,9 +255,16 @@ class Search:
             for taint in device.spec.taints
         )
 
-    def _capacity_left(self, ask: Ask, device: Device, taken: dict[str, int]) -> bool:
+    def _takes(self, ask: Ask, device: Device) -> dict[str, int] | None:
+        """What the request takes of the device's capacity, None where there is too little."""
+        if not self._supply.features.consumable_capacity:
+            return {}
+        taken = consumed(device, ask.capacity)
+        return taken if taken is not None and self._capacity_left(device, taken) else None
+
+    def _capacity_left(self, device: Device, taken: dict[str, int]) -> bool:
         """Whether a shared device has that much left; one that is not shared is taken as a whole."""
-        if ask.admin_access or not device.spec.allow_multiple_allocations:
+        if not device.spec.allow_multiple_allocations:
             return True
         others = self._supply.usage.consumed.get(device.id, _NOTHING)
         own = self._consumed.get(device.id, _NOTHING)
@@ -260,12 +289,11 @@ class Search:
         device = pick.device
         self._picks.append(pick)
         self._own.add((pick.claim, device.id))
-        if pick.ask.admin_access:
-            return
         if not self._in_use(device.id):
             self._counters.update(device.consumes)
         if pick.taken is None:
-            self._used.add(device.id)
+            if not pick.ask.admin_access:
+                self._used.add(device.id)
         else:
             own = self._consumed.setdefault(device.id, Counter())
             own.update(pick.taken)
@@ -276,12 +304,10 @@ class Search:
         device = pick.device
         for constraint in pick.constraints:
             constraint.remove()
-        if pick.ask.admin_access:
-            self._own.discard((pick.claim, device.id))
-            return
         if pick.taken is None:
             self._own.discard((pick.claim, device.id))
-            self._used.discard(device.id)
+            if not pick.ask.admin_access:
+                self._used.discard(device.id)
         else:
             own = self._consumed[device.id]
             own.subtract(pick.taken)

@@ -45,6 +45,11 @@ class Ask:
     position: int | None = None
     """The place among the alternatives, None where there are none."""
 
+    @property
+    def own_name(self) -> str:
+        """The name without that of the request that it is an alternative of."""
+        return self.name.rpartition("/")[2]
+
     def source_of(self, expression: str, claim: ResourceClaim) -> str:
         """Where that selector stands, as upstream names it: those of the class come first."""
         place, of_class = self.selectors.index(expression), len(self.device_class.spec.selectors)

@@ -1,0 +1,4 @@
+"""Clusters, pods and configurations by chance, for kube-scheduler and Berth to decide on side by side.
+
+`python -m tests.chance` runs seeds of a subject; tests/e2e/test_by_chance.py runs a few of each.
+"""

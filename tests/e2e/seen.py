@@ -1,0 +1,37 @@
+"""What a watcher learns of pods while a scheduler is at work, and what there is."""
+
+import json
+
+from berth.client.watch import Source, pages
+
+
+class Seen:
+    """What a watcher learns of pods: first words on why one does not fit, its nodes, its nominations."""
+
+    def __init__(self):
+        self.first, self.on, self.nominated, self.gone = {}, {}, {}, set()
+
+    def look(self, kind, document):
+        """Take an event in."""
+        name, status = document["metadata"]["name"], document.get("status", {})
+        if kind == "DELETED":
+            self.gone.add(name)
+            return
+        if document["spec"].get("nodeName"):
+            self.on.setdefault(name, document["spec"]["nodeName"])
+        if status.get("nominatedNodeName"):
+            self.nominated.setdefault(name, status["nominatedNodeName"])
+        for condition in status.get("conditions", ()):
+            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                told = {key: value for key, value in condition.items() if not key.startswith("last")}
+                self.first.setdefault(name, told)
+
+    def decided(self, name):
+        """Whether a scheduler has looked at the pod."""
+        return name in self.on or name in self.first
+
+
+async def items(cluster, resource):
+    """All objects of that kind."""
+    (page,) = [page async for page in pages(cluster.transport, Source(resource), page_size=0)]
+    return [json.loads(bytes(item)) for item in page.items or ()]

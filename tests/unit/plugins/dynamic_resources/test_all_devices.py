@@ -1,0 +1,163 @@
+"""Requests for all devices, and for administrators, as kube-scheduler 1.36 answered them."""
+
+import pytest
+
+from tests.unit.plugins.dynamic_resources.kit import (
+    DRIVER,
+    Cluster,
+    allocated,
+    claiming,
+    device,
+    make_claim,
+    make_slice,
+    request,
+)
+
+NO_SOLUTION = "cannot allocate all claims"
+UNSATISFIED = "because a claim constraint would not be satisfied"
+NOTHING = [{"cel": {"expression": "false"}}]
+BROKEN = [{"cel": {"expression": f'device.attributes["{DRIVER}"].nothing == 1'}}]
+MATCH = [{"matchAttribute": f"{DRIVER}/model"}]
+
+
+def models(*values):
+    return [device(f"d{i}", attributes={"model": {"string": each}}) for i, each in enumerate(values)]
+
+
+def every(name="r0", **more):
+    return request(name, allocationMode="All", **more)
+
+
+def first(name, *alternatives):
+    return {"name": name, "firstAvailable": [{"name": a["name"], **a["exactly"]} for a in alternatives]}
+
+
+def reason(requests, devices, **more):
+    """Why one node with these devices is turned down."""
+    claim = make_claim(requests=requests, **more)
+    cluster = Cluster(nodes=["n0"], slices=[make_slice("s0", devices)], claims=[claim])
+    return cluster.reasons(claiming("c0"))["n0"]
+
+
+@pytest.mark.parametrize(
+    ("requests", "name"),
+    [
+        pytest.param([every()], "r0", id="exactly"),
+        pytest.param([first("r0", every("s0"), request("s1"))], "s0", id="an alternative, before another"),
+    ],
+)
+def test_constraints_on_all_devices_have_to_hold(requests, name):
+    """All devices under a constraint that one of them breaks are an error, not a reason to look on."""
+    wanted = f"claim default/c0, request {name}: cannot add device {DRIVER}/s0/d1 {UNSATISFIED}"
+
+    assert wanted == reason(requests, models("x", "y"), constraints=MATCH)
+    assert not reason(requests, models("x", "x"), constraints=MATCH)
+
+
+@pytest.mark.parametrize(
+    ("requests", "wanted"),
+    [
+        pytest.param([request(count=33)], 33, id="one request"),
+        pytest.param([request(count=33, selectors=NOTHING)], 33, id="though there is none"),
+        pytest.param([request(count=20), every("r1")], 60, id="with all devices"),
+        pytest.param(
+            [first("r0", request("s0", count=33), request("s1", count=34))], 33, id="best alternative"
+        ),
+        pytest.param([first("r0", every("s0"), request("s1"))], 0, id="an alternative that asks for less"),
+    ],
+)
+def test_a_claim_may_ask_for_32_devices(requests, wanted):
+    """A claim whose requests come to more than 32 devices, its smallest alternatives counted, is an error."""
+    words = f"claim default/c0: number of requested devices {wanted} exceeds the claim limit of 32"
+
+    assert (words if wanted else "") == reason(requests, models(*"x" * 40))
+
+
+def test_all_devices_are_looked_at_first():
+    """A selector of a request for all devices fails though no search would get as far as that request."""
+    requests = [request("r0", selectors=NOTHING), every("r1", selectors=BROKEN)]
+
+    assert "CEL runtime error: no such key: nothing" in reason(requests, models("x"))
+    assert reason([requests[0], request("r1", selectors=BROKEN)], models("x")) == NO_SOLUTION
+
+
+def test_pools_under_way_fail_alternatives_by_their_own_name():
+    """All devices of a pool that is incomplete can't be had, also where another alternative would do."""
+    claim = make_claim(requests=[first("r0", request("s0"), every("s1"))])
+    slices = [make_slice("s0", models("x")), make_slice("s1", models("x"), slices=2)]
+    cluster = Cluster(nodes=["n0"], slices=slices, claims=[claim])
+
+    found = cluster.reasons(claiming("c0"))["n0"]
+
+    assert found.startswith("claim default/c0, request s1: asks for all devices, but resource pool")
+
+
+def shared(name, amount="4"):
+    return device(name, allowMultipleAllocations=True, capacity={"bandwidth": {"value": amount}})
+
+
+def holding(pool, name, amount):
+    """A claim that has a share of a device."""
+    picked = {"request": "r0", "driver": DRIVER, "pool": pool, "device": name}
+    share = {"shareID": "95134761-13d8-40c8-9353-fc4cd6b1f59f", "consumedCapacity": {"bandwidth": amount}}
+    return make_claim("held", status={"allocation": {"devices": {"results": [{**picked, **share}]}}})
+
+
+@pytest.mark.parametrize("admin", [False, True])
+def test_all_devices_are_those_with_room(admin):
+    """Shared devices without room, and devices without that capacity, are not among all of them."""
+    wanted = every(capacity={"requests": {"bandwidth": "2"}}, adminAccess=admin)
+    slices = [make_slice("s0", [shared("a"), shared("b"), device("plain")])]
+    cluster = Cluster(slices=slices, claims=[holding("s0", "b", "3"), make_claim(requests=[wanted])])
+
+    assert [("r0", "s0", "a")] == cluster.reserved(claiming("c0"), "n0")
+
+
+def slots(name, amount):
+    taken = [{"counterSet": "whole", "counters": {"slots": {"value": str(amount)}}}]
+    return device(name, consumesCounters=taken, attributes={"name": {"string": name}})
+
+
+def called(name):
+    return [{"cel": {"expression": f'device.attributes["{DRIVER}"].name == "{name}"'}}]
+
+
+@pytest.mark.parametrize(
+    ("requests", "fits"),
+    [
+        pytest.param([request(adminAccess=True, selectors=called("b"))], True, id="as many as are left"),
+        pytest.param([request(adminAccess=True, selectors=called("c"))], False, id="more than are left"),
+        pytest.param([request(adminAccess=True, selectors=called("a"))], False, id="of a device in use"),
+        pytest.param(
+            [
+                request("r0", adminAccess=True, selectors=called("b")),
+                request("r1", adminAccess=True, selectors=called("d")),
+            ],
+            False,
+            id="together with others",
+        ),
+    ],
+)
+def test_administrators_need_counters(requests, fits):
+    """Access for administrators needs shared counters as any other does."""
+    counters = [{"name": "whole", "counters": {"slots": {"value": "4"}}}]
+    slices = [
+        make_slice("p0", [], pool="p", slices=2, sharedCounters=counters),
+        make_slice("p1", [slots("a", 3), slots("b", 1), slots("c", 2), slots("d", 1)], pool="p", slices=2),
+    ]
+    claims = [allocated("held", ("p", "a")), make_claim(requests=requests)]
+    cluster = Cluster(nodes=["n0"], slices=slices, claims=claims)
+
+    assert fits == (cluster.fits(claiming("c0")) == ["n0"])
+
+
+@pytest.mark.parametrize("held", ["1", "3"])
+def test_administrators_need_capacity(held):
+    """Access for administrators to a shared device needs the capacity that others have left."""
+    wanted = request(adminAccess=True, capacity={"requests": {"bandwidth": "2"}})
+    slices = [make_slice("s0", [shared("a")])]
+    cluster = Cluster(
+        nodes=["n0"], slices=slices, claims=[holding("s0", "a", held), make_claim(requests=[wanted])]
+    )
+
+    assert (held == "1") == (cluster.fits(claiming("c0")) == ["n0"])
