@@ -1,10 +1,12 @@
 """Where kube-scheduler and Berth differ on one pod, in words."""
 
 import copy
+import json
 from dataclasses import dataclass, field
 
 from msgspec import to_builtins
 
+from berth.objects.quantity import nanos
 from tests.chance.scheduler_log import Scored
 from tests.golden import preempt, schedule
 from tests.golden.cluster import build, pod_of
@@ -88,8 +90,13 @@ async def _devices(scenario, theirs):
 
 
 def comparable(results):
-    """The devices of an allocation, but not the random name of a share."""
-    return [{name: value for name, value in each.items() if value and name != "shareID"} for each in results]
+    """The devices of an allocation: amounts as numbers, without the random name of a share."""
+    found = json.loads(json.dumps(results))
+    for each in found:
+        each.pop("shareID", None)
+        taken = each.get("consumedCapacity", {})
+        each["consumedCapacity"] = {name: nanos(amount) for name, amount in taken.items()}
+    return [{name: value for name, value in each.items() if value} for each in found]
 
 
 def _error(ours, theirs):

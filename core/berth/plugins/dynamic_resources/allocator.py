@@ -105,6 +105,11 @@ class Search:
         self._own: set[tuple[int, DeviceId]] = set()
         self._consumed: dict[DeviceId, Counter[str]] = {}
         self._counters: Counter[CounterId] = Counter()
+        self._lost = False
+        """Whether counters were taken for devices that could not be had after all.
+
+        Upstream takes them before it looks at taints and constraints, for good: so does this.
+        """
         self._constraints = [[Constraint(c) for c in claim.constraints] for claim in claims]
         self._everything: dict[tuple[int, str], list[Device]] = {}
         """What requests for all devices get, by claim and name of the request."""
@@ -194,7 +199,7 @@ class Search:
         for at in range(start, len(step.devices) - left + 1):
             device = step.devices[at]
             # What leads nowhere with one device leads nowhere with another that is just like it.
-            if in_vain and device.likeness in in_vain:
+            if in_vain and not self._lost and device.likeness in in_vain:
                 continue
             if not self._pick(step.claim, step.ask, device):
                 continue
@@ -208,13 +213,19 @@ class Search:
         """Take the device if it can be had."""
         if not self._on_time():
             raise OutOfTimeError
-        if not self._free(claim, ask, device) or not self._tolerated(ask, device):
-            return False
-        taken = self._takes(ask, device)
+        taken = self._takes(ask, device) if self._free(claim, ask, device) else None
         if taken is None or not self._counters_left(device):
             return False
+        picked = self._tolerated(ask, device) and self._add(claim, ask, device, taken)
+        if not picked and device.consumes and not self._in_use(device.id):
+            self._counters.update(device.consumes)
+            self._lost = True
+        return picked
+
+    def _add(self, claim: int, ask: Ask, device: Device, taken: dict[str, int]) -> bool:
+        """Take the device if no constraint is against it."""
         concerned = [c for c in self._constraints[claim] if c.concerns(ask)]
-        constraints = add_all(concerned, device)
+        constraints = add_all(concerned, ask, device)
         if constraints is None and ask.every:
             problem = (
                 f"cannot add device {'/'.join(device.id)} because a claim constraint would not be satisfied"
@@ -303,7 +314,7 @@ class Search:
         pick = self._picks.pop()
         device = pick.device
         for constraint in pick.constraints:
-            constraint.remove()
+            constraint.remove(pick.ask)
         if pick.taken is None:
             self._own.discard((pick.claim, device.id))
             if not pick.ask.admin_access:

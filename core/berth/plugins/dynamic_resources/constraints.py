@@ -13,45 +13,56 @@ from berth.plugins.dynamic_resources.inventory import Device
 
 
 class Constraint:
-    """One constraint of a claim, and the values of the devices that were added under it."""
+    """One constraint of a claim, and the values of the devices that were added under it.
 
-    __slots__ = ("_attribute", "_distinct", "_requests", "_values")
+    As upstream, a constraint to be distinct keeps one value for each request, that of its last device, and
+    none once a device of the request was counted out: a device differs from the one before at least.
+    """
+
+    __slots__ = ("_attribute", "_common", "_distinct", "_last", "_requests")
 
     def __init__(self, constraint: DeviceConstraint) -> None:
         self._distinct = constraint.match_attribute is None
         self._attribute = constraint.match_attribute or constraint.distinct_attribute or ""
         self._requests = frozenset(constraint.requests)
-        self._values: list[DeviceAttribute] = []
+        self._common: list[DeviceAttribute] = []
+        self._last: dict[str, DeviceAttribute] = {}
 
     def concerns(self, ask: Ask) -> bool:
         """Whether devices for it are held to the constraint."""
         return not self._requests or ask.request in self._requests or ask.name in self._requests
 
-    def add(self, device: Device) -> bool:
+    def add(self, ask: Ask, device: Device) -> bool:
         """Count the device in if it agrees with those before."""
         value = find_attribute(device.id.driver, device.spec, self._attribute)
         if value is None or not self._agrees(value):
             return False
-        self._values.append(value)
+        if self._distinct:
+            self._last[ask.name] = value
+        else:
+            self._common.append(value)
         return True
 
-    def remove(self) -> None:
-        """Count the last device out."""
-        self._values.pop()
+    def remove(self, ask: Ask) -> None:
+        """Count the last device out, which was one for that request."""
+        if self._distinct:
+            self._last.pop(ask.name, None)
+        else:
+            self._common.pop()
 
     def _agrees(self, value: DeviceAttribute) -> bool:
         if self._distinct:
-            return value not in self._values
-        return not self._values or self._values[0] == value
+            return value not in self._last.values()
+        return not self._common or self._common[0] == value
 
 
-def add_all(constraints: Iterable[Constraint], device: Device) -> list[Constraint] | None:
+def add_all(constraints: Iterable[Constraint], ask: Ask, device: Device) -> list[Constraint] | None:
     """Count the device in everywhere; None, and nowhere, where one constraint does not hold."""
     added: list[Constraint] = []
     for constraint in constraints:
-        if not constraint.add(device):
+        if not constraint.add(ask, device):
             for earlier in added:
-                earlier.remove()
+                earlier.remove(ask)
             return None
         added.append(constraint)
     return added

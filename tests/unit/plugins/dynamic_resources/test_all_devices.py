@@ -92,6 +92,24 @@ def test_pools_under_way_fail_alternatives_by_their_own_name():
     assert found.startswith("claim default/c0, request s1: asks for all devices, but resource pool")
 
 
+@pytest.mark.parametrize(
+    ("requests", "values", "fits"),
+    [
+        pytest.param([request(count=3)], "xxyx", True, id="neighbours of one request"),
+        pytest.param([request(count=2)], "xxx", False, id="no neighbours"),
+        pytest.param(
+            [request("r0"), request("r1"), request("r2")], "xyx", False, id="requests among each other"
+        ),
+        pytest.param([every()], "xyxy", True, id="all devices in turn"),
+    ],
+)
+def test_distinct_devices(requests, values, fits):
+    """Devices of several requests all differ, those of one request from the one before."""
+    distinct = [{"distinctAttribute": f"{DRIVER}/model"}]
+
+    assert fits == (not reason(requests, models(*values), constraints=distinct))
+
+
 def shared(name, amount="4"):
     return device(name, allowMultipleAllocations=True, capacity={"bandwidth": {"value": amount}})
 
@@ -149,6 +167,21 @@ def test_administrators_need_counters(requests, fits):
     cluster = Cluster(nodes=["n0"], slices=slices, claims=claims)
 
     assert fits == (cluster.fits(claiming("c0")) == ["n0"])
+
+
+@pytest.mark.parametrize("spare", [0, 2])
+def test_counters_of_what_cannot_be_had_are_taken(spare):
+    """Counters of a device whose taint or constraint keeps it away are missing for the rest of the search."""
+    counters = [{"name": "whole", "counters": {"slots": {"value": str(3 + spare)}}}]
+    tainted = slots("a", 2) | {"taints": [{"key": "bad", "effect": "NoSchedule"}]}
+    slices = [
+        make_slice("p0", [], pool="p", slices=2, sharedCounters=counters),
+        make_slice("p1", [tainted, slots("b", 1)], pool="p", slices=2),
+    ]
+    wanted = [request("r0"), request("r1", tolerations=[{"operator": "Exists"}])]
+    cluster = Cluster(nodes=["n0"], slices=slices, claims=[make_claim(requests=wanted)])
+
+    assert bool(spare) == (cluster.fits(claiming("c0")) == ["n0"])
 
 
 @pytest.mark.parametrize("held", ["1", "3"])
