@@ -289,18 +289,23 @@ class Attaching:
             self._set_aside({profile: plugin})
 
     async def _ready(self, spec: SidecarSpec, arguments: Mapping[str, Any]) -> Version:
-        """A version that can be asked. Raises: AttachError where it does not get ready in time."""
+        """A version that can be asked. Raises: AttachError where it is refused, or not ready in time."""
         version = self._host.new_version(spec, arguments)
         self._host.others.append(version)
         version.task = self._spawn(version.connection.run(), f"plugin {spec.name}")
         try:
             async with asyncio.timeout(READY_SECONDS):
-                await version.connection.came_up.wait()
+                await version.connection.settled.wait()
         except TimeoutError:
-            self._host.others.remove(version)
-            await version.close()
             why = version.connection.last_error or "nobody answers"
             raise AttachError(f"not ready within {READY_SECONDS:g} s: {why}") from None
+        else:
+            if refusal := version.connection.refusal:
+                raise AttachError(refusal)
+        finally:
+            if not version.connection.came_up.is_set():
+                self._host.others.remove(version)
+                await version.close()
         return version
 
     async def detach(self, name: str, profiles: Sequence[str] = ()) -> None:

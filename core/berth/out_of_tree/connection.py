@@ -100,6 +100,9 @@ class Connection:
         self.recording: Recording | None = None
         """What is shown everything that passes."""
         self.came_up = asyncio.Event()
+        self.settled = asyncio.Event()
+        """Set once the plugin came up, or was refused, or refused what it was told."""
+        self.refusal = ""
         self.arguments = dict(arguments)
         self.conditions = Conditions(spec.name, time.time, listeners.condition)
         self.breaker = Breaker(time.monotonic, self._circuit_turned)
@@ -304,6 +307,8 @@ class Connection:
         if problems:
             text = "; ".join(problems)
             self.conditions.put(Kind.CONFIGURED, "Refused", text, holds=False)
+            self.refusal = text
+            self.settled.set()
             raise ProtocolError(self.spec.name, text)
         self.conditions.put(Kind.CONFIGURED, "Accepted", holds=True)
         self._introduced(answer)
@@ -329,7 +334,9 @@ class Connection:
         self.phase, self.last_error = Phase.READY, ""
         self.starts += 1
         self.breaker.restarted()
+        self.refusal = ""
         self.came_up.set()
+        self.settled.set()
         log.info("plugin ready plugin=%s generation=%d", self.spec.name, self.acknowledged)
         self.conditions.put(Kind.READY, "Synced", holds=True)
         self._listeners.ready(self)

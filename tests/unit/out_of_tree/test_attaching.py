@@ -175,6 +175,25 @@ async def test_nobody_there(folder, monkeypatch):
         assert [] == world.host.others
 
 
+class Without(Plugin):
+    """Takes no arguments."""
+
+    name, version = "colours", "v1"
+
+    def filter(self, _pod, _node):
+        return None
+
+
+async def test_refused_arguments(folder, monkeypatch):
+    """A plugin that refuses its arguments is given up at once, with its own words, and changes nothing."""
+    monkeypatch.setattr(attaching, "READY_SECONDS", 3600)
+    async with at_work(folder, Without()) as world, asyncio.timeout(60):
+        with pytest.raises(AttachError, match=r"^profile default-scheduler: colour: unknown argument"):
+            await world.attaching.attach(wanted(folder, "v1", PROFILE))
+
+        assert ([], []) == (world.attaching.list(), world.host.others)
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
