@@ -10,20 +10,20 @@ from berth.client.watch import Source, pages, watch_lines
 WATCH_SECONDS = 300
 
 
-async def current_pods(transport):
-    """The pods there are, and the version of the list."""
-    (page,) = [page async for page in pages(transport, Source(PODS), page_size=0)]
+async def current_pods(transport, resource=PODS):
+    """The pods there are, or objects of another kind, and the version of the list."""
+    (page,) = [page async for page in pages(transport, Source(resource), page_size=0)]
     return [json.loads(bytes(item)) for item in page.items or ()], page.metadata.resource_version
 
 
-async def pod_events(transport, resource_version):
-    """(type, pod) of every event since, without end.
+async def pod_events(transport, resource_version, resource=PODS):
+    """(type, pod) of every event since, without end; of another kind, if one is named.
 
     A real API server ends the watch of a client that falls behind: it goes on from where it was.
     """
     while True:
         with suppress(RetryError):
-            async for lines in watch_lines(transport, Source(PODS), resource_version, WATCH_SECONDS):
+            async for lines in watch_lines(transport, Source(resource), resource_version, WATCH_SECONDS):
                 for event in map(json.loads, lines):
                     resource_version = event["object"]["metadata"]["resourceVersion"]
                     if event["type"] != "BOOKMARK":

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
+from berth.client.resources import PODS
 from berth.client.transport import Transport
 from berth.client.wire import encode
 from berth.demo.processes import Child, program
@@ -48,9 +49,9 @@ class Running:
         """Merge something into an object."""
         await self._api.patch(resource, namespace, name, encode(patch))
 
-    async def delete(self, resource, name, namespace=""):
+    async def delete(self, resource, name, namespace="", **options):
         """Delete an object."""
-        await self._api.delete(resource, namespace, name)
+        await self._api.delete(resource, namespace, name, encode(options) if options else b"")
 
     async def metrics(self, *names):
         """The scheduler's metrics of these names, each sample's value by its name and labels."""
@@ -60,12 +61,12 @@ class Running:
         return {name: float(value) for name, _, value in lines}
 
     @asynccontextmanager
-    async def watching(self, look):
-        """Tell `look` of every event of every pod, in order, those there are as added: (type, pod)."""
-        documents, resource_version = await current_pods(self.transport)
+    async def watching(self, look, resource=PODS):
+        """Tell `look` of each event of each pod or other object, those there are as added: (type, object)."""
+        documents, resource_version = await current_pods(self.transport, resource)
         for document in documents:
             look("ADDED", document)
-        task = asyncio.create_task(self._watch(resource_version, look))
+        task = asyncio.create_task(self._watch(resource_version, look, resource))
         try:
             yield
             assert not task.done(), "the watch ended before its time"
@@ -74,8 +75,8 @@ class Running:
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def _watch(self, resource_version, look):
-        async for kind, document in pod_events(self.transport, resource_version):
+    async def _watch(self, resource_version, look, resource):
+        async for kind, document in pod_events(self.transport, resource_version, resource):
             look(kind, document)
 
     async def reach(self, claim):

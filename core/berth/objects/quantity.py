@@ -65,3 +65,13 @@ def whole(amount_nanos: int) -> int:
 def milli(amount_nanos: int) -> int:
     """Upstream's `MilliValue()`: thousandths, rounded up, at most what 64 bits hold."""
     return min(ceil_div(amount_nanos, NANOS_PER_MILLI), MAX_INT64)
+
+
+def as_binary(amount: int) -> str:
+    """Whole units as upstream writes them in its binary form: with the largest suffix that leaves no rest."""
+    if abs(amount) < 1024:  # noqa: PLR2004 - the first binary suffix
+        return str(amount)
+    suffix, factor = max(
+        (("", 1), *_BINARY.items()), key=lambda item: item[1] if amount % item[1] == 0 else 0
+    )
+    return f"{amount // factor}{suffix}"

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from berth.objects.label_selector import Requirement
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm
-from berth.objects.quantity import NANOS
 from berth.objects.resource_claims import (
     AllocatedConfiguration,
     Allocation,
@@ -51,14 +50,8 @@ def _result(pick: Pick, features: Features, chance: random.Random) -> DeviceResu
         binding_conditions=device.spec.binding_conditions if conditions else (),
         binding_failure_conditions=device.spec.binding_failure_conditions if conditions else (),
         share_id=str(uuid.UUID(int=chance.getrandbits(128), version=4)) if shared else None,
-        consumed_capacity={name: _text(amount) for name, amount in (pick.taken or {}).items()},
+        consumed_capacity=pick.taken.amounts if pick.taken is not None else {},
     )
-
-
-def _text(nanos: int) -> str:
-    """An amount as a quantity, exactly."""
-    whole, rest = divmod(nanos, NANOS)
-    return f"{nanos}n" if rest else str(whole)
 
 
 def _configuration(claim: ResourceClaim, picks: Sequence[Pick]) -> Iterator[AllocatedConfiguration]:

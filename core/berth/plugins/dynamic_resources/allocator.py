@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from berth.objects.taint import TaintEffect
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
-from berth.plugins.dynamic_resources.capacity import consumed
+from berth.plugins.dynamic_resources.capacity import Consumed, consumed
 from berth.plugins.dynamic_resources.constraints import Constraint, add_all
 from berth.plugins.dynamic_resources.inventory import (
     CounterId,
@@ -53,12 +53,12 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A device for a request; `taken` (nanos) where it is shared with others."""
+    """A device for a request; `taken` where it is shared with others."""
 
     claim: int
     ask: Ask
     device: Device
-    taken: dict[str, int] | None
+    taken: Consumed | None
     constraints: Sequence[Constraint]
 
 
@@ -222,7 +222,7 @@ class Search:
             self._lost = True
         return picked
 
-    def _add(self, claim: int, ask: Ask, device: Device, taken: dict[str, int]) -> bool:
+    def _add(self, claim: int, ask: Ask, device: Device, taken: Consumed) -> bool:
         """Take the device if no constraint is against it."""
         concerned = [c for c in self._constraints[claim] if c.concerns(ask)]
         constraints = add_all(concerned, ask, device)
@@ -266,12 +266,12 @@ class Search:
             for taint in device.spec.taints
         )
 
-    def _takes(self, ask: Ask, device: Device) -> dict[str, int] | None:
+    def _takes(self, ask: Ask, device: Device) -> Consumed | None:
         """What the request takes of the device's capacity, None where there is too little."""
         if not self._supply.features.consumable_capacity:
-            return {}
+            return Consumed()
         taken = consumed(device, ask.capacity)
-        return taken if taken is not None and self._capacity_left(device, taken) else None
+        return taken if taken is not None and self._capacity_left(device, taken.nanos) else None
 
     def _capacity_left(self, device: Device, taken: dict[str, int]) -> bool:
         """Whether a shared device has that much left; one that is not shared is taken as a whole."""
@@ -307,7 +307,7 @@ class Search:
                 self._used.add(device.id)
         else:
             own = self._consumed.setdefault(device.id, Counter())
-            own.update(pick.taken)
+            own.update(pick.taken.nanos)
             own[_USES] += 1
 
     def _take_back(self) -> None:
@@ -321,7 +321,7 @@ class Search:
                 self._used.discard(device.id)
         else:
             own = self._consumed[device.id]
-            own.subtract(pick.taken)
+            own.subtract(pick.taken.nanos)
             own[_USES] -= 1
             if not own[_USES]:
                 del self._consumed[device.id]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from berth.framework.status import PluginError
 from berth.objects.devices import DeviceClass
 from berth.objects.node import Amount
-from berth.objects.quantity import nanos
 from berth.objects.resource_claims import (
     ALL,
     DeviceConstraint,
@@ -30,7 +29,7 @@ class ClassMissingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One alternative of one request. Units: capacity, nanos by name."""
+    """One alternative of one request."""
 
     request: str
     name: str
@@ -41,7 +40,7 @@ class Ask:
     count: int
     admin_access: bool
     tolerations: tuple[Toleration, ...]
-    capacity: dict[str, int]
+    capacity: dict[str, Amount]
     position: int | None = None
     """The place among the alternatives, None where there are none."""
 
@@ -107,14 +106,10 @@ def _ask(
         wanted.count or 1,
         isinstance(wanted, ExactDeviceRequest) and wanted.admin_access,
         wanted.tolerations,
-        _in_nanos(wanted.capacity.requests if wanted.capacity else {}),
+        wanted.capacity.requests if wanted.capacity else {},
         position,
     )
 
 
 def _expressions(selectors: Iterable[DeviceSelector]) -> tuple[str, ...]:
     return tuple(selector.cel.expression for selector in selectors if selector.cel is not None)
-
-
-def _in_nanos(amounts: dict[str, Amount]) -> dict[str, int]:
-    return {name: nanos(amount) for name, amount in amounts.items()}

@@ -254,12 +254,16 @@ def shared(amount, **policy):
 @pytest.mark.parametrize(
     ("wanted", "policy", "taken"),
     [
-        pytest.param("4Gi", {}, 4 * 2**30, id="as wanted"),
-        pytest.param(None, {}, 10 * 2**30, id="all without a default"),
-        pytest.param(None, {"default": "1Gi"}, 2**30, id="the default"),
-        pytest.param("3Gi", {"validValues": ["2Gi", "5Gi"]}, 5 * 2**30, id="the next valid value"),
-        pytest.param("3Gi", {"validRange": {"min": "2Gi", "step": "2Gi"}}, 4 * 2**30, id="the next step"),
-        pytest.param("1Gi", {"validRange": {"min": "2Gi"}}, 2 * 2**30, id="the least"),
+        pytest.param("4Gi", {}, "4Gi", id="as wanted"),
+        pytest.param(None, {}, "10Gi", id="all without a default"),
+        pytest.param(None, {"default": "1Gi"}, "1Gi", id="the default"),
+        pytest.param("3Gi", {"validValues": ["2Gi", "5Gi"]}, "5Gi", id="the next valid value"),
+        pytest.param("3Gi", {"validRange": {"min": "2Gi", "step": "2Gi"}}, "4Gi", id="the next step"),
+        pytest.param(
+            "1500Mi", {"validRange": {"min": "1Gi", "step": "512Mi"}}, "1536Mi", id="written in binary"
+        ),
+        pytest.param("1100M", {"validRange": {"min": "1Gi"}}, "1100M", id="written as wanted"),
+        pytest.param("1Gi", {"validRange": {"min": "2Gi"}}, "2Gi", id="the least"),
     ],
 )
 def test_consumed_capacity(wanted, policy, taken):
@@ -271,7 +275,7 @@ def test_consumed_capacity(wanted, policy, taken):
     (held,) = cluster.listers.claim_tracker.all_in_flight()
     (result,) = held.allocation.devices.results
 
-    assert {"memory": str(taken)} == result.consumed_capacity
+    assert {"memory": taken} == result.consumed_capacity
     assert result.share_id
 
 

@@ -1,0 +1,126 @@
+"""What became of a step, in words that do not depend on when, and how two outcomes differ."""
+
+import copy
+import json
+import re
+
+from berth.client.resources import EVENTS, POD_GROUPS, PODS, RESOURCE_CLAIMS
+from berth.client.watch import Source, pages
+from tests.e2e.watchers import conditions
+
+SEVERAL = re.compile(r"0/([2-9]|\d\d) placements are available")
+BROKEN_OFF = re.compile(r'(running \\"DynamicResources\\" filter plugin: )(?:[^"\\]|\\.)*')
+PLACEMENT = re.compile(r"(?<=first placement status: )[^;]*")
+
+
+async def items(cluster, resource):
+    """All objects of that kind."""
+    (page,) = [page async for page in pages(cluster.transport, Source(resource), page_size=0)]
+    return [json.loads(bytes(item)) for item in page.items or ()]
+
+
+async def outcome(cluster, seen, step):
+    """What became of the step's pods and groups, of other pods on their account, and what events say."""
+    pods = {}
+    for each in step.of(PODS):
+        name = each["metadata"]["name"]
+        pods[name] = {
+            "on": seen.node_of(name),
+            "told": seen.told.get(("Pod", name, "PodScheduled"), []),
+            "nominated": seen.nominated.get(name, ""),
+            "extended": extended(seen.latest["Pod", name]),
+        }
+    groups = {
+        name: seen.told.get(("PodGroup", name, "PodGroupScheduled"), [])
+        for name in (each["metadata"]["name"] for each in step.of(POD_GROUPS))
+    }
+    gone = sorted(seen.leaving())
+    return {
+        "pods": pods,
+        "groups": groups,
+        "gone": {name: conditions(seen.latest["Pod", name]) for name in gone},
+        "events": told(await items(cluster, EVENTS), seen.names, {*pods, *gone}),
+        "anywhere": any("nodeSelector" not in each["spec"] for each in step.of(PODS)),
+        "claims": allocated(await items(cluster, RESOURCE_CLAIMS)),
+    }
+
+
+def extended(pod):
+    """Which of a claim made by the scheduler serves which container, but for the claim's name."""
+    return pod.get("status", {}).get("extendedResourceClaimStatus", {}).get("requestMappings")
+
+
+def told(events, uids, about):
+    """The first event of each reason on each of these pods, in words that do not change from run to run."""
+    found = {}
+    for event in sorted(events, key=lambda event: int(event["metadata"]["resourceVersion"])):
+        note, name = event["note"], event["regarding"]["name"]
+        for uid, named in uids.items():
+            note = note.replace(uid, f"<{named}>")
+        words = event["type"], event["action"], note, event["reportingController"]
+        if name in about and event["reason"] == "Preempted":
+            found[f"{name} Preempted"] = sorted({*found.get(f"{name} Preempted", ()), words})
+        elif name in about:
+            found.setdefault(f"{name} {event['reason']}", words)
+    return found
+
+
+def allocated(claims):
+    """What each claim has got for whom, but not when, and not under which names that chance has made."""
+    found = {}
+    for each in claims:
+        status = each.get("status", {})
+        allocation = {k: v for k, v in status.get("allocation", {}).items() if k != "allocationTimestamp"}
+        for result in allocation.get("devices", {}).get("results", ()):
+            if "shareID" in result:
+                result["shareID"] = "drawn"
+        metadata, users = each["metadata"], [user["name"] for user in status.get("reservedFor", ())]
+        found[metadata.get("generateName") or metadata["name"]] = {"allocation": allocation, "for": users}
+        if "generateName" in metadata:
+            owners = [(owner["name"], owner.get("controller")) for owner in metadata["ownerReferences"]]
+            made = {"spec": each["spec"], "annotations": metadata.get("annotations"), "owners": owners}
+            found[metadata["generateName"]] |= made
+    return found
+
+
+def differences(theirs, ours, path=()):
+    """Where two outcomes differ: (path, theirs, ours)."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in sorted(theirs.keys() | ours.keys()):
+            yield from differences(theirs.get(key), ours.get(key), (*path, key))
+    elif theirs != ours:
+        yield "/".join(path), theirs, ours
+
+
+def comparable(theirs, ours):
+    """Two outcomes of a step, reduced to what has to be the same: what was said first, and where it led.
+
+    Whose words are told is left to chance where no placement will do, because of the order in which they are
+    tried, and where several nodes make an attempt break off. Of placements, ours have to be among theirs.
+    """
+    theirs, ours = copy.deepcopy(theirs), copy.deepcopy(ours)
+    if any(told and SEVERAL.match(told[0]["message"]) for told in theirs["groups"].values()):
+        for name, pod in theirs["pods"].items():
+            if any(told in pod["told"] for told in ours["pods"][name]["told"][:1]):
+                for one in theirs, ours:
+                    one["pods"][name].pop("told")
+                    one["events"].pop(f"{name} FailedScheduling", None)
+    return _reduced(theirs), _reduced(ours)
+
+
+def _reduced(outcome):
+    for pod in outcome["pods"].values():
+        pod["first"] = pod.pop("told", [])[:1]
+    for name, told in outcome["groups"].items():
+        first = [{**each, "message": _of_no_placement(each["message"])} for each in told[:1]]
+        outcome["groups"][name] = {
+            "first": first,
+            "scheduled": any(each["status"] == "True" for each in told),
+        }
+    if outcome["anywhere"]:
+        return json.loads(BROKEN_OFF.sub(r"\1", json.dumps(outcome)))
+    return outcome
+
+
+def _of_no_placement(message):
+    return PLACEMENT.sub("", message) if SEVERAL.match(message) else message
