@@ -13,11 +13,10 @@ from berth.client.resources import EVENTS, POD_GROUPS, PODS, RESOURCE_CLAIMS
 from tests.e2e.api_servers import ApiServer
 from tests.e2e.default_cluster import default_cluster
 from tests.e2e.hold import held_pod, holding
-from tests.e2e.outcomes import items, outcome
+from tests.e2e.outcomes import outcome
+from tests.e2e.seen import DECIDED_SECONDS, LOOK_SECONDS, items, until
 from tests.e2e.watchers import Seen
 
-DECIDED_SECONDS = 60
-LOOK_SECONDS = 0.02
 # How long nothing has to happen where something may follow: backoff ends after a second.
 QUIET_SECONDS = 2.5
 SHORTLY = 0.3
@@ -121,16 +120,6 @@ async def settled(seen, step):
     if not all(map(seen.node_of, pods)) and not step.gated:
         patient = QUIET_SECONDS if groups or any(name in seen.nominated for name in pods) else SHORTLY * 2
         await until(lambda: seen.quiet() > patient, step.name)
-
-
-async def until(claim, what):
-    """Wait for that."""
-    try:
-        async with asyncio.timeout(DECIDED_SECONDS):
-            while not claim():  # noqa: ASYNC110 - what the watches told has no event
-                await asyncio.sleep(LOOK_SECONDS)
-    except TimeoutError:
-        raise AssertionError(f"not in time: {what}") from None
 
 
 async def cleared(cluster, seen, step):

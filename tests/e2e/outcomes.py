@@ -5,18 +5,12 @@ import json
 import re
 
 from berth.client.resources import EVENTS, POD_GROUPS, PODS, RESOURCE_CLAIMS
-from berth.client.watch import Source, pages
+from tests.e2e.seen import in_words, items
 from tests.e2e.watchers import conditions
 
 SEVERAL = re.compile(r"0/([2-9]|\d\d) placements are available")
 BROKEN_OFF = re.compile(r'(running \\"DynamicResources\\" filter plugin: )(?:[^"\\]|\\.)*')
 PLACEMENT = re.compile(r"(?<=first placement status: )[^;]*")
-
-
-async def items(cluster, resource):
-    """All objects of that kind."""
-    (page,) = [page async for page in pages(cluster.transport, Source(resource), page_size=0)]
-    return [json.loads(bytes(item)) for item in page.items or ()]
 
 
 async def outcome(cluster, seen, step):
@@ -51,17 +45,13 @@ def extended(pod):
 
 
 def told(events, uids, about):
-    """The first event of each reason on each of these pods, in words that do not change from run to run."""
+    """The first event of each reason on each of these pods; of preemption all, whoever was first."""
     found = {}
-    for event in sorted(events, key=lambda event: int(event["metadata"]["resourceVersion"])):
-        note, name = event["note"], event["regarding"]["name"]
-        for uid, named in uids.items():
-            note = note.replace(uid, f"<{named}>")
-        words = event["type"], event["action"], note, event["reportingController"]
-        if name in about and event["reason"] == "Preempted":
-            found[f"{name} Preempted"] = sorted({*found.get(f"{name} Preempted", ()), words})
+    for name, reason, words in in_words(events, uids):
+        if name in about and reason == "Preempted":
+            found[f"{name} {reason}"] = sorted({*found.get(f"{name} {reason}", ()), words})
         elif name in about:
-            found.setdefault(f"{name} {event['reason']}", words)
+            found.setdefault(f"{name} {reason}", words)
     return found
 
 

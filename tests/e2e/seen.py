@@ -1,8 +1,12 @@
 """What a watcher learns of pods while a scheduler is at work, and what there is."""
 
+import asyncio
 import json
 
 from berth.client.watch import Source, pages
+
+DECIDED_SECONDS = 60
+LOOK_SECONDS = 0.02
 
 
 class Seen:
@@ -35,3 +39,23 @@ async def items(cluster, resource):
     """All objects of that kind."""
     (page,) = [page async for page in pages(cluster.transport, Source(resource), page_size=0)]
     return [json.loads(bytes(item)) for item in page.items or ()]
+
+
+async def until(claim, what):
+    """Wait for that."""
+    try:
+        async with asyncio.timeout(DECIDED_SECONDS):
+            while not claim():  # noqa: ASYNC110 - what the watch told has no event
+                await asyncio.sleep(LOOK_SECONDS)
+    except TimeoutError:
+        raise AssertionError(f"not in time: {what}") from None
+
+
+def in_words(events, uids):
+    """Each event, the oldest first, in words that do not change from run to run: (pod, reason, words)."""
+    for event in sorted(events, key=lambda event: int(event["metadata"]["resourceVersion"])):
+        note = event["note"]
+        for uid, name in uids.items():
+            note = note.replace(uid, f"<{name}>")
+        words = event["type"], event["action"], note, event["reportingController"], event["regarding"]["kind"]
+        yield event["regarding"]["name"], event["reason"], words

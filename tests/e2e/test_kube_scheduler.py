@@ -10,7 +10,7 @@ import pytest
 
 from berth.client.resources import EVENTS, LEASES, PODS, RESOURCE_CLAIMS
 from tests.e2e.default_cluster import BERTH, CONFIGURATION, default_cluster, start_scheduler
-from tests.e2e.seen import Seen, items
+from tests.e2e.seen import Seen, in_words, items, until
 from tests.e2e.side_by_side import PODS as IN_TURN
 from tests.e2e.side_by_side import node, pod, surroundings
 from tests.kube_scheduler import WITHOUT, kube_scheduler
@@ -25,20 +25,14 @@ ELECTED = CONFIGURATION.replace(
 PREEMPTORS = ("important", "important-elsewhere", "past-the-budget")
 # Not tried: it waits for its resource claim before it gets into the queue, and for its own scheduler.
 UNTRIED = ("missing-device", "for-somebody-else")
-DECIDED_SECONDS = 30
 LATER_SECONDS = 3
-LOOK_SECONDS = 0.02
 
 
 def told(events, uids):
-    """The first event of each reason on each pod, in words that do not change from run to run."""
+    """The first event of each reason on each pod."""
     found = {}
-    for event in sorted(events, key=lambda event: int(event["metadata"]["resourceVersion"])):
-        note = event["note"]
-        for uid, name in uids.items():
-            note = note.replace(uid, f"<{name}>")
-        words = event["type"], event["action"], note, event["reportingController"], event["regarding"]["kind"]
-        found.setdefault((event["regarding"]["name"], event["reason"]), words)
+    for name, reason, words in in_words(events, uids):
+        found.setdefault((name, reason), words)
     return found
 
 
@@ -50,16 +44,6 @@ def allocated(claims):
         allocation = {k: v for k, v in status.get("allocation", {}).items() if k != "allocationTimestamp"}
         found[each["metadata"]["name"]] = allocation, [user["name"] for user in status.get("reservedFor", ())]
     return found
-
-
-async def until(claim, what):
-    """Wait for that."""
-    try:
-        async with asyncio.timeout(DECIDED_SECONDS):
-            while not claim():  # noqa: ASYNC110 - what the watch told has no event
-                await asyncio.sleep(LOOK_SECONDS)
-    except TimeoutError:
-        raise AssertionError(f"not in time: {what}") from None
 
 
 async def look_at_all(folder, configuration, **which):
