@@ -112,6 +112,16 @@ def test_all_reasons_at_once():
     assert expected == set(reasons(make_plugin(NodeResourcesFit), pod, [node()])["n0"])
 
 
+@given(st.permutations(["example.com/a", GPU, "ephemeral-storage", "memory", "cpu"]))
+def test_order_of_reasons(asked):
+    """Reasons have one order, whichever container asks for what."""
+    pod = make_pod(requests=dict.fromkeys(asked, "100"))
+    in_order = ("cpu", "memory", "ephemeral-storage", "example.com/a", GPU)
+    expected = tuple(f"Insufficient {name}" for name in in_order)
+
+    assert {"n0": expected} == reasons(make_plugin(NodeResourcesFit), pod, [node()])
+
+
 @pytest.mark.parametrize(
     ("args", "pod", "fits"),
     [
