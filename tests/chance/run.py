@@ -30,7 +30,7 @@ KINDS = {
     "ResourceSlice": resources.RESOURCE_SLICES,
     "DeviceClass": resources.DEVICE_CLASSES,
 }
-LOOK_SECONDS, DECIDED_SECONDS = 0.02, 30
+LOOK_SECONDS, DECIDED_SECONDS, PREEMPTED_SECONDS = 0.02, 30, 10
 
 
 @dataclass
@@ -100,7 +100,7 @@ class Turns:
             scored=self.log.attempts(f"{namespace}/{name}")[0],
         )
         if nominated:
-            await self._until(lambda: name in self.seen.on, pod)
+            await self._after_victims(pod)
             gone = there.keys() & self.seen.gone
             decided.victims = {f"{there[victim]}/{victim}" for victim in gone}
         elif not decided.node:
@@ -109,6 +109,15 @@ class Turns:
         else:
             decided.devices = await self._devices(pod)
         return {"objects": before, "pod": created}, decided
+
+    async def _after_victims(self, pod):
+        """Wait until the pod has the room that was made for it; one that does not fit after all leaves."""
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        try:
+            await self._until(lambda: name in self.seen.on, pod, PREEMPTED_SECONDS)
+        except TimeoutError:
+            await self.cluster.delete(PODS, name, namespace)
+            await self._until(lambda: name in self.seen.gone, pod)
 
     async def _devices(self, pod):
         """What the pod's claims have got."""
@@ -122,8 +131,8 @@ class Turns:
     async def _objects(self):
         return {kind.plural: await items(self.cluster, kind) for kind in KINDS.values()}
 
-    async def _until(self, claim, pod):
-        async with asyncio.timeout(DECIDED_SECONDS):
+    async def _until(self, claim, pod, seconds=DECIDED_SECONDS):
+        async with asyncio.timeout(seconds):
             while not claim():
                 self.cluster.scheduler.check()
                 if "volumes" in pod["spec"]:

@@ -1,8 +1,7 @@
 """A stand-in for the controller that binds volumes and has new ones made: the sandbox has none."""
 
 from berth.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from tests.chance.draw import HOST, thing
-from tests.e2e.side_by_side import labelled
+from tests.chance.draw import thing
 
 SELECTED = "volume.kubernetes.io/selected-node"
 BOUND = {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}}
@@ -31,6 +30,7 @@ async def bind_volumes(cluster, items):
 
 def _made_for(claim, node):
     asked, name = claim["spec"], claim["metadata"]["name"]
+    named = {"key": "metadata.name", "operator": "In", "values": [node]}
     spec = {
         "capacity": asked["resources"]["requests"],
         "accessModes": asked["accessModes"],
@@ -38,6 +38,6 @@ def _made_for(claim, node):
         "volumeMode": asked["volumeMode"],
         "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": name},
         "csi": {"driver": "csi.example.com", "volumeHandle": name},
-        "nodeAffinity": {"required": {"nodeSelectorTerms": [labelled(HOST, node)]}},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchFields": [named]}]}},
     }
     return thing("PersistentVolume", f"made-{name}", spec=spec)
