@@ -18,6 +18,7 @@ KINDS = {
     "Node": resources.NODES,
     "Pod": resources.PODS,
     "Namespace": resources.NAMESPACES,
+    "PriorityClass": resources.Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
     "Service": resources.SERVICES,
     "PodDisruptionBudget": resources.POD_DISRUPTION_BUDGETS,
     "PersistentVolume": resources.PERSISTENT_VOLUMES,

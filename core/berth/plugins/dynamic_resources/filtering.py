@@ -61,6 +61,21 @@ class Outcome:
         return sum(ALTERNATIVES - position for position in chosen.values() if position is not None)
 
 
+_NOTHING = Outcome()
+
+
+def preference_of(claim: ResourceClaim) -> int:
+    """What the alternatives are worth that an allocated claim has got."""
+    assert claim.allocation is not None, "asked of allocated claims only"
+    got = {result.request for result in claim.allocation.devices.results}
+    return sum(
+        ALTERNATIVES - position
+        for request in claim.spec.devices.requests
+        for position, alternative in enumerate(request.first_available)
+        if f"{request.name}/{alternative.name}" in got
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Allocated:
     """A claim that has its devices: where they can be used, and whether nothing is expected of them."""
@@ -68,6 +83,8 @@ class Allocated:
     index: int
     selector: NodeSelector | None
     given_up: bool
+    preference: int = 0
+    """What the alternatives that it got are worth."""
 
 
 @dataclass(slots=True)
@@ -116,14 +133,16 @@ class Question:
         return None if outcome is None or outcome.status is not None else outcome
 
     def scores(self, nodes: Snapshot) -> Scores:
-        """The worth of the chosen alternatives.
+        """The worth of the chosen alternatives; those of allocated claims count beside devices that are new.
 
         Shapes: result int64 (n,).
         """
         if self.supply is None:
             return np.zeros(len(nodes), dtype=np.int64)
         keys, places = np.unique(self._keys(nodes), return_inverse=True)
-        worth = [self.outcomes[key].preference if key in self.outcomes else 0 for key in keys.tolist()]
+        before = sum(claim.preference for claim in self.allocated)
+        found = [self.outcomes.get(key, _NOTHING) for key in keys.tolist()]
+        worth = [outcome.preference + before if outcome.claims else 0 for outcome in found]
         return np.array(worth, dtype=np.int64)[places]
 
     def _mark(self, codes: ReasonCodes, where: Mask, text: str) -> None:

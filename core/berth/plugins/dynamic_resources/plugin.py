@@ -45,7 +45,13 @@ from berth.plugins.dynamic_resources.extended_resources import (
     backed_by_devices,
     extended_resources,
 )
-from berth.plugins.dynamic_resources.filtering import NOT_ON_NODE, Allocated, Outcome, Question
+from berth.plugins.dynamic_resources.filtering import (
+    NOT_ON_NODE,
+    Allocated,
+    Outcome,
+    Question,
+    preference_of,
+)
 from berth.plugins.dynamic_resources.hints import Hints
 from berth.plugins.dynamic_resources.inventory import Inventory
 from berth.plugins.dynamic_resources.usage import DeviceUsage
@@ -198,7 +204,7 @@ class DynamicResources(
         over = self._features.binding_conditions and given_up(
             claim, self.handle.clock.now(), self._binding_seconds
         )
-        return Allocated(index, selector, over)
+        return Allocated(index, selector, over, preference_of(claim))
 
     def _supply(self) -> Supply:
         slices = self.handle.listers.slice_tracker

@@ -194,3 +194,30 @@ def test_administrators_need_capacity(held):
     )
 
     assert (held == "1") == (cluster.fits(claiming("c0")) == ["n0"])
+
+
+@pytest.mark.parametrize(
+    ("others", "scores"),
+    [
+        pytest.param([], [0, 0], id="nothing new"),
+        pytest.param([request()], [7, 7], id="a claim without alternatives"),
+        pytest.param(
+            [first("r0", request("s0", selectors=called("a")), request("s1"))], [15, 14], id="with some"
+        ),
+    ],
+)
+def test_alternatives_of_allocated_claims_score_beside_new_ones(others, scores):
+    """What allocated claims have got counts on all nodes as soon as another claim has to be allocated."""
+    picked = {"request": "r0/s1", "driver": DRIVER, "pool": "s0", "device": "z"}
+    status = {"allocation": {"devices": {"results": [picked]}}}
+    alternatives = first("r0", request("s0"), request("s1"))
+    named = {name: device(name, attributes={"name": {"string": name}}) for name in "ab"}
+    slices = [make_slice("s-a", [named["a"]], node="n0"), make_slice("s-b", [named["b"]], node="n1")]
+    claims = [make_claim("held", [alternatives], status=status)]
+    claims += [make_claim("c0", others)] if others else []
+    cluster = Cluster(slices=slices, claims=claims)
+    pod = claiming(*(claim.metadata.name for claim in claims))
+
+    cluster.fits(pod)
+
+    assert scores == cluster.plugin.score(cluster.state, pod, cluster.nodes).tolist()
