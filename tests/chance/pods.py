@@ -15,14 +15,25 @@ def pods(chance, mix, count, names):
 
 def placed(chance, mix, count, names):
     """Pods that somebody has put on nodes, without a look at what they ask for."""
-    made = []
+    made, taken = [], set()
     for i in range(count):
         new = pod(chance, {**mix, "volumes": 0, "devices": 0}, f"q{i}", names)
         new["spec"]["nodeName"] = chance.choice(names)
         new["spec"]["schedulerName"] = "somebody"
+        _open_ports_once(new["spec"], taken)
         new["status"] = {"phase": "Running", "startTime": f"2026-01-{chance.randint(1, 28):02d}T00:00:00Z"}
         made.append(new)
     return made
+
+
+def _open_ports_once(spec, taken):
+    """Drop host ports that another pod of the node has: kube-scheduler does not count how many have one."""
+    for container in spec["containers"]:
+        for port in container.pop("ports", ()):
+            key = spec["nodeName"], port["hostPort"], port["protocol"]
+            if key not in taken:
+                taken.add(key)
+                container["ports"] = [port]
 
 
 def pod(chance, mix, name, names):
