@@ -101,7 +101,8 @@ class Search:
         self._claims = claims
         self._on_time = on_time
         self._picks: list[Pick] = []
-        self._used: set[DeviceId] = set()
+        self._used: Counter[DeviceId] = Counter()
+        """How many of the pod's claims have each device as a whole; access for administrators counts, too."""
         self._own: set[tuple[int, DeviceId]] = set()
         self._consumed: dict[DeviceId, Counter[str]] = {}
         self._counters: Counter[CounterId] = Counter()
@@ -252,7 +253,7 @@ class Search:
             return True
         usage = self._supply.usage
         return (
-            device.id not in self._used and device.id not in usage.holders and device.id not in usage.consumed
+            not self._used[device.id] and device.id not in usage.holders and device.id not in usage.consumed
         )
 
     def _picked(self, claim: int) -> int:
@@ -303,8 +304,7 @@ class Search:
         if not self._in_use(device.id):
             self._counters.update(device.consumes)
         if pick.taken is None:
-            if not pick.ask.admin_access:
-                self._used.add(device.id)
+            self._used[device.id] += 1
         else:
             own = self._consumed.setdefault(device.id, Counter())
             own.update(pick.taken.nanos)
@@ -317,8 +317,7 @@ class Search:
             constraint.remove(pick.ask)
         if pick.taken is None:
             self._own.discard((pick.claim, device.id))
-            if not pick.ask.admin_access:
-                self._used.discard(device.id)
+            self._used[device.id] -= 1
         else:
             own = self._consumed[device.id]
             own.subtract(pick.taken.nanos)

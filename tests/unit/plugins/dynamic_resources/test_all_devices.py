@@ -221,3 +221,22 @@ def test_alternatives_of_allocated_claims_score_beside_new_ones(others, scores):
     cluster.fits(pod)
 
     assert scores == cluster.plugin.score(cluster.state, pod, cluster.nodes).tolist()
+
+
+@pytest.mark.parametrize(
+    ("first_as_admin", "fits"),
+    [
+        pytest.param(True, False, id="an administrator's device is not for the next claim"),
+        pytest.param(False, True, id="an administrator may have that of the claim before"),
+    ],
+)
+def test_administrators_among_the_claims_of_a_pod(first_as_admin, fits):
+    """What a claim got for administrators is taken for later claims of the pod, but for nobody else."""
+    claims = [
+        make_claim("c0", requests=[request(adminAccess=first_as_admin)]),
+        make_claim("c1", requests=[request(adminAccess=not first_as_admin)]),
+    ]
+    cluster = Cluster(nodes=["n0"], slices=[make_slice("s0", [device("a")])], claims=claims)
+
+    assert fits == (cluster.fits(claiming("c0", "c1")) == ["n0"])
+    assert cluster.fits(claiming("c0")) == ["n0"]
