@@ -45,9 +45,9 @@ class Running:
     async def _create(self, resource, document):
         await self._api.create(resource, document["metadata"].get("namespace", ""), encode(document))
 
-    async def patch(self, resource, name, patch, namespace=""):
+    async def patch(self, resource, name, patch, namespace="", subresource=""):
         """Merge something into an object."""
-        await self._api.patch(resource, namespace, name, encode(patch))
+        await self._api.patch(resource, namespace, name, encode(patch), subresource=subresource)
 
     async def delete(self, resource, name, namespace="", **options):
         """Delete an object."""

@@ -10,6 +10,7 @@ from tests.e2e.watchers import conditions
 
 SEVERAL = re.compile(r"0/([2-9]|\d\d) placements are available")
 BROKEN_OFF = re.compile(r'(running \\"DynamicResources\\" filter plugin: )(?:[^"\\]|\\.)*')
+PREEMPTOR = re.compile(r"(?<=Preempted by pod )<.*>")
 PLACEMENT = re.compile(r"(?<=first placement status: )[^;]*")
 
 
@@ -45,13 +46,12 @@ def extended(pod):
 
 
 def told(events, uids, about):
-    """The first event of each reason on each of these pods; of preemption all, whoever was first."""
+    """The first event of each reason on each of these pods, but not which preemptor was the first."""
     found = {}
     for name, reason, words in in_words(events, uids):
-        if name in about and reason == "Preempted":
-            found[f"{name} {reason}"] = sorted({*found.get(f"{name} {reason}", ()), words})
-        elif name in about:
-            found.setdefault(f"{name} {reason}", words)
+        if name in about:
+            said = tuple(PREEMPTOR.sub("", word) for word in words) if reason == "Preempted" else words
+            found.setdefault(f"{name} {reason}", said)
     return found
 
 

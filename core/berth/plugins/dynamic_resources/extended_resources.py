@@ -132,27 +132,28 @@ class _Requests:
         requests: list[DeviceRequest] = []
         mappings: list[ContainerMapping] = []
         for resource in sorted(self._classes):
-            for container, name, count in self._counts(resource):
+            for index, name, count in self._counts(resource):
                 wanted = ExactDeviceRequest(
                     device_class_name=self._classes[resource].name, allocation_mode=EXACT_COUNT, count=count
                 )
                 requests.append(DeviceRequest(name, wanted))
-                mappings.append(ContainerMapping(container.name, resource, name))
-            mappings.extend(self._reused(resource))
+                if not self._short_lived(index):
+                    mappings.append(ContainerMapping(self._containers[index].name, resource, name))
+            mappings.extend(self._used_at_start(resource))
         return requests, mappings
 
-    def _counts(self, resource: str) -> Iterator[tuple[Container, str, int]]:
-        """Each container that gets devices of its own."""
+    def _counts(self, resource: str) -> Iterator[tuple[int, str, int]]:
+        """Each container, by its index, that gets devices of its own."""
         peak = self._peak(resource)
         for index, container in enumerate(self._containers):
             count = _requested(container, resource)
             if self._short_lived(index):
                 count = self._extra(index, resource) if index == peak else 0
             if count > 0:
-                yield container, self._name(index, resource), count
+                yield index, self._name(index, resource), count
 
-    def _reused(self, resource: str) -> Iterator[ContainerMapping]:
-        """Whose devices each init container uses before they do, and the extra ones of another."""
+    def _used_at_start(self, resource: str) -> Iterator[ContainerMapping]:
+        """Whose devices each init container uses before they do, and then its extra ones, or another's."""
         peak = self._peak(resource)
         for index, container in enumerate(self._containers):
             left = _requested(container, resource) if self._short_lived(index) else 0
@@ -161,7 +162,7 @@ class _Requests:
                 if left > 0 and count:
                     yield ContainerMapping(container.name, resource, self._name(other, resource))
                     left -= count
-            if left > 0 and peak is not None and index != peak:
+            if left > 0 and peak is not None:
                 yield ContainerMapping(container.name, resource, self._name(peak, resource))
 
     def _peak(self, resource: str) -> int | None:

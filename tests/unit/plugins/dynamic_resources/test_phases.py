@@ -365,6 +365,21 @@ async def test_extended_resources_become_a_claim():
     assert ("delete", "p0-extended-resources-x") == cluster.writer.calls[-1]
 
 
+async def test_regular_containers_are_told_of_first():
+    """An init container has the devices of the one that comes later, and then its own extra ones."""
+    slices = [make_slice("s0", [device("a"), device("b")], node="n0")]
+    cluster = Cluster(nodes=["n0"], classes=GPUS, slices=slices)
+    pod = extended_pod(1, init=(2,))
+    cluster.reserved(pod, "n0")
+    await cluster.plugin.pre_bind(cluster.state, pod, "n0")
+
+    assert [
+        ("c0", "example.com/gpu", "container-1-request-1"),
+        ("i0", "example.com/gpu", "container-1-request-1"),
+        ("i0", "example.com/gpu", "container-0-request-1"),
+    ] == cluster.writer.calls[-1][2]
+
+
 @pytest.mark.parametrize("refused", [False, True])
 async def test_created_claims_are_counted(refused):
     """Each claim for extended resources that was to be created counts, as a success or a failure."""
