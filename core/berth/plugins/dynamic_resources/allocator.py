@@ -112,6 +112,8 @@ class Search:
         Upstream takes them before it looks at taints and constraints, for good: so does this.
         """
         self._constraints = [[Constraint(c) for c in claim.constraints] for claim in claims]
+        self._unsure: set[tuple[str, ...]] = set()
+        """Selectors that fail on some device."""
         self._everything: dict[tuple[int, str], list[Device]] = {}
         """What requests for all devices get, by claim and name of the request."""
 
@@ -160,18 +162,37 @@ class Search:
                 step = _Step(claim, request, ask, self._everything[claim, ask.name])
                 found = bool(step.devices) and self._each(step, 0)
             else:
-                step = _Step(claim, request, ask, self._matching(claim, ask))
+                step = _Step(claim, request, ask, self._possible(ask))
                 found = self._combination(step, ask.count, 0)
             if found:
                 return True
         return False
 
+    def _possible(self, ask: Ask) -> Sequence[Device]:
+        """The devices that match; where a selector fails on some device, all of them, to be asked one by one.
+
+        A device that the search does not come to, or that is in use, does no harm then.
+        """
+        try:
+            return self._view.matching(ask.selectors)
+        except SelectorError:
+            self._unsure.add(ask.selectors)
+            return self._view.usable
+
+    def _selected(self, claim: int, ask: Ask, device: Device) -> bool:
+        try:
+            return ask.selectors not in self._unsure or device.matches_all(ask.selectors)
+        except SelectorError as error:
+            raise self._broken(claim, ask, error) from error
+
     def _matching(self, claim: int, ask: Ask) -> list[Device]:
         try:
             return self._view.matching(ask.selectors)
         except SelectorError as error:
-            source = ask.source_of(error.expression, self._claims[claim].claim)
-            raise AllocationError(f"{source}: {error}") from error
+            raise self._broken(claim, ask, error) from error
+
+    def _broken(self, claim: int, ask: Ask, error: SelectorError) -> AllocationError:
+        return AllocationError(f"{ask.source_of(error.expression, self._claims[claim].claim)}: {error}")
 
     def _check_pools(self, claim: int, ask: Ask) -> None:
         """All devices can only be had of pools that are known in full."""
@@ -214,7 +235,8 @@ class Search:
         """Take the device if it can be had."""
         if not self._on_time():
             raise OutOfTimeError
-        taken = self._takes(ask, device) if self._free(claim, ask, device) else None
+        eligible = self._free(claim, ask, device) and self._selected(claim, ask, device)
+        taken = self._takes(ask, device) if eligible else None
         if taken is None or not self._counters_left(device):
             return False
         picked = self._tolerated(ask, device) and self._add(claim, ask, device, taken)

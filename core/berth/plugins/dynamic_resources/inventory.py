@@ -93,6 +93,13 @@ class Device:
             known = self._matches[expression] = self._evaluate(expression)
         return known
 
+    def matches_all(self, expressions: Iterable[str]) -> bool:
+        """Whether every expression holds for the device; what follows one that does not is not looked at.
+
+        Raises: SelectorError.
+        """
+        return all(map(self.matches, expressions))
+
     def _evaluate(self, expression: str) -> bool:
         try:
             if self._variable is None:
@@ -180,6 +187,8 @@ class View:
     def __init__(self, pools: Iterable[tuple[Pool, list[Device]]]) -> None:
         self.pools = sorted(pools, key=lambda seen: seen[0].waits_to_bind)
         self.has_invalid = any(pool.invalid for pool, _ in self.pools)
+        self.usable = [device for pool, devices in self.pools if not pool.problem for device in devices]
+        """The devices of pools without a problem, in the order they are tried."""
         self._matching: dict[tuple[str, ...], list[Device]] = {}
 
     def matching(self, selectors: tuple[str, ...]) -> list[Device]:
@@ -190,11 +199,7 @@ class View:
         found = self._matching.get(selectors)
         if found is None:
             found = self._matching[selectors] = [
-                device
-                for pool, devices in self.pools
-                if not pool.problem
-                for device in devices
-                if all(device.matches(selector) for selector in selectors)
+                device for device in self.usable if device.matches_all(selectors)
             ]
         return found
 

@@ -240,3 +240,28 @@ def test_administrators_among_the_claims_of_a_pod(first_as_admin, fits):
 
     assert fits == (cluster.fits(claiming("c0", "c1")) == ["n0"])
     assert cluster.fits(claiming("c0")) == ["n0"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "fits"),
+    [
+        pytest.param([{"fast": {"bool": True}}, {}], True, id="behind the one that is taken"),
+        pytest.param([{}, {"fast": {"bool": True}}], False, id="before it"),
+    ],
+)
+def test_selectors_fail_on_devices_that_are_looked_at(attributes, fits):
+    """A selector that fails on a device does harm only if the search comes to that device."""
+    devices = [device(f"d{i}", attributes=each) for i, each in enumerate(attributes)]
+    selectors = [{"cel": {"expression": f'device.attributes["{DRIVER}"].fast'}}]
+
+    assert fits == (not reason([request(selectors=selectors)], devices))
+
+
+def test_selectors_do_not_fail_on_devices_in_use():
+    """A device that somebody has is not asked whether it matches."""
+    selectors = [{"cel": {"expression": f'device.attributes["{DRIVER}"].fast'}}]
+    devices = [device("a"), device("b", attributes={"fast": {"bool": True}})]
+    claims = [allocated("held", ("s0", "a")), make_claim(requests=[request(selectors=selectors)])]
+    cluster = Cluster(nodes=["n0"], slices=[make_slice("s0", devices)], claims=claims)
+
+    assert cluster.fits(claiming("c0")) == ["n0"]
