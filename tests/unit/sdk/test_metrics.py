@@ -62,14 +62,14 @@ async def test_pages(tmp_path):
 
     lines = text.splitlines()
     for line in (
-        'berth_plugin_info{plugin="counting",version="1.2.3"} 1',
-        'berth_plugin_calls_total{method="Filter",code="OK"} 1',
-        'berth_plugin_call_duration_seconds_count{method="Filter"} 1',
-        'berth_plugin_node_verdicts_total{verdict="passed"} 2',
-        'berth_plugin_node_verdicts_total{verdict="rejected"} 1',
-        'berth_plugin_state_objects{kind="nodes"} 3',
+        'berth_plugin_info{plugin="counting",version="1.2.3"} 1.0',
+        'berth_plugin_calls_total{code="OK",method="Filter"} 1.0',
+        'berth_plugin_call_duration_seconds_count{method="Filter"} 1.0',
+        'berth_plugin_node_verdicts_total{verdict="passed"} 2.0',
+        'berth_plugin_node_verdicts_total{verdict="rejected"} 1.0',
+        'berth_plugin_state_objects{kind="nodes"} 3.0',
         "# TYPE counting_seen_total counter",
-        'counting_seen_total{who="a \\"b\\""} 3',
+        'counting_seen_total{who="a \\"b\\""} 3.0',
         "counting_seen_total 0.5",
     ):
         assert line in lines
@@ -86,7 +86,7 @@ def test_durations():
     lines = meter.text(Held(0, 0, 0, 0)).splitlines()
 
     counts = [line.rsplit(" ", 1)[1] for line in lines if "_bucket" in line]
-    assert ["1", *["2"] * (len(SECONDS) - 1), "3"] == counts
+    assert ["1.0", *["2.0"] * (len(SECONDS) - 1), "3.0"] == counts
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_codes(error, code):
     except (ValueError, asyncio.CancelledError):
         pass
 
-    assert f'berth_plugin_calls_total{{method="Filter",code="{code}"}} 1\n' in meter.text(Held(0, 0, 0, 0))
+    assert f'berth_plugin_calls_total{{code="{code}",method="Filter"}} 1.0\n' in meter.text(Held(0, 0, 0, 0))
 
 
 async def test_refusals(tmp_path):
@@ -129,7 +129,7 @@ async def test_refusals(tmp_path):
     await server.stop(0)
 
     assert "nack" == answers[-1].WhichOneof("body")
-    assert 'berth_plugin_state_refusals_total{reason="OUT_OF_ORDER"} 1' in text.splitlines()
+    assert 'berth_plugin_state_refusals_total{reason="OUT_OF_ORDER"} 1.0' in text.splitlines()
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.1:many", "127.0.0.1:70000", "192.0.2.1:1"])

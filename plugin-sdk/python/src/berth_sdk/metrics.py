@@ -1,13 +1,17 @@
 """What a plugin counts, in Prometheus' text format; each line is made when it is read."""
 
-import json
 import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from types import TracebackType
 from typing import Literal
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import HistogramMetricFamily
+from prometheus_client.metrics_core import Metric as Family
 
 from berth_sdk.errors import CallError, ContractError
 
@@ -80,48 +84,48 @@ class Meter:
         self._refusals[reason] += 1
 
     def text(self, held: Held, own: Iterable[Metric] = ()) -> str:
-        """Everything, with the author's own metrics at the end."""
-        calls = [({"method": method, "code": code}, n) for (method, code), n in sorted(self._calls.items())]
-        verdicts = [({"verdict": "passed"}, self._passed), ({"verdict": "rejected"}, self._rejected)]
-        refusals = [({"reason": reason}, n) for reason, n in sorted(self._refusals.items())]
-        objects = [({"kind": kind}, getattr(held, kind)) for kind in ("nodes", "pods", "other")]
-        parts = (
-            _lines("berth_plugin_info", "gauge", "The plugin.", [(self._info, 1)]),
-            _lines("berth_plugin_calls_total", "counter", "Calls answered, by method and gRPC code.", calls),
-            self._histogram(),
-            _lines(
-                "berth_plugin_node_verdicts_total",
-                "counter",
-                "Nodes that passed Filter or were turned down.",
-                verdicts,
-            ),
-            _lines(
-                "berth_plugin_state_refusals_total",
-                "counter",
-                "Messages of the state stream that were refused, by reason.",
-                refusals,
-            ),
-            _lines(
-                "berth_plugin_state_generation",
-                "gauge",
-                "The generation of the state that is held, 0 if none is.",
-                [({}, held.generation)],
-            ),
-            _lines("berth_plugin_state_objects", "gauge", "What is held of the cluster.", objects),
-            *(_lines(each.name, each.kind, each.help, each.values) for each in own),
-        )
-        return "".join(f"{line}\n" for part in parts for line in part)
+        """Everything, with the author's own metrics at the end.
 
-    def _histogram(self) -> Iterator[str]:
-        name = "berth_plugin_call_duration_seconds"
-        yield from _lines(name, "histogram", "Time to answer a call, waiting for state included.", ())
-        for method, durations in sorted(self._durations.items()):
-            below = 0
-            for bound, count in zip((*map(str, SECONDS), "+Inf"), durations.buckets, strict=True):
-                below += count
-                yield f"{name}_bucket{_labels({'method': method, 'le': bound})} {below}"
-            yield f"{name}_sum{_labels({'method': method})} {durations.sum}"
-            yield f"{name}_count{_labels({'method': method})} {below}"
+        Raises: ValueError: a name of these can't be one.
+        """
+        return generate_latest(_Collected([*self._families(held), *map(_own, own)])).decode()
+
+    def _families(self, held: Held) -> Iterator[Family]:
+        yield _family("berth_plugin_info", "gauge", "The plugin.", [(self._info, 1)])
+        calls = [({"method": method, "code": code}, n) for (method, code), n in self._calls.items()]
+        about = "Calls answered, by method and gRPC code."
+        yield _family("berth_plugin_calls_total", "counter", about, calls)
+        yield self._histogram()
+        about = "Nodes that passed Filter or were turned down."
+        verdicts = [({"verdict": "passed"}, self._passed), ({"verdict": "rejected"}, self._rejected)]
+        yield _family("berth_plugin_node_verdicts_total", "counter", about, verdicts)
+        about = "Messages of the state stream that were refused, by reason."
+        refusals = [({"reason": reason}, n) for reason, n in self._refusals.items()]
+        yield _family("berth_plugin_state_refusals_total", "counter", about, refusals)
+        about = "The generation of the state that is held, 0 if none is."
+        yield _family("berth_plugin_state_generation", "gauge", about, [({}, held.generation)])
+        objects = [({"kind": kind}, getattr(held, kind)) for kind in ("nodes", "pods", "other")]
+        yield _family("berth_plugin_state_objects", "gauge", "What is held of the cluster.", objects)
+
+    def _histogram(self) -> Family:
+        about = "Time to answer a call, waiting for state included."
+        family = HistogramMetricFamily("berth_plugin_call_duration_seconds", about, labels=["method"])
+        for method, durations in self._durations.items():
+            below = zip((*map(str, SECONDS), "+Inf"), accumulate(durations.buckets), strict=True)
+            family.add_metric([method], list(below), durations.sum)
+        return family
+
+
+class _Collected(CollectorRegistry):
+    """Families that stand for a registry: to count in a real one costs a call more."""
+
+    def __init__(self, families: Iterable[Family]) -> None:
+        super().__init__()
+        self._families = families
+
+    def collect(self) -> Iterable[Family]:
+        """Give them."""
+        return self._families
 
 
 class Answering:
@@ -147,20 +151,14 @@ def _code(kind: type[BaseException]) -> str:
     return next((code for known, code in _CODES.items() if issubclass(kind, known)), "CANCELLED")
 
 
-def _lines(
+def _family(
     name: str, kind: str, explanation: str, values: Iterable[tuple[Mapping[str, str], float]]
-) -> Iterator[str]:
-    yield f"# HELP {name} {explanation}"
-    yield f"# TYPE {name} {kind}"
+) -> Family:
+    family = Family(name.removesuffix("_total") if kind == "counter" else name, explanation, kind)
     for labels, value in values:
-        yield f"{name}{_labels(labels)} {value}"
+        family.add_sample(name, dict(labels), value)
+    return family
 
 
-def _labels(labels: Mapping[str, str]) -> str:
-    if not labels:
-        return ""
-    return (
-        "{"
-        + ",".join(f"{name}={json.dumps(text, ensure_ascii=False)}" for name, text in labels.items())
-        + "}"
-    )
+def _own(metric: Metric) -> Family:
+    return _family(metric.name, metric.kind, metric.help, metric.values)
