@@ -1,0 +1,47 @@
+"""How much a piece of code works and what it keeps, in numbers that no other process changes."""
+
+import gc
+import sys
+import tracemalloc
+from collections.abc import Callable
+
+
+def calls(work: Callable[[], object]) -> int:
+    """Count the Python and C functions that `work` calls."""
+    count = 0
+
+    def note(_frame, event, _argument):
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def kept_bytes(work: Callable[[], object]) -> int:
+    """Count the bytes that are still allocated once `work` has returned and its result is dropped.
+
+    NumPy's arrays count. What `work` fills for the first time (caches, imports) counts, too: run it once before.
+    """
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        work()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
+def growth(work: Callable[[int], Callable[[], object]], size: int, factor: int = 4) -> float:
+    """How many times as many calls `factor` times the size takes, divided by `factor`: 1 is linear.
+
+    `work(n)` sets a case of that size up and returns what is to be measured.
+    """
+    return calls(work(size * factor)) / calls(work(size)) / factor
