@@ -26,7 +26,7 @@ def calls(work: Callable[[], object]) -> int:
 def kept_bytes(work: Callable[[], object]) -> int:
     """Count the bytes that are still allocated once `work` has returned and its result is dropped.
 
-    NumPy's arrays count. What `work` fills for the first time (caches, imports) counts, too: run it once before.
+    NumPy's arrays count. Caches that `work` fills for the first time count, too: run it once before.
     """
     gc.collect()
     tracemalloc.start()
