@@ -1,6 +1,7 @@
 """The JSON envelopes of the API: decoded first, with the object inside kept as bytes."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -16,7 +17,9 @@ from berth.client.errors import (
     ThrottledError,
     VersionTooLargeError,
 )
+from berth.client.nesting import shallow
 
+T = TypeVar("T")
 MESSAGE_LIMIT = 512
 
 
@@ -70,9 +73,24 @@ class _Status(msgspec.Struct, frozen=True):
     code: Any = 0
 
 
-decode_head = msgspec.json.Decoder(Head).decode
-decode_page = msgspec.json.Decoder(Page).decode
-decode_watch_event = msgspec.json.Decoder(WatchEvent).decode
+def bounded(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    """Give a decoder that reads objects nested too deep for it without what is that deep.
+
+    API servers store ten thousand levels; one such object must not keep others of its kind from being read.
+    """
+
+    def decoded(body: bytes) -> T:
+        try:
+            return decode(body)
+        except RecursionError:
+            return decode(shallow(body))
+
+    return decoded
+
+
+decode_head = bounded(msgspec.json.Decoder(Head).decode)
+decode_page = bounded(msgspec.json.Decoder(Page).decode)
+decode_watch_event = bounded(msgspec.json.Decoder(WatchEvent).decode)
 _decode_status = msgspec.json.Decoder(_Status).decode
 encode = msgspec.json.Encoder().encode
 

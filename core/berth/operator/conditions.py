@@ -7,10 +7,11 @@ PluginsReady   every plugin's sidecar runs in every pod, and the schedulers ther
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from berth.operator.kinds import Json
-from berth.operator.rendering.pod import sidecar_name
+from berth.operator.rendering.names import sidecar_name
 
 AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY = "Available", "Progressing", "Degraded", "PluginsReady"
 PLUGIN = "plugin.berth.dev/"
@@ -36,20 +37,24 @@ class Problem(NamedTuple):
 
 
 def conditions(
-    deployment: Json | None, pods: Sequence[Json], plugins: Iterable[Json], problem: Problem | None
+    deployment: Json | None, pods: Sequence[Json], states: Mapping[str, str], problem: Problem | None
 ) -> list[Condition]:
-    """Give the conditions; `problem` is what keeps the spec from being rolled out."""
+    """Give the conditions.
+
+    `problem` is what keeps the spec from being rolled out, `states` what is wrong with each plugin.
+    """
     failure = next((found for pod in pods if (found := pod_problem(pod)) is not None), None)
+    failure = failure or deployment_problem(deployment)
     progressing = _progressing(deployment)
     return [
-        _available(deployment, failure),
+        _available(deployment, pods, failure),
         progressing,
         _degraded(progressing, problem, failure),
-        _plugins_ready(plugin_states(plugins, pods)),
+        _plugins_ready(states),
     ]
 
 
-def _available(deployment: Json | None, failure: Problem | None) -> Condition:
+def _available(deployment: Json | None, pods: Sequence[Json], failure: Problem | None) -> Condition:
     if deployment is None:
         return Condition(AVAILABLE, False, "NotDeployed", "nothing has been rolled out yet")
     status = deployment.get("status") or {}
@@ -60,7 +65,18 @@ def _available(deployment: Json | None, failure: Problem | None) -> Condition:
         return Condition(AVAILABLE, False, "ScaledToZero", "spec.replicas is 0; raise it to schedule pods")
     if failure is not None:
         return Condition(AVAILABLE, False, *failure)
-    return Condition(AVAILABLE, False, "Starting", f"none of {wanted} replicas is available yet")
+    text = f"none of {wanted} replicas is available yet{_unplaced(pods)}"
+    return Condition(AVAILABLE, False, "Starting", text)
+
+
+def _unplaced(pods: Sequence[Json]) -> str:
+    """Name the scheduler that has not looked at a pod yet: it may not be there."""
+    for pod in pods:
+        spec, kinds = pod.get("spec") or {}, [one["type"] for one in _conditions(pod)]
+        if "nodeName" not in spec and "PodScheduled" not in kinds:
+            name = spec.get("schedulerName", "default-scheduler")
+            return f"; pod {pod['metadata']['name']} waits for the scheduler {name} (spec.pod.schedulerName)"
+    return ""
 
 
 def _progressing(deployment: Json | None) -> Condition:
@@ -72,7 +88,43 @@ def _progressing(deployment: Json | None) -> Condition:
     updated = status.get("updatedReplicas", 0)
     if deployment["spec"].get("paused"):
         return Condition(PROGRESSING, False, "Paused", "spec.rollout.paused holds changes back")
+    late = _of_deployment(deployment, "Progressing", "False")
+    if late is not None:
+        return Condition(PROGRESSING, False, *_problem(late))
     return Condition(PROGRESSING, True, "RollingOut", f"{updated} of {wanted} replicas are up to date")
+
+
+def deployment_problem(deployment: Json | None) -> Problem | None:
+    """Say what keeps pods from being made (quota, admission, a name that does not exist), or makes them late.
+
+    The Deployment repeats what its ReplicaSets ran into, so that these need not be watched.
+    """
+    if deployment is None:
+        return None
+    failed = _of_deployment(deployment, "ReplicaFailure", "True")
+    if failed is not None:
+        return Problem(
+            "ReplicaFailure", f"{failed.get('reason', 'FailedCreate')}: {failed.get('message', '')}"
+        )
+    late = _of_deployment(deployment, "Progressing", "False")
+    return None if late is None else _problem(late)
+
+
+def _of_deployment(deployment: Json, kind: str, status: str) -> Json | None:
+    """Give a condition of the Deployment, if it is about its present spec."""
+    seen = (deployment.get("status") or {}).get("observedGeneration", 0)
+    if seen < deployment["metadata"].get("generation", 0):
+        return None
+    found = (one for one in _conditions(deployment) if (one["type"], one["status"]) == (kind, status))
+    return next(found, None)
+
+
+def _problem(condition: Json) -> Problem:
+    return Problem(condition.get("reason") or condition["type"], condition.get("message", ""))
+
+
+def _conditions(document: Json) -> list[Json]:
+    return (document.get("status") or {}).get("conditions") or []
 
 
 def is_rolled_out(deployment: Json) -> bool:
@@ -89,13 +141,13 @@ def _degraded(progressing: Condition, problem: Problem | None, failure: Problem 
     if failure is not None:
         where = "the rollout is stuck: " if progressing.holds else ""
         return Condition(DEGRADED, True, failure.reason, f"{where}{failure.message}")
-    return Condition(DEGRADED, False, "AsExpected", "")
+    return Condition(DEGRADED, False, "AsExpected", "nothing keeps it from being as the spec asks")
 
 
 def pod_problem(pod: Json) -> Problem | None:
     """Say what keeps a pod from running, if something does."""
-    name, status = pod["metadata"]["name"], pod.get("status") or {}
-    for one in status.get("conditions") or ():
+    name = pod["metadata"]["name"]
+    for one in _conditions(pod):
         if one["type"] == "PodScheduled" and one["status"] == "False":
             return Problem("PodUnschedulable", f"pod {name}: {one.get('message') or one.get('reason', '')}")
     for container in _containers(pod):
@@ -111,24 +163,37 @@ def _containers(pod: Json) -> list[Json]:
 
 
 def _container_problem(container: Json) -> Problem | None:
-    waiting = (container.get("state") or {}).get("waiting") or {}
+    state = container.get("state") or {}
+    ended = state.get("terminated") or {}
+    if ended.get("exitCode"):
+        return Problem(ended.get("reason") or "Error", _ending(ended))
+    waiting = state.get("waiting") or {}
     reason = waiting.get("reason", "")
     if reason in _STARTING:
         return None
-    ended = (container.get("lastState") or {}).get("terminated") or {}
+    last = (container.get("lastState") or {}).get("terminated") or {}
     message = waiting.get("message") or reason
-    if ended:
-        message += f"; it ended with exit status {ended.get('exitCode')}, see its log"
-    return Problem(reason, message)
+    return Problem(reason, f"{message}; {_ending(last)}" if last else message)
 
 
-def plugin_states(plugins: Iterable[Json], pods: Sequence[Json]) -> dict[str, str]:
-    """Give what is wrong with each plugin, nothing where it is ready for every scheduler that tells of it."""
+def _ending(terminated: Json) -> str:
+    why = terminated.get("reason", "")
+    known = f" ({why})" if why not in ("", "Error") else ""
+    return f"it ended with exit status {terminated.get('exitCode')}{known}, see its log"
+
+
+def plugin_states(
+    plugins: Iterable[Json], pods: Sequence[Json], misnamed: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
+    """Give what is wrong with each plugin, nothing where it is ready for every scheduler that reports on it.
+
+    `misnamed` has what is wrong with the names of profiles, see profile_names.
+    """
     found = {}
     for plugin in plugins:
         name = plugin["metadata"]["name"]
         wrong = _sidecar_state(name, pods) if "image" in plugin["spec"] else ""
-        found[name] = wrong or _attached_state(name, pods)
+        found[name] = wrong or misnamed.get(name) or _attached_state(name, pods)
     return found
 
 
@@ -137,7 +202,7 @@ def _attached_state(name: str, pods: Sequence[Json]) -> str:
     told = [
         (pod["metadata"]["name"], one)
         for pod in pods
-        for one in (pod.get("status") or {}).get("conditions") or ()
+        for one in _conditions(pod)
         if one["type"] == f"{PLUGIN}{name}"
     ]
     for pod_name, one in told:
@@ -164,7 +229,7 @@ def _sidecar_state(name: str, pods: Sequence[Json]) -> str:
 
 def _plugins_ready(states: Mapping[str, str]) -> Condition:
     if not states:
-        return Condition(PLUGINS_READY, True, "NoPlugins", "")
+        return Condition(PLUGINS_READY, True, "NoPlugins", "spec.plugins names none")
     wrong = [f"{name}: {state}" for name, state in states.items() if state]
     if wrong:
         return Condition(PLUGINS_READY, False, "PluginNotReady", "; ".join(wrong))

@@ -2,6 +2,7 @@
 
 PlanError
 ├── MissingPluginError          PluginNotFound: a SchedulerPlugin that it names is not there
+├── NotControlledError          NotControlled: an object of a name that it needs is another's
 └── ConfigurationProblemError   InvalidConfiguration: a scheduler would not start with it
 """
 
@@ -22,6 +23,19 @@ class MissingPluginError(PlanError):
         super().__init__(
             f"no SchedulerPlugin {listed} in this namespace; create it, or remove it from spec.plugins"
         )
+
+
+class NotControlledError(PlanError):
+    """Carries the object that is left as it is."""
+
+    reason = "NotControlled"
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(
+            f"{kind} {name} is there, is not controlled by this Scheduler, and is left as it is; "
+            "delete or rename it, or give the Scheduler another name"
+        )
+        self.kind = kind
 
 
 class ConfigurationProblemError(PlanError):

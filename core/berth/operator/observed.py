@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from berth.operator.kinds import Json, Key, key_of, scheduler_of
 
+_FINISHED = ("Succeeded", "Failed")
+
 
 class Name(NamedTuple):
     """An object of one kind, by name; no namespace for what is cluster-wide."""
@@ -14,25 +16,29 @@ class Name(NamedTuple):
 
 
 class Mirror:
-    """All objects of a kind; `told` hears of each that came, changed or went. A handler of a reflector."""
+    """All objects of a kind; `told` hears of each that came, changed or went, and what it was before.
 
-    def __init__(self, told: Callable[[Json], None]) -> None:
+    A handler of a reflector, or of one for each namespace.
+    """
+
+    def __init__(self, told: Callable[[Json, Json | None], None]) -> None:
         self.objects: dict[Name, Json] = {}
         self._told = told
 
     def on_add(self, obj: Json) -> None:
         """Take it in."""
         self.objects[_name(obj)] = obj
-        self._told(obj)
+        self._told(obj, None)
 
-    def on_update(self, _old: Json, new: Json) -> None:
+    def on_update(self, old: Json, new: Json) -> None:
         """Take the new state in."""
-        self.on_add(new)
+        self.objects[_name(new)] = new
+        self._told(new, old)
 
     def on_delete(self, obj: Json) -> None:
         """Forget it."""
         self.objects.pop(_name(obj), None)
-        self._told(obj)
+        self._told(obj, None)
 
     def on_synced(self) -> None:
         """Nothing waits for this."""
@@ -43,7 +49,7 @@ class Observed:
 
     def __init__(self, wanted: Callable[[Key], None], kept: tuple[str, ...]) -> None:
         self._wanted = wanted
-        self.schedulers = Mirror(lambda obj: wanted(key_of(obj)))
+        self.schedulers = Mirror(self._scheduler_changed)
         self.plugins = Mirror(self._plugin_changed)
         self.pods = Mirror(self._kept_changed)
         self.kept = {kind: Mirror(self._kept_changed) for kind in kept}
@@ -70,9 +76,17 @@ class Observed:
                     yield kind, found
 
     def pods_of(self, key: Key) -> list[Json]:
-        """Give a Scheduler's pods, without those that are going."""
-        pods = [one for one in self.pods.objects.values() if scheduler_of(one) == key]
-        return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+        """Give a Scheduler's pods, without those that are going or have ended."""
+        return [
+            pod
+            for pod in self.all_pods_of(key)
+            if not pod["metadata"].get("deletionTimestamp")
+            and (pod.get("status") or {}).get("phase") not in _FINISHED
+        ]
+
+    def all_pods_of(self, key: Key) -> list[Json]:
+        """Give a Scheduler's pods, those that are going and those that have ended included."""
+        return [one for one in self.pods.objects.values() if scheduler_of(one) == key]
 
     def everything(self) -> set[Key]:
         """Give every Scheduler that there is, or was while something is still kept for it."""
@@ -80,13 +94,20 @@ class Observed:
         left = (scheduler_of(one) for mirror in self.kept.values() for one in mirror.objects.values())
         return keys | {key for key in left if key is not None}
 
-    def _plugin_changed(self, plugin: Json) -> None:
+    def _scheduler_changed(self, scheduler: Json, before: Json | None) -> None:
+        self._wanted(key_of(scheduler))
+        if before is None or before["metadata"].get("generation") != scheduler["metadata"].get("generation"):
+            # Others may serve the same profiles, or no longer.
+            for where, name in tuple(self.schedulers.objects):
+                self._wanted(Key(where, name))
+
+    def _plugin_changed(self, plugin: Json, _before: Json | None) -> None:
         # Of its namespace all: one that stopped using it has no other way of telling.
         for where, name in tuple(self.schedulers.objects):
             if where == plugin["metadata"]["namespace"]:
                 self._wanted(Key(where, name))
 
-    def _kept_changed(self, obj: Json) -> None:
+    def _kept_changed(self, obj: Json, _before: Json | None) -> None:
         key = scheduler_of(obj)
         if key is not None:
             self._wanted(key)

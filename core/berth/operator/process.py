@@ -6,7 +6,7 @@ A standby watches too, so that it takes over at once.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ import msgspec
 
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
-from berth.client.errors import ClientError, LeaseLostError, NotFoundError
+from berth.client.errors import ClientError, DeadlineError, LeaseLostError, NotFoundError
 from berth.client.events import EventRecorder
 from berth.client.leases import LeaderElector, LeaseSettings, new_identity
 from berth.client.reflector import Reflector
@@ -24,6 +24,7 @@ from berth.client.resources import PODS, Resource
 from berth.client.transport import Transport
 from berth.client.watch import Source
 from berth.operator.kinds import (
+    CLUSTER_ROLE_BINDINGS,
     FIELD_MANAGER,
     KEPT,
     MANAGED_BY,
@@ -48,18 +49,27 @@ SYNC_SECONDS = 60.0
 LOOK_FOR_KINDS_SECONDS = 60.0
 # Everything is looked at again now and then, should an event ever have been missed.
 RESYNC_SECONDS = 600.0
+WORKERS = 4
+"""How many Schedulers are looked at at a time: one whose API calls hang does not hold up all others."""
 _KIND = "ServiceMonitor"
+
+
+_OURS = f"{MANAGED_BY}={FIELD_MANAGER}"
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorSettings:
-    """How to run. Without `lease` nobody is asked whether another operator leads; port 0 serves nothing."""
+    """How to run. Without `lease` nobody is asked whether another operator leads; port 0 serves nothing.
+
+    `namespaces` are those whose Schedulers are kept; none means all.
+    """
 
     image: str
     kubeconfig: str = ""
     lease: LeaseSettings | None = None
     bind_address: str = "0.0.0.0"  # noqa: S104 (in a pod, its own address)
     port: int = 0
+    namespaces: tuple[str, ...] = ()
     on_ready: Callable[[], None] = field(default=lambda: None)
 
 
@@ -112,6 +122,8 @@ class Operator:
         self._metrics = OperatorMetrics()
         self._queue = WorkQueue(asyncio.get_running_loop().call_later)
         self._observed = Observed(self._queue.add, tuple(KEPT))
+        self._scopes = settings.namespaces or ("",)
+        self._open: set[str] = set()
         self._monitors = False
         self._synced = False
         lease = settings.lease
@@ -139,18 +151,12 @@ class Operator:
     async def until(self, stop: asyncio.Event) -> None:
         """Watch, campaign and work until `stop` is set."""
         self._spawn(self._recorder.run(), "events")
-        ours = f"{MANAGED_BY}={FIELD_MANAGER}"
-        mirrors = [
-            self._mirror(SCHEDULERS, self._observed.schedulers),
-            self._mirror(PLUGINS, self._observed.plugins),
-            self._mirror(PODS, self._observed.pods, ours),
-            *(
-                self._mirror(resource, self._observed.kept[kind], ours)
-                for kind, resource in KEPT.items()
-                if kind != _KIND
-            ),
+        bindings = self._mirror(CLUSTER_ROLE_BINDINGS, self._observed.kept["ClusterRoleBinding"], _OURS)
+        opening = [
+            self._spawn(self._open_scope(scope, bindings), f"mirrors of {scope or 'all namespaces'}")
+            for scope in self._scopes
         ]
-        working = self._spawn(self._lead(mirrors), "leadership")
+        working = self._spawn(self._lead(opening), "leadership")
         stopped = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait([working, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -169,9 +175,32 @@ class Operator:
         for task in self._running:
             task.cancel()
 
-    async def _lead(self, mirrors: list[Reflector[Json]]) -> None:
+    async def _open_scope(self, scope: str, bindings: Reflector[Json]) -> None:
+        """Watch a namespace, and have its Schedulers looked at from when all of it is known."""
+        mirrors = [
+            bindings,
+            self._mirror(SCHEDULERS, self._observed.schedulers, scope=scope),
+            self._mirror(PLUGINS, self._observed.plugins, scope=scope),
+            self._mirror(PODS, self._observed.pods, _OURS, scope),
+            *(
+                self._mirror(resource, self._observed.kept[kind], _OURS, scope)
+                for kind, resource in KEPT.items()
+                if kind != _KIND and resource.namespaced
+            ),
+        ]
         for mirror in mirrors:
-            await mirror.wait_synced(SYNC_SECONDS)
+            while not mirror.synced.is_set():
+                try:
+                    await mirror.wait_synced(SYNC_SECONDS)
+                except DeadlineError:
+                    plural = mirror.source.resource.plural
+                    log.warning("not listed yet: kind=%s namespace=%s", plural, scope or "all")
+        self._open.add(scope)
+        self._look_at_everything()
+
+    async def _lead(self, opening: Sequence[asyncio.Task[None]]) -> None:
+        # A namespace that may not be listed, or is not there, does not keep the others waiting.
+        await asyncio.wait(opening, return_when=asyncio.FIRST_COMPLETED)
         await self._look_for_monitors()
         self._synced = True
         self._settings.on_ready()
@@ -182,7 +211,16 @@ class Operator:
                 tasks.create_task(self._elector.hold())
             tasks.create_task(self._follow_kinds())
             tasks.create_task(self._resync())
-            tasks.create_task(self._work())
+            for _ in range(WORKERS):
+                tasks.create_task(self._work())
+
+    def _is_open(self, namespace: str) -> bool:
+        """Say whether all that is kept in a namespace is known; what is not this operator's never is."""
+        return not self._open.isdisjoint(("", namespace))
+
+    def _look_at_everything(self) -> None:
+        for key in sorted(self._observed.everything()):
+            self._queue.add(Key(*key))
 
     async def _work(self) -> None:
         while True:
@@ -191,8 +229,9 @@ class Operator:
                 raise LeaseLostError("the lease is not fresh any more")
             started = time.monotonic()
             try:
-                await self._reconciler.reconcile(key)
-            except ClientError as error:
+                if self._is_open(key.namespace):
+                    await self._reconciler.reconcile(key)
+            except Exception as error:  # noqa: BLE001 (one key's; it is tried again, and the others go on)
                 pause = self._queue.failed(key)
                 log.warning("tried again in %.1f s: scheduler=%s error=%s", pause, key, error)
                 self._metrics.reconciled("error", time.monotonic() - started)
@@ -202,16 +241,14 @@ class Operator:
 
     async def _resync(self) -> None:
         while True:
-            for key in sorted(self._observed.everything()):
-                self._queue.add(Key(*key))
+            self._look_at_everything()
             await asyncio.sleep(RESYNC_SECONDS)
 
     async def _follow_kinds(self) -> None:
         while True:
             await asyncio.sleep(LOOK_FOR_KINDS_SECONDS)
             if await self._look_for_monitors():
-                for key in self._observed.everything():
-                    self._queue.add(key)
+                self._look_at_everything()
 
     async def _look_for_monitors(self) -> bool:
         """Find out whether ServiceMonitors exist; says whether they are new."""
@@ -226,13 +263,14 @@ class Operator:
             return False
         names = [one.get("name") for one in msgspec.json.decode(found).get("resources") or ()]
         self._monitors = SERVICE_MONITORS.plural in names
-        if self._monitors:
-            ours = f"{MANAGED_BY}={FIELD_MANAGER}"
-            await self._mirror(SERVICE_MONITORS, self._observed.kept[_KIND], ours).wait_synced(SYNC_SECONDS)
+        for scope in self._scopes if self._monitors else ():
+            self._mirror(SERVICE_MONITORS, self._observed.kept[_KIND], _OURS, scope)
         return self._monitors
 
-    def _mirror(self, resource: Resource, mirror: Mirror, selector: str = "") -> Reflector[Json]:
-        source = Source(resource, label_selector=selector)
+    def _mirror(
+        self, resource: Resource, mirror: Mirror, selector: str = "", scope: str = ""
+    ) -> Reflector[Json]:
+        source = Source(resource, scope, label_selector=selector)
         decode: Callable[[bytes], Json] = msgspec.json.decode
         reflector = Reflector(self._transport, source, decode, mirror)
         self._spawn(reflector.run(), f"watch of {resource.plural}")

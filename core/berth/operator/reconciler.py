@@ -4,34 +4,22 @@ Called by: process, with one key after the other; it never runs twice at a time.
 """
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-import msgspec
-
-from berth.client.api import APPLY_PATCH, Api
-from berth.client.errors import AnsweredError, ClientError, NotFoundError
+from berth.client.api import Api
+from berth.client.errors import ClientError, NotFoundError
 from berth.client.events import EventRecorder, Reference
 from berth.client.resources import Resource
-from berth.operator.conditions import DEGRADED, Condition, Problem, conditions, is_rolled_out, plugin_states
-from berth.operator.drift import differs
-from berth.operator.errors import PlanError
-from berth.operator.kinds import (
-    CLUSTER_ROLE_BINDINGS,
-    FIELD_MANAGER,
-    KEPT,
-    PLUGINS,
-    SCHEDULERS,
-    VERSION,
-    Json,
-    Key,
-    key_of,
-)
+from berth.operator.conditions import DEGRADED, Condition, Problem, conditions, plugin_states
+from berth.operator.errors import NotControlledError, PlanError
+from berth.operator.kept_objects import KeptObjects, apply
+from berth.operator.kinds import PLUGINS, SCHEDULERS, VERSION, Json, Key, key_of
 from berth.operator.metrics import OperatorMetrics
-from berth.operator.observed import Name, Observed
+from berth.operator.observed import Observed
+from berth.operator.profile_names import profile_problem, unknown_profiles
 from berth.operator.rendering import Plan, Settings, plan
 from berth.operator.rendering.names import base_name
-from berth.operator.rendering.plan import APPLIED
+from berth.operator.rivals import rivalry
 from berth.operator.status import plugin_status, scheduler_status
 
 log = logging.getLogger(__name__)
@@ -60,93 +48,62 @@ class Reconciler:
         self._metrics = metrics
         self._settings = settings
         self._now = now
+        self._objects = KeptObjects(api, observed, metrics, self._drifted)
 
     async def reconcile(self, key: Key) -> None:
         """Look at a Scheduler.
 
-        Raises: ClientError when something could not be written; look again later.
+        Raises: ClientError when something could not be written, any other error that it ran into; look again
+            later.
         """
         scheduler = self._observed.scheduler(key)
         if scheduler is None:
             self._metrics.forget(key)
-            await self._collect(key)
+            await self._objects.collect(key)
             return
         problem: Problem | None = None
-        failure: ClientError | None = None
+        failure: Exception | None = None
         made: Plan | None = None
         try:
             made = plan(scheduler, self._observed.plugins_in(key.namespace), self._settings())
-            await self._apply(key, made)
+            problem, failure = await self._bring_about(scheduler, made)
         except PlanError as error:
             problem = Problem(error.reason, str(error))
-        except ClientError as error:
-            problem, failure = Problem("ApplyFailed", str(error)), error
-        await self._report(key, scheduler, made, problem)
+        except Exception as error:  # one Scheduler's; the others must not suffer from it
+            log.exception("failed: scheduler=%s", key)
+            problem, failure = Problem("InternalError", f"{type(error).__name__}: {error}"), error
+        fingerprint = made.fingerprint if made is not None and problem is None else ""
+        await self._report(scheduler, made, problem or self._rivalry(scheduler), fingerprint)
         if failure is not None:
             raise failure
 
-    async def _apply(self, key: Key, made: Plan) -> None:
-        for wanted in made.objects:
-            kind, metadata = wanted["kind"], wanted["metadata"]
-            found = self._found(kind, metadata.get("namespace", ""), metadata["name"])
-            if differs(found, wanted):
-                await self._apply_one(KEPT[kind], wanted)
-                self._metrics.applied(kind)
-                if found is not None and _mark(found) == _mark(wanted):
-                    self._say(key, "Normal", "DriftCorrected", f"{kind} {metadata['name']} was changed back")
-        await self._prune(key, made)
-
-    def _found(self, kind: str, namespace: str, name: str) -> Json | None:
-        mirror = self._observed.kept.get(kind)
-        return mirror.objects.get(Name(namespace, name)) if mirror is not None else None
-
-    async def _apply_one(self, resource: Resource, wanted: Json, subresource: str = "") -> None:
-        metadata = wanted["metadata"]
-        path = resource.path(metadata.get("namespace", ""), metadata["name"], subresource)
-        query: dict[str, Any] = {"fieldManager": FIELD_MANAGER, "force": "true"}
-        body = msgspec.json.encode(wanted)
+    async def _bring_about(self, scheduler: Json, made: Plan) -> tuple[Problem | None, ClientError | None]:
+        """Give what is wrong afterwards, and what to try again for."""
+        done = await self._objects.apply(scheduler, made)
         try:
-            await self._api.call("PATCH", path, body, query=query, content_type=APPLY_PATCH)
-        except AnsweredError as error:
-            error.args = (f"{wanted['kind']} {metadata['name']}: {error.message}",)
-            raise
+            await self._objects.prune(scheduler, made, done)
+        except ClientError as error:
+            done.wrong.append(("", error))
+        if not done.wrong:
+            return None, None
+        refused = [error for _, error in done.wrong if isinstance(error, NotControlledError)]
+        reason = NotControlledError.reason if refused else "ApplyFailed"
+        failure = next((error for _, error in done.wrong if isinstance(error, ClientError)), None)
+        text = "; ".join(str(error) for _, error in done.wrong)
+        # What is another's may go without a sign to the operator: it looks again as after a failure.
+        return Problem(reason, text), failure or ClientError(text)
 
-    async def _prune(self, key: Key, made: Plan) -> None:
-        wanted = {(one["kind"], one["metadata"]["name"]) for one in made.objects}
-        deployment = self._found("Deployment", key.namespace, base_name(key))
-        for kind, found in tuple(self._observed.kept_for(key)):
-            name = found["metadata"]["name"]
-            if (kind, name) in wanted or found["metadata"].get("deletionTimestamp"):
-                continue
-            # Pods of the last rollout may still read, or be restarted with, their own configuration.
-            if kind == "ConfigMap" and (deployment is None or not is_rolled_out(deployment)):
-                continue
-            await self._delete(KEPT[kind], found)
-
-    async def _collect(self, key: Key) -> None:
-        """Delete what no owner reference takes along: what is cluster-wide."""
-        for _, found in tuple(self._observed.kept_for(key)):
-            if "namespace" not in found["metadata"]:
-                await self._delete(CLUSTER_ROLE_BINDINGS, found)
-
-    async def _delete(self, resource: Resource, found: Json) -> None:
-        metadata = found["metadata"]
-        body = msgspec.json.encode({"preconditions": {"uid": metadata["uid"]}})
-        try:
-            await self._api.delete(resource, metadata.get("namespace", ""), metadata["name"], body)
-        except NotFoundError:
-            return
-
-    async def _report(self, key: Key, scheduler: Json, made: Plan | None, problem: Problem | None) -> None:
-        deployment = self._found("Deployment", key.namespace, base_name(key))
-        pods = self._observed.pods_of(key)
-        plugins = self._running_plugins(key, scheduler, made)
-        found = conditions(deployment, pods, plugins, problem)
+    async def _report(
+        self, scheduler: Json, made: Plan | None, problem: Problem | None, fingerprint: str
+    ) -> None:
+        key = key_of(scheduler)
+        deployment = self._objects.found("Deployment", key.namespace, base_name(key))
+        states = self._plugin_states(scheduler, self._running_plugins(key, scheduler, made))
+        found = conditions(deployment, self._observed.pods_of(key), states, problem)
         self._metrics.conditions(key, found)
         self._announce(key, scheduler, found)
-        fingerprint = made.fingerprint if made is not None and problem is None else ""
         status = scheduler_status(
-            scheduler, deployment, pods, plugins, found, fingerprint=fingerprint, now=self._now()
+            scheduler, deployment, states, found, fingerprint=fingerprint, now=self._now()
         )
         await self._write_status("Scheduler", SCHEDULERS, scheduler, status)
         for plugin in tuple(self._observed.plugins_in(key.namespace).values()):
@@ -158,16 +115,22 @@ class Reconciler:
         known = self._observed.plugins_in(key.namespace)
         return [known[one["name"]] for one in scheduler["spec"].get("plugins") or () if one["name"] in known]
 
-    async def _report_plugin(self, plugin: Json) -> None:
-        states: Mapping[Key, str] = {
-            key_of(user): plugin_states([plugin], self._observed.pods_of(key_of(user)))[
-                plugin["metadata"]["name"]
-            ]
-            for user in self._observed.users_of(key_of(plugin))
+    def _plugin_states(self, scheduler: Json, plugins: list[Json]) -> dict[str, str]:
+        misnamed = {
+            plugin["metadata"]["name"]: profile_problem(
+                plugin, scheduler, self._observed.users_of(key_of(plugin))
+            )
+            for plugin in plugins
         }
-        await self._write_status(
-            "SchedulerPlugin", PLUGINS, plugin, plugin_status(plugin, states, self._now())
-        )
+        return plugin_states(plugins, self._observed.pods_of(key_of(scheduler)), misnamed)
+
+    async def _report_plugin(self, plugin: Json) -> None:
+        users = self._observed.users_of(key_of(plugin))
+        states = {
+            key_of(user): self._plugin_states(user, [plugin])[plugin["metadata"]["name"]] for user in users
+        }
+        status = plugin_status(plugin, states, unknown_profiles(plugin, users), self._now())
+        await self._write_status("SchedulerPlugin", PLUGINS, plugin, status)
 
     async def _write_status(self, kind: str, resource: Resource, document: Json, status: Json) -> None:
         if document.get("status") == status:
@@ -175,7 +138,7 @@ class Reconciler:
         metadata = {"name": document["metadata"]["name"], "namespace": document["metadata"]["namespace"]}
         wanted = {"apiVersion": VERSION, "kind": kind, "metadata": metadata, "status": status}
         try:
-            await self._apply_one(resource, wanted, "status")
+            await apply(self._api, resource, wanted, "status")
         except NotFoundError:  # it went in between
             return
 
@@ -183,12 +146,18 @@ class Reconciler:
         before = {one["type"]: one for one in (scheduler.get("status") or {}).get("conditions") or ()}
         for one in found:
             old = before.get(one.type)
-            if old is not None and (old["status"] == "True", old["reason"]) == (one.holds, one.reason):
+            bad = one.holds == (one.type == DEGRADED) and one.reason not in _ORDINARY
+            if old is not None and _is_known(one, old, bad=bad):
                 continue
             if old is None and one.type == DEGRADED and not one.holds:
                 continue
-            bad = one.holds == (one.type == DEGRADED) and one.reason not in _ORDINARY
-            self._say(key, "Warning" if bad else "Normal", one.reason, one.message or one.type)
+            self._say(key, "Warning" if bad else "Normal", one.reason, f"{one.type}: {one.message}")
+
+    def _drifted(self, key: Key, kind: str, name: str) -> None:
+        self._say(key, "Normal", "DriftCorrected", f"{kind} {name} was changed back")
+
+    def _rivalry(self, scheduler: Json) -> Problem | None:
+        return rivalry(scheduler, self._observed.schedulers.objects.values())
 
     def _say(self, key: Key, kind: str, reason: str, note: str) -> None:
         scheduler = self._observed.scheduler(key)
@@ -200,7 +169,7 @@ class Reconciler:
         log.info("%s: scheduler=%s note=%s", reason, key, note)
 
 
-def _mark(document: Json) -> str | None:
-    """Give what an object says of what it was made of."""
-    found: str | None = (document["metadata"].get("annotations") or {}).get(APPLIED)
-    return found
+def _is_known(condition: Condition, old: Json, *, bad: bool) -> bool:
+    """Say whether the last event said this; of what is wrong the cause counts, too."""
+    same = (old["status"] == "True", old["reason"]) == (condition.holds, condition.reason)
+    return same and (not bad or old.get("message", "") == condition.message)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from berth.operator.conditions import Condition, plugin_states, written
+from berth.operator.conditions import Condition, written
 from berth.operator.kinds import Json, Key, key_of
 from berth.operator.rendering.names import selector
 
@@ -10,8 +10,7 @@ from berth.operator.rendering.names import selector
 def scheduler_status(
     scheduler: Json,
     deployment: Json | None,
-    pods: Sequence[Json],
-    plugins: Sequence[Json],
+    states: Mapping[str, str],
     found: Sequence[Condition],
     *,
     fingerprint: str,
@@ -20,7 +19,6 @@ def scheduler_status(
     """Give a Scheduler's status; without a fingerprint, of nothing new, the last one stays."""
     before = scheduler.get("status") or {}
     counts = (deployment or {}).get("status") or {}
-    states = plugin_states(plugins, pods)
     generation = scheduler["metadata"].get("generation", 1)
     status: Json = {
         "observedGeneration": generation,
@@ -40,22 +38,29 @@ def _plugin(name: str, state: str) -> Json:
     return {"name": name, "ready": not state, **({"message": state[:1024]} if state else {})}
 
 
-def plugin_status(plugin: Json, states: Mapping[Key, str], now: str) -> Json:
-    """Give a SchedulerPlugin's status, of what is wrong with it in each Scheduler that uses it."""
+def plugin_status(plugin: Json, states: Mapping[Key, str], unknown: Sequence[str], now: str) -> Json:
+    """Give a SchedulerPlugin's status.
+
+    `states` says what is wrong with it in each Scheduler that uses it, `unknown` which profiles none has.
+    """
     generation = plugin["metadata"].get("generation", 1)
     before = (plugin.get("status") or {}).get("conditions") or ()
     names = [key.name for key in states]
     return {
         "observedGeneration": generation,
         "schedulers": names,
-        "conditions": written([_ready(states)], before, generation, now),
+        "conditions": written([_ready(states, unknown)], before, generation, now),
     }
 
 
-def _ready(states: Mapping[Key, str]) -> Condition:
+def _ready(states: Mapping[Key, str], unknown: Sequence[str]) -> Condition:
     if not states:
         text = "no Scheduler of this namespace names it in spec.plugins"
         return Condition("Ready", False, "NotUsed", text)
+    if unknown:
+        names = ", ".join(unknown)
+        text = f"spec.profiles names {names}, which no Scheduler that runs it has; correct or remove it"
+        return Condition("Ready", False, "UnknownProfile", text)
     wrong = [f"{key.name}: {state}" for key, state in states.items() if state]
     if wrong:
         return Condition("Ready", False, "NotReady", "; ".join(wrong))

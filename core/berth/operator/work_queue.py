@@ -16,12 +16,16 @@ LONGEST_PAUSE_SECONDS = 60.0
 
 
 class WorkQueue:
-    """A queue of keys for one worker; `later` runs something after so many seconds."""
+    """A queue of keys for several workers, no two of which have the same key at a time.
+
+    `later` runs something after so many seconds.
+    """
 
     def __init__(self, later: Callable[[float, Callable[[], None]], object]) -> None:
         self._later = later
         self._waiting: dict[Key, None] = {}
         self._failures: dict[Key, int] = {}
+        self._at_work: set[Key] = set()
         self._ready = asyncio.Event()
 
     def __len__(self) -> int:
@@ -37,20 +41,30 @@ class WorkQueue:
         self._later(seconds, lambda: self.add(key))
 
     async def get(self) -> Key:
-        """Wait for the next key."""
-        while not self._waiting:
+        """Wait for the next key; `succeeded` or `failed` has to follow."""
+        while (key := self._next()) is None:
             self._ready.clear()
             await self._ready.wait()
-        key = next(iter(self._waiting))
         del self._waiting[key]
+        self._at_work.add(key)
         return key
+
+    def _next(self) -> Key | None:
+        return next((key for key in self._waiting if key not in self._at_work), None)
+
+    def _done(self, key: Key) -> None:
+        self._at_work.discard(key)
+        if key in self._waiting:
+            self._ready.set()
 
     def succeeded(self, key: Key) -> None:
         """Forget earlier failures."""
+        self._done(key)
         self._failures.pop(key, None)
 
     def failed(self, key: Key) -> float:
         """Have the key looked at again; gives after how many seconds."""
+        self._done(key)
         count = self._failures.get(key, 0)
         self._failures[key] = count + 1
         pause: float = min(FIRST_PAUSE_SECONDS * 2.0**count, LONGEST_PAUSE_SECONDS)

@@ -227,6 +227,11 @@ class Api:
             return self._update(request, route, entry, document, tracked=True)
         if route.subresource:
             raise ApiError.not_found(resource.plural, resource.group, route.name)
+        if uid := document["metadata"].get("uid"):
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise ApiError.conflict(resource.plural, resource.group, route.name, why)
+        # Unlike with POST: where nothing is stored there is no version to differ from.
+        document["metadata"].pop("resourceVersion", None)
         created = self.create(request, resource, route.namespace, document)
         return self._answer(request, resource, created, 201)
 

@@ -14,7 +14,7 @@ from berth.sandbox.json_path import find
 from berth.sandbox.request import Request
 from berth.sandbox.resource import Resource
 from berth.sandbox.rest import Deletion, Rest
-from berth.sandbox.store import Entry, Json
+from berth.sandbox.store import Entry, Json, encode
 from berth.sandbox.strategy import Strategy
 from berth.sandbox.tables import AGE, NAME, Cell, Column, Table, since
 
@@ -203,14 +203,11 @@ def _cell(path: str, kind: str) -> Cell:
         found = find(document, path)
         if not found:
             return None
+        value = found[0]  # of several, as on a real server, the first alone is shown
         if kind == "date":
-            return since(found[0], now)
-        if len(found) == 1 and isinstance(found[0], int | float) and kind in ("integer", "number"):
-            return found[0]
-        return ",".join(_text(one) for one in found)
+            return since(value, now)
+        if isinstance(value, int | float) and kind in ("integer", "number"):
+            return value
+        return value if isinstance(value, str) else encode(value).decode()
 
     return cell
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -61,7 +61,7 @@ class AtWork:
 
     async def reach(self, claim):
         """Put pods on a node until the claim holds."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(20):
             while not claim():
                 for name, pod in self.objects("pods").items():
                     if not pod["spec"].get("nodeName"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.operator.conditions import Condition, Problem, conditions, written
+from berth.operator.conditions import Condition, Problem, conditions, plugin_states, written
 from tests.unit.operator import kit
 
 GPU = kit.plugin()
@@ -10,19 +10,36 @@ READY = {"status": "True", "reason": "Synced"}
 REFUSED = {"status": "False", "reason": "NotConnected", "message": "policy: 'x' is none of fgd"}
 
 
-def deployment(*, ready=1, updated=1, total=1, wanted=1, paused=False):
+def deployment(*, ready=1, updated=1, total=1, wanted=1, paused=False, told=()):
     status = {
         "observedGeneration": 1,
         "replicas": total,
         "updatedReplicas": updated,
         "availableReplicas": ready,
+        "conditions": list(told),
     }
     spec = {"replicas": wanted, **({"paused": True} if paused else {})}
     return {"metadata": {"name": "berth-main", "generation": 1}, "spec": spec, "status": status}
 
 
-def container(name="scheduler", *, waiting="", ready=True, exit_code=None):
+FAILED = {
+    "type": "ReplicaFailure",
+    "status": "True",
+    "reason": "FailedCreate",
+    "message": "no PriorityClass with name nope was found",
+}
+LATE = {
+    "type": "Progressing",
+    "status": "False",
+    "reason": "ProgressDeadlineExceeded",
+    "message": "timed out",
+}
+
+
+def container(name="scheduler", *, waiting="", ready=True, exit_code=None, ended=""):
     state = {"waiting": {"reason": waiting, "message": "why"}} if waiting else {"running": {}}
+    if ended:
+        state = {"terminated": {"reason": ended, "exitCode": 137}}
     last = {"terminated": {"exitCode": exit_code}} if exit_code is not None else {}
     return {"name": name, "state": state, "lastState": last, "ready": ready and not waiting}
 
@@ -124,18 +141,51 @@ WELL = {
             {"Available": (False, "ScaledToZero")},
             id="scaled to nothing",
         ),
+        pytest.param(
+            deployment(ready=0, updated=0, total=0, told=[FAILED, LATE]),
+            [],
+            None,
+            {
+                "Available": (False, "ReplicaFailure"),
+                "Progressing": (False, "ProgressDeadlineExceeded"),
+                "Degraded": (True, "ReplicaFailure"),
+            },
+            id="pods cannot be made",
+        ),
+        pytest.param(
+            deployment(ready=0, told=[LATE]),
+            [pod()],
+            None,
+            {
+                "Available": (False, "ProgressDeadlineExceeded"),
+                "Progressing": (False, "ProgressDeadlineExceeded"),
+                "Degraded": (True, "ProgressDeadlineExceeded"),
+            },
+            id="never ready",
+        ),
+        pytest.param(
+            deployment(ready=0),
+            [pod(container(ended="OOMKilled"))],
+            None,
+            {
+                "Available": (False, "OOMKilled"),
+                "Progressing": (True, "RollingOut"),
+                "Degraded": (True, "OOMKilled"),
+            },
+            id="ended",
+        ),
     ],
 )
 def test_conditions(state, pods, problem, changed):
     """Each condition follows from what is there, with a reason that names the cause."""
-    assert {**WELL, **changed} == reasons(conditions(state, pods, [], problem))
+    assert {**WELL, **changed} == reasons(conditions(state, pods, {}, problem))
 
 
 def test_cause_is_told():
     """What a container waits for, and how it ended, is in the message."""
     crashing = pod(container(waiting="CrashLoopBackOff", exit_code=2))
     (message,) = [
-        one.message for one in conditions(deployment(), [crashing], [], None) if one.type == "Degraded"
+        one.message for one in conditions(deployment(), [crashing], {}, None) if one.type == "Degraded"
     ]
 
     assert "pod p, container scheduler: why; it ended with exit status 2, see its log" in message
@@ -170,16 +220,44 @@ def test_cause_is_told():
 )
 def test_plugins(pods, ready, words):
     """Plugins are ready when sidecars run and schedulers say so; else the plugin and its cause are named."""
-    (found,) = [one for one in conditions(deployment(), pods, [GPU], None) if one.type == "PluginsReady"]
+    states = plugin_states([GPU], pods)
+    (found,) = [one for one in conditions(deployment(), pods, states, None) if one.type == "PluginsReady"]
 
     assert (ready, True) == (found.holds, words in found.message)
+
+
+def test_cannot_be_created():
+    """What the API server said of pods that it turned down is in the message."""
+    found = conditions(deployment(ready=0, told=[FAILED]), [], {}, None)
+
+    assert [True, True] == [
+        "FailedCreate: no PriorityClass with name nope was found" in one.message
+        for one in found
+        if one.reason == "ReplicaFailure"
+    ]
+
+
+def test_earlier_deployment():
+    """What the Deployment says of its last spec is not said of the present one."""
+    found = deployment(ready=0, total=0, told=[FAILED, LATE])
+    found["metadata"]["generation"] = 2
+
+    assert (False, "AsExpected") == reasons(conditions(found, [], {}, None))["Degraded"]
+
+
+def test_waits_for_scheduler():
+    """The scheduler that has not looked at a pod is named: it may not be there."""
+    waiting = {"metadata": {"name": "p"}, "spec": {"schedulerName": "absent"}, "status": {}}
+    (found, *_) = conditions(deployment(ready=0), [waiting], {}, None)
+
+    assert ("Starting", True) == (found.reason, "pod p waits for the scheduler absent" in found.message)
 
 
 def test_elsewhere():
     """A plugin that runs elsewhere is ready where a scheduler says so."""
     far = kit.plugin(address="h:1")
     found = [
-        reasons(conditions(deployment(), pods, [far], None))["PluginsReady"]
+        reasons(conditions(deployment(), pods, plugin_states([far], pods), None))["PluginsReady"]
         for pods in ([pod(told=READY)], [pod(told=REFUSED)])
     ]
 

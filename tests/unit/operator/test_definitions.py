@@ -186,6 +186,15 @@ def test_long_name(api):
     assert "40 characters or fewer" in str(refusal(api.post(SCHEDULERS, scheduler("n" * 41))))
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("a.b", "give it a name without dots"), ("operator", "berth-operator is the operator")],
+)
+def test_reserved_name(api, name, words):
+    """Names that the operator has itself, or that no Service could have, are refused."""
+    assert words in str(refusal(api.post(SCHEDULERS, scheduler(name))))
+
+
 def test_defaults(api):
     """What is left out is filled in, so that a Scheduler of one profile is complete."""
     status, made = api.post(SCHEDULERS, scheduler(leaderElection={}, rollout={}))
@@ -200,12 +209,14 @@ def test_defaults(api):
 def test_columns(api):
     """`kubectl get` shows profiles, replicas and conditions."""
     api.post(SCHEDULERS, scheduler(profiles=[{"schedulerName": "a"}, {"schedulerName": "b"}], replicas=2))
+    status = {"profiles": ["a", "b"], "observedGeneration": 1}
+    api.patch(f"{SCHEDULERS}/main/status", {"status": status})
     _, table = api.get(SCHEDULERS, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
 
     named = dict(
         zip((one["name"] for one in table["columnDefinitions"]), table["rows"][0]["cells"], strict=True)
     )
-    assert ("main", "a,b", 2) == (named["Name"], named["Profiles"], named["Desired"])
+    assert ("main", '["a","b"]', 2) == (named["Name"], named["Profiles"], named["Desired"])
     assert {"Ready", "Available", "Degraded", "Plugins", "Cause", "Age"} <= named.keys()
 
 

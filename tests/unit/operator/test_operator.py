@@ -117,7 +117,7 @@ async def test_plugin_comes_later(tmp_path):
         await work.reach(lambda: work.condition("Degraded") == ("True", "PluginNotFound"))
         assert ("False", "NotDeployed") == work.condition("Available")
 
-        await work.send("POST", PLUGINS, kit.plugin())
+        await work.send("POST", PLUGINS, kit.plugin(profiles=["packing"]))
         await work.reach(lambda: work.condition("PluginsReady") == ("False", "PluginNotReady"))
         await work.reach(lambda: "plugin-gpu-share" in json.dumps(work.objects("pods")))
         await scheduler_tells(work)

@@ -205,6 +205,23 @@ def test_fingerprint():
     }
 
 
+def test_one_at_a_time():
+    """Without leader election the old pod goes before the new one comes: nothing else keeps them apart."""
+    alone, elected = (
+        deployment(made(leaderElection={"leaderElect": elects}))["strategy"] for elects in (False, True)
+    )
+
+    assert {"type": "Recreate"} == alone
+    assert {"maxSurge": 1, "maxUnavailable": 0} == elected["rollingUpdate"]
+
+
+def test_one_container_of_two_plugins():
+    """Plugins whose containers would have one name are both named."""
+    words = r"plugins a\.b and a-b would both be the container plugin-a-b"
+    with pytest.raises(ConfigurationProblemError, match=words):
+        made(kit.plugin("a.b"), kit.plugin("a-b"))
+
+
 def test_tracing():
     """Traces go where the spec says, and as many of them."""
     spec = {"telemetry": {"tracing": {"endpoint": "http://c:4317", "samplingPercent": 25}}}

@@ -36,13 +36,17 @@ async def test_once():
 
 
 async def test_added_meanwhile():
-    """A key that is added while it is at work is looked at again."""
+    """A key that is added while it is at work is looked at again, by nobody else before that is done."""
     queue = WorkQueue(Later())
     queue.add(A)
     await queue.get()
     queue.add(A)
+    again = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    assert not again.done()
 
-    assert A == await queue.get()
+    queue.succeeded(A)
+    assert A == await again
 
 
 async def test_waits():

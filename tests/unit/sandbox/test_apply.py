@@ -115,3 +115,20 @@ def test_keyed_lists(server):
     containers = server.get(path)[1]["spec"]["template"]["spec"]["containers"]
     assert ["c", "e"] == [container["name"] for container in containers]
     assert 404 == server.get(f"{PODS}/a")[0]
+
+
+def test_only_where_nothing_is(server):
+    """With a version that no object has, an apply creates, and conflicts with what is there."""
+    document = config_map(x="1")
+    document["metadata"]["resourceVersion"] = "1"
+
+    assert [201, 409] == [apply(server, "one", document)[0] for _ in range(2)]
+
+
+def test_only_that_object(server):
+    """With a UID, an apply does not create: the object that was meant is gone."""
+    document = config_map(x="1")
+    document["metadata"]["uid"] = "u1"
+    status, answer = apply(server, "one", document)
+
+    assert (409, True) == (status, "uid mismatch" in answer["message"])

@@ -38,7 +38,13 @@ AGE: Schema = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTim
 
 
 def definition(
-    names: Schema, about: str, spec: Schema, status: Schema, columns: list[Schema], **subresources: Schema
+    names: Schema,
+    about: str,
+    spec: Schema,
+    status: Schema,
+    columns: list[Schema],
+    *rules: Schema,
+    **subresources: Schema,
 ) -> Schema:
     """A namespaced CustomResourceDefinition of berth.dev with one version."""
     properties = {
@@ -54,7 +60,7 @@ def definition(
         "name": "v1alpha1",
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": fields(properties, about, required=("spec",), rules=[short])},
+        "schema": {"openAPIV3Schema": fields(properties, about, required=("spec",), rules=[short, *rules])},
         "subresources": {"status": {}, **subresources},
         "additionalPrinterColumns": columns,
     }

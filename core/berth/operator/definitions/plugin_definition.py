@@ -35,8 +35,8 @@ def plugin_definition() -> Schema:
     columns: list[Schema] = [
         {"name": "Image", "type": "string", "jsonPath": ".spec.image"},
         {"name": "Address", "type": "string", "jsonPath": ".spec.address", "priority": 1},
-        {"name": "Profiles", "type": "string", "jsonPath": ".spec.profiles[*]"},
-        {"name": "Schedulers", "type": "string", "jsonPath": ".status.schedulers[*]"},
+        {"name": "Profiles", "type": "string", "jsonPath": ".spec.profiles"},
+        {"name": "Schedulers", "type": "string", "jsonPath": ".status.schedulers"},
         {"name": "Shadow", "type": "boolean", "jsonPath": ".spec.shadow", "priority": 1},
         condition_column("Ready"),
         AGE,

@@ -30,7 +30,7 @@ def scheduler_definition() -> Schema:
     """Give the CustomResourceDefinition of Scheduler."""
     names = {"kind": "Scheduler", "plural": "schedulers", "singular": "scheduler", "shortNames": ["bsched"]}
     columns = [
-        {"name": "Profiles", "type": "string", "jsonPath": ".spec.profiles[*].schedulerName"},
+        {"name": "Profiles", "type": "string", "jsonPath": ".status.profiles"},
         {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas"},
         {"name": "Ready", "type": "integer", "jsonPath": ".status.readyReplicas"},
         condition_column("Available"),
@@ -45,7 +45,14 @@ def scheduler_definition() -> Schema:
         "labelSelectorPath": ".status.selector",
     }
     about = "Scheduler is a Berth scheduler: its profiles, its plugins, and how it runs."
-    return definition(names, about, _spec(), _status(), columns, scale=scale)
+    label = rule(
+        "!self.metadata.name.contains('.')",
+        "give it a name without dots: its Service is called berth-NAME, and names of Services have none",
+    )
+    reserved = rule(
+        "self.metadata.name != 'operator'", "berth-operator is the operator itself; give it another name"
+    )
+    return definition(names, about, _spec(), _status(), columns, label, reserved, scale=scale)
 
 
 def _spec() -> Schema:

@@ -14,6 +14,8 @@ from berth.config.sidecars import SidecarSpec, catalogue_of
 from berth.config.types import API_VERSION, KIND
 from berth.operator.errors import ConfigurationProblemError, MissingPluginError
 from berth.operator.kinds import VERSION, Json, Key
+from berth.operator.rendering.names import sidecar_name
+from berth.operator.rendering.nesting import DEEPEST, too_deep
 
 SOCKETS = "/run/berth"
 # Of a SchedulerPlugin's spec, what a PluginList's entry has under the same name.
@@ -48,6 +50,7 @@ def configuration(scheduler: Json, found: Mapping[str, Json], lease: Key) -> Con
     """
     spec = scheduler["spec"]
     plugins = _plugins(spec, found)
+    _check(scheduler, plugins)
     document = _document(spec, plugins, lease)
     listed: Json = {
         "apiVersion": VERSION,
@@ -75,10 +78,28 @@ def _plugins(spec: Json, found: Mapping[str, Json]) -> tuple[Json, ...]:
     return tuple(found[name] for name in names)
 
 
+def _check(scheduler: Json, plugins: Sequence[Json]) -> None:
+    """Raises: ConfigurationProblemError where files or a pod cannot be made of the resources at all."""
+    documents = [("Scheduler", scheduler), *(("SchedulerPlugin", one) for one in plugins)]
+    lines = [
+        f"{kind} {one['metadata']['name']}: {place}: nested deeper than {DEEPEST} levels; make it flatter"
+        for kind, one in documents
+        if (place := too_deep(one["spec"]))
+    ]
+    names = [plugin["metadata"]["name"] for plugin in plugins if "image" in plugin["spec"]]
+    lines += [
+        f"plugins {one} and {other} would both be the container {sidecar_name(one)}; rename one of them"
+        for index, one in enumerate(names)
+        for other in names[index + 1 :]
+        if sidecar_name(one) == sidecar_name(other)
+    ]
+    if lines:
+        raise ConfigurationProblemError(*lines)
+
+
 def _document(spec: Json, plugins: Sequence[Json], lease: Key) -> Json:
     election = dict(spec.get("leaderElection") or {"leaderElect": True})
-    election.setdefault("resourceName", lease.name)
-    election["resourceNamespace"] = lease.namespace
+    election |= {"resourceName": lease.name, "resourceNamespace": lease.namespace}
     profiles = copy.deepcopy(spec["profiles"])
     for plugin in plugins:
         for profile in profiles:

@@ -9,12 +9,21 @@ from berth.operator.kinds import (
     VERSION,
     Json,
     Key,
+    key_of,
 )
 
 
 def base_name(key: Key) -> str:
     """Give the name of most of what is made."""
     return f"berth-{key.name}"
+
+
+def lease(scheduler: Json) -> Key:
+    """Give the lease by which a scheduler's replicas take turns."""
+    key, election = key_of(scheduler), scheduler["spec"].get("leaderElection") or {}
+    return Key(
+        election.get("resourceNamespace") or key.namespace, election.get("resourceName") or base_name(key)
+    )
 
 
 def selector(key: Key) -> dict[str, str]:
@@ -49,3 +58,8 @@ def owned(scheduler: Json, key: Key, name: str = "") -> Json:
 def cluster_wide(key: Key, name: str) -> Json:
     """Give the metadata of an object in no namespace: nothing in one can own it, the operator collects it."""
     return {"name": name, "labels": {**labels(key), SCHEDULER_NAMESPACE: key.namespace}}
+
+
+def sidecar_name(plugin: str) -> str:
+    """Give the name of a plugin's container."""
+    return f"plugin-{plugin.replace('.', '-')}"

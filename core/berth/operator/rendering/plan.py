@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from berth.operator.kinds import GROUP, Json, Key, key_of
 from berth.operator.rendering.configuration import Configuration, configuration
-from berth.operator.rendering.names import base_name, cluster_wide, owned, selector
+from berth.operator.rendering.names import base_name, cluster_wide, lease, owned, selector
 from berth.operator.rendering.pod import PORT, pod_template
 from berth.operator.rendering.rights import LEADER_ELECTION, cluster_roles
 
@@ -38,7 +38,7 @@ def plan(scheduler: Json, plugins: Mapping[str, Json], settings: Settings) -> Pl
     Raises: PlanError when it cannot work.
     """
     key = key_of(scheduler)
-    made = configuration(scheduler, plugins, Key(key.namespace, base_name(key)))
+    made = configuration(scheduler, plugins, lease(scheduler))
     fingerprint = _fingerprint(made)
     objects = tuple(_marked(one) for one in _objects(scheduler, key, made, fingerprint, settings))
     return Plan(objects, made, fingerprint)
@@ -112,11 +112,10 @@ def _bindings(scheduler: Json, key: Key, made: Configuration) -> Iterator[Json]:
 
 def _deployment(scheduler: Json, key: Key, template: Json) -> Json:
     spec, rollout = scheduler["spec"], scheduler["spec"].get("rollout") or {}
-    rolling = {"maxSurge": rollout.get("maxSurge", 1), "maxUnavailable": rollout.get("maxUnavailable", 0)}
     made: Json = {
         "replicas": spec.get("replicas", 1),
         "selector": {"matchLabels": selector(key)},
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
+        "strategy": _strategy(spec, rollout),
         "progressDeadlineSeconds": rollout.get("progressDeadlineSeconds", 600),
         "revisionHistoryLimit": 3,
         "template": template,
@@ -126,6 +125,14 @@ def _deployment(scheduler: Json, key: Key, template: Json) -> Json:
     if rollout.get("paused"):
         made["paused"] = True
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": owned(scheduler, key), "spec": made}
+
+
+def _strategy(spec: Json, rollout: Json) -> Json:
+    if not (spec.get("leaderElection") or {}).get("leaderElect", True):
+        # Nothing but their order keeps the old pod and the new one from both scheduling.
+        return {"type": "Recreate"}
+    rolling = {"maxSurge": rollout.get("maxSurge", 1), "maxUnavailable": rollout.get("maxUnavailable", 0)}
+    return {"type": "RollingUpdate", "rollingUpdate": rolling}
 
 
 def _network(scheduler: Json, key: Key, settings: Settings) -> Iterator[Json]:

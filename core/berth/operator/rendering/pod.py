@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from berth.operator.kinds import Json, Key
 from berth.operator.rendering.configuration import SOCKETS, Configuration, address
-from berth.operator.rendering.names import base_name, labels, selector
+from berth.operator.rendering.names import base_name, labels, selector, sidecar_name
 
 CONTAINER = "scheduler"
 PORT = 10259
@@ -150,11 +150,6 @@ def _sidecar(plugin: Json) -> Json:
         ],
     }
     return container | {field: spec[field] for field in ("command", "args") if spec.get(field)}
-
-
-def sidecar_name(plugin: str) -> str:
-    """Give the name of a plugin's container."""
-    return f"plugin-{plugin.replace('.', '-')}"
 
 
 def _volumes(key: Key, config_map: str) -> Sequence[Json]:

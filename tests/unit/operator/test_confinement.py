@@ -1,0 +1,206 @@
+"""The operator touches what its Schedulers control, and nothing that only has the name."""
+
+import json
+
+import pytest
+
+from berth.operator.rendering import plan
+from tests.unit.operator import kit
+from tests.unit.operator.at_work import PLUGINS, SCHEDULERS, SYSTEM, operating
+
+CORE = f"/api/v1/namespaces/{SYSTEM}"
+BINDINGS = "clusterrolebindings.rbac.authorization.k8s.io"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+MINE = {"app": "mine"}
+
+
+def named(name, **more):
+    return {"metadata": {"name": name, "labels": MINE}, **more}
+
+
+def message(work, kind="Degraded", name="main"):
+    """Give a condition's message."""
+    conditions = work.objects("schedulers.berth.dev")[name]["status"]["conditions"]
+    return next(one["message"] for one in conditions if one["type"] == kind)
+
+
+SERVICE = named("berth-main", spec={"ports": [{"port": 80}]})
+
+
+@pytest.mark.parametrize(
+    ("plural", "collection", "body"),
+    [
+        ("services", "services", SERVICE),
+        ("serviceaccounts", "serviceaccounts", named("berth-main")),
+        ("configmaps", "configmaps", named("berth-main-plugins", data={"a": "b"})),
+    ],
+)
+async def test_foreign(tmp_path, plural, collection, body):
+    """What was there before is left as it was, named in a condition, and outlives the Scheduler."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", f"{CORE}/{plural}", body)
+        name = body["metadata"]["name"]
+        before = work.objects(collection)[name]
+        await work.send("POST", SCHEDULERS, kit.scheduler())
+        await work.reach(lambda: work.condition("Degraded") == ("True", "NotControlled"))
+        assert f" {name} is there, is not controlled by this Scheduler" in message(work)
+        await work.send("DELETE", f"{SCHEDULERS}/main")
+        await work.reach(lambda: "berth-main" not in work.objects("networkpolicies.networking.k8s.io"))
+
+        assert before == work.objects(collection)[name]
+
+
+async def test_foreign_account(tmp_path):
+    """A service account of another is given no rights, and no pod runs under it."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", f"{CORE}/serviceaccounts", named("berth-main"))
+        await work.send("POST", SCHEDULERS, kit.scheduler())
+        await work.reach(lambda: work.condition("Degraded") == ("True", "NotControlled"))
+
+        assert [] == [one for one in work.objects(BINDINGS) if one.endswith(":main")]
+        assert {} == work.objects("deployments.apps")
+
+
+async def test_foreign_goes(tmp_path):
+    """Once the object of another is out of the way, the Scheduler gets its own."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", f"{CORE}/services", SERVICE)
+        await work.send("POST", SCHEDULERS, kit.scheduler())
+        await work.reach(lambda: work.condition("Degraded") == ("True", "NotControlled"))
+        await work.send("DELETE", f"{CORE}/services/berth-main")
+        await work.reach(lambda: work.condition("Degraded") == ("False", "AsExpected"))
+
+        assert "main" == work.objects("services")["berth-main"]["metadata"]["labels"]["berth.dev/scheduler"]
+
+
+async def test_foreign_with_labels(tmp_path):
+    """The labels alone make nothing the Scheduler's: such an object is not deleted as left over."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", SCHEDULERS, kit.scheduler())
+        await work.reach(lambda: work.condition("Progressing") == ("False", "RolledOut"))
+        labels = work.objects("configmaps")["berth-main-plugins"]["metadata"]["labels"]
+        before = {name for name in work.objects("configmaps") if "-config-" in name}
+        await work.send("POST", f"{CORE}/configmaps", {"metadata": {"name": "copy", "labels": labels}})
+        await work.send("PATCH", f"{SCHEDULERS}/main", {"spec": {"parallelism": 4}})
+        await work.reach(lambda: not before & set(work.objects("configmaps")))
+
+        assert "copy" in work.objects("configmaps")
+
+
+async def test_owner_removed(tmp_path):
+    """An object without its controller reference is refused; the others are kept as before."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", SCHEDULERS, kit.scheduler())
+        await work.reach(lambda: work.condition("Available")[0] == "True")
+        await work.send("PATCH", f"{CORE}/services/berth-main", {"metadata": {"ownerReferences": None}})
+        await work.reach(lambda: work.condition("Degraded") == ("True", "NotControlled"))
+        path = f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/berth-main"
+        await work.send("PATCH", path, {"spec": {"progressDeadlineSeconds": 5}})
+        await work.reach(
+            lambda: work.objects("deployments.apps")["berth-main"]["spec"]["progressDeadlineSeconds"] == 600
+        )
+
+
+async def test_label_removed(tmp_path):
+    """An object that lost its labels is the Scheduler's by its controller reference, and gets them back."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", SCHEDULERS, kit.scheduler())
+        await work.reach(lambda: work.condition("Available")[0] == "True")
+        await work.send("PATCH", f"{CORE}/services/berth-main", {"metadata": {"labels": None}})
+        await work.reach(lambda: "labels" in work.objects("services")["berth-main"]["metadata"])
+
+
+async def test_bindings_go_with_roles(tmp_path):
+    """A role that is uninstalled takes its bindings along, with no operator there to delete them."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", SCHEDULERS, kit.scheduler())
+        await work.reach(lambda: work.condition("Available")[0] == "True")
+        role = json.loads(await work.send("GET", f"{RBAC}/clusterroles/berth-scheduler-volumes"))
+        binding = work.objects(BINDINGS)[f"berth-scheduler-volumes:{SYSTEM}:main"]
+
+    assert [("ClusterRole", "berth-scheduler-volumes", role["metadata"]["uid"])] == [
+        (one["kind"], one["name"], one["uid"]) for one in binding["metadata"]["ownerReferences"]
+    ]
+
+
+async def test_failure_of_one(tmp_path):
+    """A Scheduler whose plugin's arguments are nested too deep is told so, and others are kept."""
+    arguments = 1
+    for _ in range(100):
+        arguments = {"a": arguments}
+    async with operating(tmp_path) as work:
+        await work.send("POST", PLUGINS, kit.plugin(arguments=arguments))
+        await work.send("POST", SCHEDULERS, kit.scheduler(plugins=[{"name": "gpu-share"}]))
+        await work.reach(lambda: work.condition("Degraded") == ("True", "InvalidConfiguration"))
+        assert "SchedulerPlugin gpu-share: spec.arguments.a.a" in message(work)
+        await work.send("POST", SCHEDULERS, kit.scheduler("other", profiles=[{"schedulerName": "o"}]))
+        await work.reach(lambda: work.condition("Available", "other")[0] == "True")
+
+
+async def test_internal_error(tmp_path, monkeypatch):
+    """What no one foresaw about one Scheduler is its condition, and the others are kept."""
+
+    def broken(scheduler, *rest, planned=plan):
+        if scheduler["metadata"]["name"] == "main":
+            raise ZeroDivisionError("unforeseen")
+        return planned(scheduler, *rest)
+
+    monkeypatch.setattr("berth.operator.reconciler.plan", broken)
+    async with operating(tmp_path) as work:
+        await work.send("POST", SCHEDULERS, kit.scheduler())
+        await work.reach(lambda: work.condition("Degraded") == ("True", "InternalError"))
+        assert "ZeroDivisionError: unforeseen" == message(work)
+        await work.send("POST", SCHEDULERS, kit.scheduler("other", profiles=[{"schedulerName": "o"}]))
+        await work.reach(lambda: work.condition("Available", "other")[0] == "True")
+
+
+async def test_rights_until_last_pod(tmp_path):
+    """Rights that the new pods do not need go with the last of the old ones; a paused rollout keeps them."""
+    disabled = [{"name": name} for name in ("DefaultPreemption",)]
+    profile = {"schedulerName": "packing", "plugins": {"multiPoint": {"disabled": disabled}}}
+    preemption = f"berth-scheduler-preemption:{SYSTEM}:main"
+    async with operating(tmp_path) as work:
+        await work.send("POST", SCHEDULERS, kit.scheduler())
+        await work.reach(lambda: work.condition("Progressing") == ("False", "RolledOut"))
+        old = set(work.objects("pods"))
+        paused = {"profiles": [profile], "rollout": {"paused": True}}
+        await work.send("PATCH", f"{SCHEDULERS}/main", {"spec": paused})
+        await work.reach(lambda: work.condition("Progressing") == ("False", "Paused"))
+        assert preemption in work.objects(BINDINGS)
+        await work.send("PATCH", f"{SCHEDULERS}/main", {"spec": {"rollout": {"paused": False}}})
+        seen = []
+
+        def withdrawn():
+            seen.append((preemption in work.objects(BINDINGS), bool(old & set(work.objects("pods")))))
+            return not seen[-1][0]
+
+        await work.reach(withdrawn)
+
+    assert (False, True) not in seen
+
+
+async def test_rivals(tmp_path):
+    """Two Schedulers that serve one profile both say so, until one of them does not or they share a lease."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", SCHEDULERS, kit.scheduler())
+        await work.send("POST", SCHEDULERS, kit.scheduler("twin"))
+        for name in ("main", "twin"):
+            await work.reach(
+                lambda one=name: work.condition("Degraded", one) == ("True", "ProfileServedTwice")
+            )
+        assert f"profile packing is served by Scheduler {SYSTEM}/twin, too" in message(work)
+        lease = {"leaderElection": {"resourceName": "berth-main"}}
+        await work.send("PATCH", f"{SCHEDULERS}/twin", {"spec": lease})
+        for name in ("main", "twin"):
+            await work.reach(lambda one=name: work.condition("Degraded", one) == ("False", "AsExpected"))
+
+
+async def test_misspelled_profile(tmp_path):
+    """A profile that a plugin names and no Scheduler has is in the conditions of both."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", PLUGINS, kit.plugin(address="127.0.0.1:1", profiles=["paking"]))
+        await work.send("POST", SCHEDULERS, kit.scheduler(plugins=[{"name": "gpu-share"}]))
+        await work.reach(lambda: work.condition("PluginsReady") == ("False", "PluginNotReady"))
+        await work.reach(lambda: "UnknownProfile" in json.dumps(work.objects("schedulerplugins.berth.dev")))
+
+        assert "names paking, which no Scheduler that runs it has" in message(work, "PluginsReady")
