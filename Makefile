@@ -59,7 +59,7 @@ manifests: $(STAMP)
 	$(BIN)/python -m berth.operator.definitions kustomize
 
 install.yaml: $(STAMP)
-	$(BIN)/kubectl kustomize kustomize/overlays/secondary > install.yaml
+	{ $(BIN)/kubectl kustomize kustomize/crds; echo ---; $(BIN)/kubectl kustomize kustomize/overlays/secondary; } > install.yaml
 
 clean:
 	rm -rf $(VENV) node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache run

@@ -64,8 +64,9 @@ class Installation:
             process.wait(20)
 
     def install(self, overlay):
-        """Apply the base, then an overlay: custom resources need their kinds first."""
-        self.kubectl("apply", "-k", str(KUSTOMIZE / "base"))
+        """Apply the kinds, then an overlay."""
+        self.kubectl("apply", "-k", str(KUSTOMIZE / "crds"))
+        self.kubectl("wait", "--for=condition=Established", "crd", "schedulers.berth.dev")
         self.kubectl("apply", "-k", str(overlay))
 
     def kubectl(self, *arguments, stdin=None, fails=False):

@@ -50,7 +50,8 @@ def test_every_plugin_at_work(cluster):
     metrics = (node_metrics("n1", 0.9, cores=8), node_metrics("n2", 0.35, cores=8))
     for document in (MONITOR, KIND, *metrics):
         cluster.kubectl("create", "-f", "-", stdin=document)
-    cluster.kubectl("apply", "-k", str(KUSTOMIZE / "base"))
+    for kinds in ("crds", "third-party-crds"):
+        cluster.kubectl("apply", "-k", str(KUSTOMIZE / kinds))
     manifests = cluster.folder / "all-plugins.yaml"
     # Containers of the sandbox share one network: the port has to be any that is free.
     text = cluster.kubectl("kustomize", str(KUSTOMIZE / "overlays/all-plugins"))

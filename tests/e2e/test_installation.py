@@ -103,7 +103,8 @@ def test_overlays(tmp_path):
     try:
         cluster.start_sandbox()
         cluster.kubectl("create", "-f", "-", stdin=MONITOR)
-        cluster.kubectl("apply", "-k", str(KUSTOMIZE / "base"))
+        for kinds in ("crds", "third-party-crds"):
+            cluster.kubectl("apply", "-k", str(KUSTOMIZE / kinds))
         for overlay in (KUSTOMIZE / "overlays").iterdir():
             cluster.kubectl("apply", "-k", str(overlay))
         again = cluster.kubectl("apply", "-k", str(overlay))

@@ -29,6 +29,27 @@ _EVERYWHERE = "0.0.0.0"  # noqa: S104 (in a pod, its own address)
     help="The image of schedulers whose resource names none.",
 )
 @click.option(
+    "--scheduler-role",
+    envvar="BERTH_SCHEDULER_ROLE",
+    default="berth-scheduler",
+    show_default=True,
+    help="The ClusterRole of all schedulers; the others are called ROLE-GROUP.",
+)
+@click.option(
+    "--scheduler-priority-class",
+    "priority_class",
+    envvar="BERTH_SCHEDULER_PRIORITY_CLASS",
+    default="berth-critical",
+    show_default=True,
+    help="The PriorityClass of schedulers whose resource names none.",
+)
+@click.option(
+    "--namespaces",
+    envvar="BERTH_NAMESPACES",
+    default="",
+    help="Whose Schedulers to keep, with commas between them; * for all, its own namespace if not given.",
+)
+@click.option(
     "--leader-elect/--no-leader-elect", default=True, show_default=True, help="Take turns by a lease."
 )
 @click.option(
@@ -53,6 +74,9 @@ def operator(
     *,
     kubeconfig: str,
     scheduler_image: str,
+    scheduler_role: str,
+    priority_class: str,
+    namespaces: str,
     leader_elect: bool,
     namespace: str,
     lease_seconds: float,
@@ -68,6 +92,7 @@ def operator(
     from berth.client.errors import FatalError  # noqa: PLC0415 (see above)
     from berth.client.leases import LeaseSettings  # noqa: PLC0415 (see above)
     from berth.operator.process import OperatorSettings  # noqa: PLC0415 (see above)
+    from berth.operator.rendering import Settings  # noqa: PLC0415 (see above)
     from berth.scheduler.errors import StartError  # noqa: PLC0415 (see above)
     from berth.scheduler.event_loop import run  # noqa: PLC0415 (see above)
     from berth.telemetry.logs import configure_logs  # noqa: PLC0415 (see above)
@@ -78,10 +103,24 @@ def operator(
         if leader_elect:
             where = namespace or _own_namespace()
             lease = LeaseSettings(where, LEASE, lease_seconds, renew_seconds, retry_seconds)
-        settings = OperatorSettings(scheduler_image, kubeconfig, lease, bind_address, secure_port)
+        settings = OperatorSettings(
+            Settings(scheduler_image, role=scheduler_role, priority_class=priority_class),
+            kubeconfig,
+            lease,
+            bind_address,
+            secure_port,
+            _namespaces(namespaces),
+        )
         run(_until_told(settings))
     except (FatalError, StartError) as error:
         fail(error)
+
+
+def _namespaces(given: str) -> tuple[str, ...]:
+    """Give the namespaces to keep Schedulers in; none means all."""
+    if given.strip() == "*":
+        return ()
+    return tuple(dict.fromkeys(one.strip() for one in given.split(",") if one.strip())) or (_own_namespace(),)
 
 
 def _own_namespace() -> str:

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -64,7 +64,7 @@ class OperatorSettings:
     `namespaces` are those whose Schedulers are kept; none means all.
     """
 
-    image: str
+    schedulers: Settings
     kubeconfig: str = ""
     lease: LeaseSettings | None = None
     bind_address: str = "0.0.0.0"  # noqa: S104 (in a pod, its own address)
@@ -133,7 +133,7 @@ class Operator:
             self._observed,
             self._recorder,
             self._metrics,
-            settings=lambda: Settings(settings.image, service_monitors=self._monitors),
+            settings=lambda: replace(settings.schedulers, service_monitors=self._monitors),
             now=_now,
         )
 

@@ -9,6 +9,7 @@ from berth.client.errors import NotFoundError
 from berth.client.leases import LeaseSettings
 from berth.operator.definitions import plugin_definition, scheduler_definition
 from berth.operator.process import OperatorSettings, run
+from berth.operator.rendering import Settings
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator.rights import documents, guarded, running
 
@@ -61,7 +62,7 @@ class AtWork:
 
     async def reach(self, claim):
         """Put pods on a node until the claim holds."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while not claim():
                 for name, pod in self.objects("pods").items():
                     if not pod["spec"].get("nodeName"):
@@ -77,17 +78,23 @@ class AtWork:
 
 
 @asynccontextmanager
-async def operating(tmp_path, *, more=()):
-    """An operator that leads, with the rights that it is installed with."""
+async def operating(tmp_path, *, more=(), namespaces=(SYSTEM,), grants=()):
+    """An operator that leads, with the rights that it is installed with, in its own namespace or in these."""
     files = ("namespace.yaml", "priority_class.yaml", "operator_rights.yaml", "scheduler_rights.yaml")
     options = {"controllers": True, "pod_grace_seconds": 0.02}
     async with guarded(tmp_path, SYSTEM, "berth-operator", **options) as (sandbox, ledger, kubeconfig):
         definitions = [scheduler_definition(), plugin_definition(), *more]
         rights = [one | namespaced(one) for one in documents(*files)]
-        sandbox.load([*rights, *definitions])
+        sandbox.load([*rights, *grants, *definitions])
         stop, ready = asyncio.Event(), asyncio.Event()
         lease = LeaseSettings(SYSTEM, "berth-operator", 3.0, 2.0, 0.2)
-        settings = OperatorSettings("berth/scheduler:test", str(kubeconfig), lease, on_ready=ready.set)
+        settings = OperatorSettings(
+            Settings("berth/scheduler:test"),
+            str(kubeconfig),
+            lease,
+            namespaces=namespaces,
+            on_ready=ready.set,
+        )
         admin = load_endpoint(kubeconfig=str(tmp_path / "kubeconfig"), environ={})
         async with running(run(settings, stop), stop) as process, transport_to(admin) as transport:
             waiting = asyncio.create_task(ready.wait())

@@ -12,6 +12,14 @@ CORE = f"/api/v1/namespaces/{SYSTEM}"
 BINDINGS = "clusterrolebindings.rbac.authorization.k8s.io"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 MINE = {"app": "mine"}
+ONCE = [
+    "deployments",
+    "networkpolicies",
+    "poddisruptionbudgets",
+    "rolebindings",
+    "serviceaccounts",
+    "services",
+]
 
 
 def named(name, **more):
@@ -204,3 +212,14 @@ async def test_misspelled_profile(tmp_path):
         await work.reach(lambda: "UnknownProfile" in json.dumps(work.objects("schedulerplugins.berth.dev")))
 
         assert "names paking, which no Scheduler that runs it has" in message(work, "PluginsReady")
+
+
+async def test_nothing_to_do(tmp_path):
+    """What is as it should be is not written again."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", PLUGINS, kit.plugin(profiles=["packing"]))
+        await work.send("POST", SCHEDULERS, kit.scheduler(plugins=[{"name": "gpu-share"}], replicas=2))
+        await work.reach(lambda: work.condition("Progressing") == ("False", "RolledOut"))
+
+        writes = [one for one in work.ledger.used if one.verb == "patch" and one.resource in ONCE]
+        assert sorted(ONCE) == sorted(one.resource for one in writes)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import yaml
 
 from berth.client import Api, load_endpoint
 from berth.client.errors import NotFoundError, RejectedError
@@ -13,8 +14,14 @@ from berth.scheduler.serving import Asked
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator import kit
 from tests.unit.operator.at_work import MONITOR, PLUGINS, SCHEDULERS, SYSTEM, operating
-from tests.unit.operator.rights import documents
+from tests.unit.operator.rights import BASE, documents
 
+KUSTOMIZE = BASE.parent
+EVERYWHERE = next(
+    one
+    for one in yaml.safe_load_all((KUSTOMIZE / "components/all-namespaces/rights.yaml").read_text())
+    if one["kind"] == "ClusterRoleBinding"
+)
 EVERYTHING = {"replicas": 2, "plugins": [{"name": "gpu-share"}]}
 OPTIONAL = {
     "poddisruptionbudgets.policy": {"replicas": 1},
@@ -152,7 +159,7 @@ async def test_reaches_without_restart(tmp_path, change, line):
 async def test_denied(tmp_path):
     """What the API server turns down is reported with its words, and tried again."""
     async with operating(tmp_path) as work:
-        role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/berth-operator"
+        role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/berth-operator-namespace"
         rules = json.loads(await work.send("GET", role))["rules"]
         without = [rule for rule in rules if "services" not in rule["resources"]]
         await work.send("PATCH", role, {"rules": without})
@@ -169,7 +176,7 @@ async def test_denied(tmp_path):
 
 async def test_namespace_goes(tmp_path):
     """A namespace with a Scheduler in it goes without anybody's help."""
-    async with operating(tmp_path) as work:
+    async with operating(tmp_path, namespaces=(), grants=[EVERYWHERE]) as work:
         await work.send("POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
         await work.send("POST", SCHEDULERS.replace(SYSTEM, "team"), kit.scheduler())
         await work.reach(lambda: work.condition("Available")[0] == "True")
@@ -185,3 +192,16 @@ async def test_namespace_goes(tmp_path):
 
         with pytest.raises((NotFoundError, RejectedError)):
             await work.send("GET", f"{SCHEDULERS.replace(SYSTEM, 'team')}/main")
+
+
+async def test_confined_to_namespaces(tmp_path):
+    """A Scheduler in a namespace that the operator was not given becomes nothing, and needs no right."""
+    async with operating(tmp_path, namespaces=(SYSTEM, "forbidden")) as work:
+        await work.send("POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
+        await work.send("POST", SCHEDULERS.replace(SYSTEM, "team"), kit.scheduler("theirs"))
+        await work.send("POST", SCHEDULERS, kit.scheduler())
+        await work.reach(lambda: work.condition("Available")[0] == "True")
+
+        assert {"berth-main"} == set(work.objects("deployments.apps"))
+        assert "status" not in work.objects("schedulers.berth.dev")["theirs"]
+        assert {"forbidden"} == {asked.split()[-1].strip('"') for asked in work.ledger.denied}

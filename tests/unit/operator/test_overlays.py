@@ -56,14 +56,10 @@ def test_valid(name):
 
 @pytest.mark.parametrize("name", OVERLAYS)
 def test_complete(name):
-    """Every overlay has the operator, its kinds, and the scheduler `main`."""
+    """Every overlay has the operator and the scheduler `main`; kinds are installed apart."""
     objects = overlay(name)
 
-    assert {"schedulers.berth.dev", "schedulerplugins.berth.dev"} == {
-        one["metadata"]["name"]
-        for one in of_kind(objects, "CustomResourceDefinition")
-        if one["spec"]["group"] == "berth.dev"
-    }
+    assert [] == of_kind(objects, "CustomResourceDefinition"), "deleting an overlay deletes no kinds"
     assert ["main"] == [one["metadata"]["name"] for one in of_kind(objects, "Scheduler")]
     named = {one["metadata"]["name"] for one in of_kind(objects, "SchedulerPlugin")}
     assert named == {one["name"] for one in of_kind(objects, "Scheduler")[0]["spec"].get("plugins", ())}
@@ -78,16 +74,14 @@ def deployable():
 
 
 def test_every_plugin():
-    """The overlay of all plugins has those of this repository, each with its kinds and an image file."""
+    """The overlay of all plugins has those of this repository, each with an image file; kinds are apart."""
     objects = overlay("all-plugins")
     folders = {path.name: path for path in deployable()}
 
     assert set(folders) == {one["metadata"]["name"] for one in of_kind(objects, "SchedulerPlugin")}
     assert all((folder / "Dockerfile").is_file() for folder in folders.values())
     assert {"podgroups.scheduling.x-k8s.io", "elasticquotas.scheduling.x-k8s.io"} == {
-        one["metadata"]["name"]
-        for one in of_kind(objects, "CustomResourceDefinition")
-        if one["spec"]["group"] != "berth.dev"
+        one["metadata"]["name"] for one in built(str(KUSTOMIZE / "third-party-crds"))
     }
 
 
@@ -114,7 +108,8 @@ def images(objects):
     found = set()
     for one in of_kind(objects, "Deployment"):
         for container in one["spec"]["template"]["spec"]["containers"]:
-            found |= {container["image"], *(variable["value"] for variable in container["env"])}
+            named = (one["value"] for one in container["env"] if one["name"].endswith("_IMAGE"))
+            found |= {container["image"], *named}
     return found | {one["spec"]["image"] for one in of_kind(objects, "SchedulerPlugin")}
 
 
@@ -215,3 +210,56 @@ def test_small_definitions():
     """The definitions stay small enough for kubectl to note what it last applied."""
     for definition in (scheduler_definition(), plugin_definition()):
         assert 200_000 > len(json.dumps(definition))
+
+
+def transformed(tmp_path, base, **fields):
+    """Give what a user's own kustomization makes of one of ours."""
+    (tmp_path / "kustomization.yaml").write_text(
+        json.dumps({"resources": [os.path.relpath(KUSTOMIZE / base, tmp_path.resolve())], **fields})
+    )
+    return built(str(tmp_path))
+
+
+@pytest.mark.parametrize("base", ["base", "overlays/all-plugins"])
+def test_other_namespace(tmp_path, base):
+    """In another namespace the operator has all its rights: each binding follows its service account."""
+    objects = transformed(tmp_path, base, namespace="sched-prod")
+    subjects = [
+        subject
+        for one in of_kind(objects, "ClusterRoleBinding", "RoleBinding")
+        for subject in one["subjects"]
+    ]
+
+    assert {"sched-prod"} == {one["namespace"] for one in subjects}
+    assert {"sched-prod"} == {one["metadata"]["name"] for one in of_kind(objects, "Namespace")}
+
+
+def test_prefix(tmp_path):
+    """With a prefix the operator binds, and may bind, the roles by their new names."""
+    config = os.path.relpath(KUSTOMIZE / "config", tmp_path.resolve())
+    objects = transformed(tmp_path, "overlays/all-plugins", namePrefix="prod-", components=[config])
+    roles = {one["metadata"]["name"]: one for one in of_kind(objects, "ClusterRole")}
+    (deployment,) = of_kind(objects, "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    told = {one["name"]: one["value"] for one in container["env"]}
+    may_bind = {
+        name
+        for role in roles.values()
+        for rule in role["rules"]
+        if "bind" in rule["verbs"]
+        for name in rule["resourceNames"]
+    }
+    asked = {
+        name for one in of_kind(objects, "SchedulerPlugin") for name in one["spec"].get("clusterRoles", ())
+    }
+
+    assert {name for name in roles if name.startswith(told["BERTH_SCHEDULER_ROLE"])} == may_bind - asked
+    assert asked < may_bind < set(roles)
+    assert [told["BERTH_SCHEDULER_PRIORITY_CLASS"]] == [
+        one["metadata"]["name"] for one in of_kind(objects, "PriorityClass")
+    ]
+
+
+def test_base_alone():
+    """The base names images with their versions: applied alone it starts what an overlay would."""
+    assert images(built(str(KUSTOMIZE / "base"))) == {"berth/operator:0.1.0", "berth/scheduler:0.1.0"}

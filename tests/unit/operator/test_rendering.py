@@ -52,7 +52,7 @@ def test_files():
     enabled = configuration["profiles"][0]["plugins"]["multiPoint"]["enabled"]
     assert [{"name": "gpu-share", "weight": 3}] == enabled
     listed = both["plugins.yaml"]["plugins"]
-    assert ["unix:/run/berth/gpu-share/plugin.sock"] == [one["address"] for one in listed]
+    assert ["unix:/run/berth/gpu-share/private/plugin.sock"] == [one["address"] for one in listed]
     assert {"policy": "pack"} == listed[0]["args"]
 
 
@@ -93,12 +93,34 @@ def test_sidecar():
     containers = pod(made(GPU))["initContainers"]
 
     assert [("plugin-gpu-share", "Always")] == [(one["name"], one["restartPolicy"]) for one in containers]
-    assert {"name": "BERTH_PLUGIN_ADDRESS", "value": "unix:/run/berth/gpu-share/plugin.sock"} in containers[
-        0
-    ]["env"]
-    sockets = {"name": "sockets", "mountPath": "/run/berth"}
+    assert {
+        "name": "BERTH_PLUGIN_ADDRESS",
+        "value": "unix:/run/berth/gpu-share/private/plugin.sock",
+    } in containers[0]["env"]
+    sockets = {"name": "socket-gpu-share", "mountPath": "/run/berth/gpu-share"}
     assert sockets in containers[0]["volumeMounts"]
     assert sockets in pod(made(GPU))["containers"][0]["volumeMounts"]
+
+
+def test_sidecars_apart():
+    """No sidecar sees the socket, the files or the token of another, or of the scheduler, unless it asks."""
+    other = kit.plugin("other", automountServiceAccountToken=True)
+    spec = pod(made(GPU, other))
+    first, second = ({one["name"] for one in each["volumeMounts"]} for each in spec["initContainers"])
+
+    assert {"socket-gpu-share", "tmp-gpu-share"} == first
+    assert {"socket-other", "tmp-other", "service-account"} == second
+    assert not spec["automountServiceAccountToken"]
+    assert "service-account" in {one["name"] for one in spec["containers"][0]["volumeMounts"]}
+
+
+def test_plugins_roles():
+    """A scheduler is bound to the roles that its plugins ask for."""
+    result = made(kit.plugin(clusterRoles=["berth-podgroups"]))
+
+    assert "berth-podgroups:team:main" in {
+        one["metadata"]["name"] for one in found(result, "ClusterRoleBinding")
+    }
 
 
 def test_elsewhere():

@@ -166,7 +166,7 @@ async def test_pod_groups(tmp_path):
         sandbox.load([*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles), node("n0")])
         gates = parse_feature_gates(["GenericWorkload=true,GangScheduling=true"])
         loaded = load(CONFIGURATION.format(kubeconfig=kubeconfig), gates=gates)
-        assert POD_GROUPS in cluster_roles(loaded, has_plugins=False)
+        assert POD_GROUPS in cluster_roles(loaded, [], "berth-scheduler")
         stop = asyncio.Event()
         async with running(run(ProcessSettings(loaded, seed=1), stop), stop):
             sandbox.load(gang("trio", 3))
@@ -186,8 +186,8 @@ async def test_device_taint_rules(tmp_path):
         sandbox.load([*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles)])
         text = CONFIGURATION.format(kubeconfig=kubeconfig)
         loaded, without = load(text, gates=gates), load(text + WITHOUT_DEVICES, gates=gates)
-        assert TAINT_RULES in cluster_roles(loaded, has_plugins=False)
-        assert TAINT_RULES not in cluster_roles(without, has_plugins=False)
+        assert TAINT_RULES in cluster_roles(loaded, [], "berth-scheduler")
+        assert TAINT_RULES not in cluster_roles(without, [], "berth-scheduler")
         stop = asyncio.Event()
         async with running(run(ProcessSettings(loaded, seed=1), stop), stop):
             await eventually(lambda: not ledger.spare([ruled]) or ledger.denied)

@@ -21,6 +21,7 @@ from berth.operator.definitions.schema import (
     text,
 )
 
+_OF_SIDECARS = ("command", "args", "env", "resources", "automountServiceAccountToken")
 POINTS = tuple(point.value for point in ExtensionPoint if point in SIDECAR_POINTS)
 
 
@@ -50,10 +51,10 @@ def _spec() -> Schema:
         "has(self.image) != has(self.address)",
         "give either image, for a sidecar, or address, for a plugin that runs elsewhere",
     )
-    container = " && ".join(f"!has(self.{name})" for name in ("command", "args", "env", "resources"))
+    container = " && ".join(f"!has(self.{name})" for name in _OF_SIDECARS)
     sidecar_only = rule(
         f"has(self.image) || ({container})",
-        "command, args, env and resources describe a sidecar; remove them, or give image instead of address",
+        f"{', '.join(_OF_SIDECARS)} describe a sidecar; remove them, or give image instead of address",
     )
     served = rule(
         "!has(self.failurePolicy) || !has(self.extensionPoints) || "
@@ -73,6 +74,16 @@ def _spec() -> Schema:
             "args": listed(text(longest=TEXT_LENGTH), "The sidecar's arguments.", most=64),
             "env": free_list("The sidecar's environment, as a container's."),
             "resources": resources("What the sidecar asks for."),
+            "automountServiceAccountToken": flag(
+                "Whether the sidecar has the token of the scheduler's service account."
+            ),
+            "clusterRoles": listed(
+                text(shortest=1),
+                "ClusterRoles to which schedulers that run it are bound, for kinds that it reads. The operator "
+                "needs the verbs bind and get on them.",
+                most=8,
+                kind="set",
+            ),
             "address": text(
                 "Where the plugin listens, if it is no sidecar.", longest=TEXT_LENGTH, rules=[_reachable()]
             ),

@@ -216,7 +216,7 @@ def _pod() -> Schema:
             "tolerations": free_list("As a pod's."),
             "affinity": free("As a pod's."),
             "topologySpreadConstraints": free_list("As a pod's; over hosts and zones if not given."),
-            "priorityClassName": text("As a pod's.", default="berth-critical"),
+            "priorityClassName": text("As a pod's; the operator's choice if not given.", shortest=1),
             "schedulerName": text(
                 "Who schedules the scheduler's own pods; not itself.", shortest=1, default="default-scheduler"
             ),

@@ -3,6 +3,7 @@
 configuration (checked) ─▶ rights ─▶ pod ─▶ deployment and what surrounds it ─▶ plan
 """
 
-from berth.operator.rendering.plan import Plan, Settings, plan
+from berth.operator.rendering.plan import Plan, plan
+from berth.operator.rendering.settings import Settings
 
 __all__ = ["Plan", "Settings", "plan"]

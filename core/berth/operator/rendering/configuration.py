@@ -65,9 +65,9 @@ def configuration(scheduler: Json, found: Mapping[str, Json], lease: Key) -> Con
 
 
 def address(plugin: Json) -> str:
-    """Give where a plugin listens: in a folder of its own, which it makes private, or where it says."""
+    """Give where a plugin listens: in its volume, in a folder that it makes private, or where it says."""
     given = plugin["spec"].get("address")
-    return str(given) if given else f"unix:{SOCKETS}/{plugin['metadata']['name']}/plugin.sock"
+    return str(given) if given else f"unix:{SOCKETS}/{plugin['metadata']['name']}/private/plugin.sock"
 
 
 def _plugins(spec: Json, found: Mapping[str, Json]) -> tuple[Json, ...]:

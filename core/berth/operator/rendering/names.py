@@ -62,4 +62,9 @@ def cluster_wide(key: Key, name: str) -> Json:
 
 def sidecar_name(plugin: str) -> str:
     """Give the name of a plugin's container."""
-    return f"plugin-{plugin.replace('.', '-')}"
+    return f"plugin-{dashed(plugin)}"
+
+
+def dashed(name: str) -> str:
+    """Give a plugin's name as part of a DNS label."""
+    return name.replace(".", "-")

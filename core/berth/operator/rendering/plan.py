@@ -9,17 +9,10 @@ from berth.operator.rendering.configuration import Configuration, configuration
 from berth.operator.rendering.names import base_name, cluster_wide, lease, owned, selector
 from berth.operator.rendering.pod import PORT, pod_template
 from berth.operator.rendering.rights import LEADER_ELECTION, cluster_roles
+from berth.operator.rendering.settings import Settings
 
 _RBAC = "rbac.authorization.k8s.io"
 APPLIED = f"{GROUP}/applied"
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The image of schedulers that name none, and whether the cluster has ServiceMonitors."""
-
-    image: str
-    service_monitors: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +54,7 @@ def _objects(
     scheduler: Json, key: Key, made: Configuration, fingerprint: str, settings: Settings
 ) -> Iterator[Json]:
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": owned(scheduler, key)}
-    yield from _bindings(scheduler, key, made)
+    yield from _bindings(scheduler, key, made, settings)
     config_map = f"{base_name(key)}-config-{fingerprint[:10]}"
     yield {
         "apiVersion": "v1",
@@ -76,8 +69,7 @@ def _objects(
         "metadata": owned(scheduler, key, f"{base_name(key)}-plugins"),
         "data": {"plugins.yaml": made.plugins_yaml},
     }
-    image = scheduler["spec"].get("image") or settings.image
-    template = pod_template(scheduler, key, made, image=image, config_map=config_map, fingerprint=fingerprint)
+    template = pod_template(scheduler, key, made, settings, config_map=config_map, fingerprint=fingerprint)
     yield _deployment(scheduler, key, template)
     yield from _network(scheduler, key, settings)
     if scheduler["spec"].get("replicas", 1) > 1:
@@ -89,10 +81,10 @@ def _objects(
         }
 
 
-def _bindings(scheduler: Json, key: Key, made: Configuration) -> Iterator[Json]:
+def _bindings(scheduler: Json, key: Key, made: Configuration, settings: Settings) -> Iterator[Json]:
     subjects = [{"kind": "ServiceAccount", "name": base_name(key), "namespace": key.namespace}]
     api = f"{_RBAC}/v1"
-    for role in cluster_roles(made.loaded, has_plugins=bool(made.plugins)):
+    for role in cluster_roles(made.loaded, made.plugins, settings.role):
         yield {
             "apiVersion": api,
             "kind": "ClusterRoleBinding",
@@ -105,7 +97,11 @@ def _bindings(scheduler: Json, key: Key, made: Configuration) -> Iterator[Json]:
             "apiVersion": api,
             "kind": "RoleBinding",
             "metadata": owned(scheduler, key, f"{base_name(key)}-leader-election"),
-            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": LEADER_ELECTION},
+            "roleRef": {
+                "apiGroup": _RBAC,
+                "kind": "ClusterRole",
+                "name": f"{settings.role}-{LEADER_ELECTION}",
+            },
             "subjects": subjects,
         }
 

@@ -1,10 +1,15 @@
-"""The pod template: the scheduler, its plugins as native sidecars, and the volume with their sockets."""
+"""The pod template: the scheduler, its plugins as native sidecars, and a volume for the socket of each.
+
+The scheduler alone has the token of the service account, unless a plugin asks for it; sidecars do
+not see each other's files.
+"""
 
 from collections.abc import Sequence
 
 from berth.operator.kinds import Json, Key
 from berth.operator.rendering.configuration import SOCKETS, Configuration, address
-from berth.operator.rendering.names import base_name, labels, selector, sidecar_name
+from berth.operator.rendering.names import base_name, dashed, labels, selector, sidecar_name
+from berth.operator.rendering.settings import Settings
 
 CONTAINER = "scheduler"
 PORT = 10259
@@ -17,12 +22,30 @@ _RESTRICTED: Json = {
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
+_NAMESPACE: Json = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
+_TOKEN: Json = {
+    "name": "service-account",
+    "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
+    "readOnly": True,
+}
+# As the admission plugin ServiceAccount gives it to every container of a pod.
+_TOKEN_SOURCES: list[Json] = [
+    {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
+    {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+    {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": _NAMESPACE}]}},
+]
 _REQUESTS: Json = {"requests": {"cpu": "100m", "memory": "256Mi"}}
 _PLUGIN_REQUESTS: Json = {"requests": {"cpu": "50m", "memory": "64Mi"}}
 
 
 def pod_template(
-    scheduler: Json, key: Key, configuration: Configuration, *, image: str, config_map: str, fingerprint: str
+    scheduler: Json,
+    key: Key,
+    configuration: Configuration,
+    settings: Settings,
+    *,
+    config_map: str,
+    fingerprint: str,
 ) -> Json:
     """Give the template of a scheduler's pods."""
     spec = scheduler["spec"]
@@ -34,8 +57,9 @@ def pod_template(
     }
     made: Json = {
         "serviceAccountName": base_name(key),
+        "automountServiceAccountToken": False,
         "schedulerName": pod.get("schedulerName", "default-scheduler"),
-        "priorityClassName": pod.get("priorityClassName", "berth-critical"),
+        "priorityClassName": pod.get("priorityClassName") or settings.priority_class,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": USER,
@@ -45,12 +69,12 @@ def pod_template(
         },
         "terminationGracePeriodSeconds": 30,
         "topologySpreadConstraints": pod.get("topologySpreadConstraints") or _spread(key),
-        "containers": [_scheduler(spec, configuration, image)],
-        "volumes": _volumes(key, config_map),
+        "containers": [_scheduler(spec, configuration, spec.get("image") or settings.image)],
+        "volumes": _volumes(key, configuration, config_map),
     }
-    sidecars = [_sidecar(plugin) for plugin in configuration.plugins if "image" in plugin["spec"]]
+    sidecars = _sidecars(configuration)
     if sidecars:
-        made["initContainers"] = sidecars
+        made["initContainers"] = [_sidecar(plugin) for plugin in sidecars]
     made |= {
         name: pod[name]
         for name in ("nodeSelector", "tolerations", "affinity", "imagePullSecrets")
@@ -88,10 +112,28 @@ def _scheduler(spec: Json, configuration: Configuration, image: str) -> Json:
         "volumeMounts": [
             {"name": "config", "mountPath": _CONFIG_FOLDER, "readOnly": True},
             {"name": "plugins", "mountPath": _PLUGINS_FOLDER, "readOnly": True},
-            {"name": "sockets", "mountPath": SOCKETS},
+            _TOKEN,
+            *(_socket_mount(plugin) for plugin in _sidecars(configuration)),
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 (the container's own)
         ],
     }
+
+
+def _sidecars(configuration: Configuration) -> list[Json]:
+    return [plugin for plugin in configuration.plugins if "image" in plugin["spec"]]
+
+
+def _socket_mount(plugin: Json) -> Json:
+    name = plugin["metadata"]["name"]
+    return {"name": _socket_volume(name), "mountPath": f"{SOCKETS}/{name}"}
+
+
+def _socket_volume(name: str) -> str:
+    return f"socket-{dashed(name)}"
+
+
+def _tmp_volume(name: str) -> str:
+    return f"tmp-{dashed(name)}"
 
 
 def _arguments(spec: Json, configuration: Configuration) -> list[str]:
@@ -145,17 +187,21 @@ def _sidecar(plugin: Json) -> Json:
         "resources": spec.get("resources") or _PLUGIN_REQUESTS,
         "securityContext": _RESTRICTED,
         "volumeMounts": [
-            {"name": "sockets", "mountPath": SOCKETS},
-            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 (the container's own)
+            _socket_mount(plugin),
+            {"name": _tmp_volume(name), "mountPath": "/tmp"},  # noqa: S108 (the container's own)
+            *([_TOKEN] if spec.get("automountServiceAccountToken") else []),
         ],
     }
     return container | {field: spec[field] for field in ("command", "args") if spec.get(field)}
 
 
-def _volumes(key: Key, config_map: str) -> Sequence[Json]:
+def _volumes(key: Key, configuration: Configuration, config_map: str) -> Sequence[Json]:
+    names = [plugin["metadata"]["name"] for plugin in _sidecars(configuration)]
     return [
         {"name": "config", "configMap": {"name": config_map}},
         {"name": "plugins", "configMap": {"name": f"{base_name(key)}-plugins"}},
-        {"name": "sockets", "emptyDir": {"sizeLimit": "1Mi"}},
+        {"name": _TOKEN["name"], "projected": {"sources": _TOKEN_SOURCES}},
         {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}},
+        *({"name": _socket_volume(name), "emptyDir": {"sizeLimit": "1Mi"}} for name in names),
+        *({"name": _tmp_volume(name), "emptyDir": {"sizeLimit": "16Mi"}} for name in names),
     ]

@@ -15,6 +15,8 @@ from pathlib import Path
 from berth.sandbox.store import Json
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+# Which kube-controller-manager puts into every namespace.
+_ROOT_AUTHORITY = "kube-root-ca.crt"
 ROOT_VARIABLE = "CONTAINER_SANDBOX_MOUNT_POINT"
 Files = dict[str, bytes]
 
@@ -59,6 +61,8 @@ class Sources:
             return _downward(source["downwardAPI"], pod)
         for field, plural in (("configMap", "configmaps"), ("secret", "secrets")):
             if field in source:
+                if source[field].get("name") == _ROOT_AUTHORITY:
+                    return {"ca.crt": self._account["ca.crt"]}
                 return self._object(plural, source[field], source[field].get("name", ""))
         return {}
 

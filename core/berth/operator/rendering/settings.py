@@ -1,0 +1,14 @@
+"""What the operator was installed with that schedulers take over."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The operator's choices for schedulers that make none, and what it found in the cluster."""
+
+    image: str
+    service_monitors: bool = False
+    role: str = "berth-scheduler"
+    """The name of the role that all schedulers need, and the beginning of the others'."""
+    priority_class: str = "berth-critical"
