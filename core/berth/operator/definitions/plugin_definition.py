@@ -79,8 +79,8 @@ def _spec() -> Schema:
             ),
             "clusterRoles": listed(
                 text(shortest=1),
-                "ClusterRoles to which schedulers that run it are bound, for kinds that it reads. The operator "
-                "needs the verbs bind and get on them.",
+                "ClusterRoles to which schedulers that run it are bound, for kinds that it reads. The "
+                "operator needs the verbs bind and get on them.",
                 most=8,
                 kind="set",
             ),
