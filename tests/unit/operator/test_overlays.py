@@ -260,6 +260,13 @@ def test_prefix(tmp_path):
     ]
 
 
+def test_strategy_has_a_type():
+    """kubectl patches a strategy without a type on every apply, and the Deployment is never unchanged."""
+    strategies = [one["spec"]["strategy"] for one in of_kind(overlay("ha"), "Deployment")]
+
+    assert ["RollingUpdate"] == [one.get("type") for one in strategies]
+
+
 def test_base_alone():
     """The base names images with their versions: applied alone it starts what an overlay would."""
     assert images(built(str(KUSTOMIZE / "base"))) == {"berth/operator:0.1.0", "berth/scheduler:0.1.0"}
