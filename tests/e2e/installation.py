@@ -38,11 +38,15 @@ class Installation:
     def start(self):
         """Start sandbox and first scheduler; two nodes."""
         self.start_sandbox()
+        self.start_first()
+        for name in ("n1", "n2"):
+            self.kubectl("create", "-f", "-", stdin=node(name))
+
+    def start_first(self):
+        """Start what places the pods of the operator and of schedulers."""
         configuration = self.folder / "first.yaml"
         configuration.write_text(FIRST_SCHEDULER.format(kubeconfig=self.kubeconfig))
         self._spawn("first", ["scheduler", f"--config={configuration}", "--secure-port=0"])
-        for name in ("n1", "n2"):
-            self.kubectl("create", "-f", "-", stdin=node(name))
 
     def start_sandbox(self):
         """Start the sandbox alone."""

@@ -2,6 +2,7 @@
 
 PlanError
 ├── MissingPluginError          PluginNotFound: a SchedulerPlugin that it names is not there
+├── ServedTwiceError            ProfileServedTwice: kube-scheduler schedules the same pods under another lease
 ├── NotControlledError          NotControlled: an object of a name that it needs is another's
 └── ConfigurationProblemError   InvalidConfiguration: a scheduler would not start with it
 """
@@ -22,6 +23,19 @@ class MissingPluginError(PlanError):
         listed = ", ".join(names)
         super().__init__(
             f"no SchedulerPlugin {listed} in this namespace; create it, or remove it from spec.plugins"
+        )
+
+
+class ServedTwiceError(PlanError):
+    """Carries the profile, and who holds kube-scheduler's lease."""
+
+    reason = "ProfileServedTwice"
+
+    def __init__(self, profile: str, holder: str) -> None:
+        super().__init__(
+            f"profile {profile} is served by kube-scheduler, too: {holder} holds the lease "
+            "kube-system/kube-scheduler; stop it, or share its lease, so that one leads at a time: set "
+            "spec.leaderElection.resourceName to kube-scheduler and resourceNamespace to kube-system"
         )
 
 

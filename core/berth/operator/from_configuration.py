@@ -20,7 +20,14 @@ _SAME: Final = (
 )
 _SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "clientConnection": ("qps", "burst"),
-    "leaderElection": ("leaderElect", "leaseDuration", "renewDeadline", "retryPeriod", "resourceName"),
+    "leaderElection": (
+        "leaderElect",
+        "leaseDuration",
+        "renewDeadline",
+        "retryPeriod",
+        "resourceName",
+        "resourceNamespace",
+    ),
 }
 _HEAD: Final = ("apiVersion", "kind", "profiles")
 

@@ -11,9 +11,10 @@ from berth.client.errors import ClientError, NotFoundError
 from berth.client.events import EventRecorder, Reference
 from berth.client.resources import Resource
 from berth.operator.conditions import DEGRADED, Condition, Problem, conditions, plugin_states
-from berth.operator.errors import NotControlledError, PlanError
+from berth.operator.errors import NotControlledError, PlanError, ServedTwiceError
 from berth.operator.kept_objects import KeptObjects, apply
 from berth.operator.kinds import PLUGINS, SCHEDULERS, VERSION, Json, Key, key_of
+from berth.operator.kube_scheduler import check_kube_scheduler
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.observed import Observed
 from berth.operator.profile_names import profile_problem, unknown_profiles
@@ -65,8 +66,11 @@ class Reconciler:
         failure: Exception | None = None
         made: Plan | None = None
         try:
+            await check_kube_scheduler(self._api, scheduler)
             made = plan(scheduler, self._observed.plugins_in(key.namespace), self._settings())
             problem, failure = await self._bring_about(scheduler, made)
+        except ServedTwiceError as error:  # its lease is not watched: looked at again as after a failure
+            problem, failure = Problem(error.reason, str(error)), ClientError(str(error))
         except PlanError as error:
             problem = Problem(error.reason, str(error))
         except Exception as error:  # one Scheduler's; the others must not suffer from it

@@ -11,6 +11,7 @@ from tests.unit.operator.at_work import PLUGINS, SCHEDULERS, SYSTEM, operating
 CORE = f"/api/v1/namespaces/{SYSTEM}"
 BINDINGS = "clusterrolebindings.rbac.authorization.k8s.io"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 MINE = {"app": "mine"}
 ONCE = [
     "deployments",
@@ -223,3 +224,41 @@ async def test_nothing_to_do(tmp_path):
 
         writes = [one for one in work.ledger.used if one.verb == "patch" and one.resource in ONCE]
         assert sorted(ONCE) == sorted(one.resource for one in writes)
+
+
+DEFAULT = [{"schedulerName": "default-scheduler"}]
+SHARED = {"resourceName": "kube-scheduler", "resourceNamespace": "kube-system"}
+
+
+def kube_schedulers_lease(renewed):
+    spec = {
+        "holderIdentity": "control-plane_1",
+        "leaseDurationSeconds": 15,
+        "renewTime": f"{renewed}.000000Z",
+    }
+    return {"metadata": {"name": "kube-scheduler"}, "spec": spec}
+
+
+async def test_beside_kube_scheduler(tmp_path):
+    """A Scheduler of kube-scheduler's profile is not rolled out until it shares the lease."""
+    async with operating(tmp_path) as work:
+        lease = kube_schedulers_lease("2999-01-01T00:00:00")
+        await work.send("POST", LEASES, lease)
+        await work.send("POST", SCHEDULERS, kit.scheduler(profiles=DEFAULT))
+        await work.reach(lambda: work.condition("Degraded") == ("True", "ProfileServedTwice"))
+        assert "control-plane_1 holds the lease kube-system/kube-scheduler" in message(work)
+        assert {} == work.objects("deployments.apps")
+
+        await work.send("PATCH", f"{SCHEDULERS}/main", {"spec": {"leaderElection": SHARED}})
+        await work.reach(lambda: work.condition("Available")[0] == "True")
+        assert {} == work.objects("rolebindings.rbac.authorization.k8s.io").get(
+            "berth-main-leader-election", {}
+        )
+
+
+async def test_after_kube_scheduler(tmp_path):
+    """A lease that has run out keeps no Scheduler from being rolled out."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", LEASES, kube_schedulers_lease("2001-01-01T00:00:00"))
+        await work.send("POST", SCHEDULERS, kit.scheduler(profiles=DEFAULT))
+        await work.reach(lambda: work.condition("Available")[0] == "True")

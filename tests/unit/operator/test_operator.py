@@ -54,7 +54,11 @@ async def test_rights(tmp_path):
                 lambda gone=collection: not [n for n in kept(work, gone) if n != "berth-operator"]
             )
         await drift(work)
-        await work.send("POST", SCHEDULERS, kit.scheduler("groups", featureGates=gates))
+        # A profile of kube-scheduler's, whose lease is looked at.
+        groups = kit.scheduler(
+            "groups", profiles=[{"schedulerName": "default-scheduler"}], featureGates=gates
+        )
+        await work.send("POST", SCHEDULERS, groups)
         await work.reach(lambda: work.condition("Available", "groups")[0] == "True")
         for name in ("main", "groups"):
             await work.send("DELETE", f"{SCHEDULERS}/{name}")

@@ -146,6 +146,12 @@ def _leader_election() -> Schema:
             "renewDeadline": duration("After how long without renewal a leader stops.", default="10s"),
             "retryPeriod": duration("How often the lease is renewed or asked for.", default="2s"),
             "resourceName": text("The lease; berth-NAME if not given.", shortest=1),
+            "resourceNamespace": text(
+                "The lease's namespace, the Scheduler's own if not given. In another its service account "
+                "needs a role for the lease.",
+                longest=63,
+                shortest=1,
+            ),
         },
         rules=[renew, retry],
     )

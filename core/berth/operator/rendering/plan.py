@@ -92,7 +92,9 @@ def _bindings(scheduler: Json, key: Key, made: Configuration, settings: Settings
             "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
             "subjects": subjects,
         }
-    if made.loaded.configuration.leader_election.leader_elect:
+    # In another namespace the operator gives no rights; who shares a lease there gives them.
+    elects = made.loaded.configuration.leader_election.leader_elect
+    if elects and lease(scheduler).namespace == key.namespace:
         yield {
             "apiVersion": api,
             "kind": "RoleBinding",
