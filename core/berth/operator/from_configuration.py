@@ -97,6 +97,9 @@ def _plugin(sidecar: SidecarSpec, images: Mapping[str, str]) -> Json:
         spec["exemptPods"] = {field: value for field, value in exempt.items() if value}
     if sidecar.profiles:
         spec |= {"profiles": list(sidecar.profiles), "weight": sidecar.weight}
+    if sidecar.tls is not None:
+        named = {"serverName": sidecar.tls.server_name} if sidecar.tls.server_name else {}
+        spec["tls"] = {"secretName": _secret(sidecar), **named}
     if sidecar.shadow:
         spec["shadow"] = True
     if sidecar.args is not None:
@@ -107,8 +110,12 @@ def _plugin(sidecar: SidecarSpec, images: Mapping[str, str]) -> Json:
 def _plugin_notes(sidecars: Sequence[SidecarSpec]) -> Iterator[str]:
     for one in sidecars:
         if one.tls is not None:
-            text = "tls is left out: a SchedulerPlugin has no such field; as a sidecar the plugin needs none"
-            yield f"plugins {one.name}: {text}"
+            files = f"ca.crt={one.tls.ca_file}, tls.crt={one.tls.cert_file}, tls.key={one.tls.key_file}"
+            yield f"plugins {one.name}: tls: create the Secret {_secret(one)} of {files}"
+
+
+def _secret(sidecar: SidecarSpec) -> str:
+    return f"{sidecar.name}-tls"
 
 
 def _notes(written: Json) -> Iterator[str]:

@@ -131,6 +131,25 @@ def test_elsewhere():
     assert "plugins.team:50051" == files(result)["plugins.yaml"]["plugins"][0]["address"]
 
 
+def test_tls():
+    """A plugin at host:port is dialled with its Secret's certificates, which the scheduler alone mounts."""
+    far = kit.plugin("far", address="plugins.team:50051", tls={"secretName": "far-tls", "serverName": "far"})
+    result = made(GPU, far)
+    (_, listed) = files(result)["plugins.yaml"]["plugins"]
+
+    folder = "/etc/berth/tls/far"
+    expected = {"caFile": "ca.crt", "certFile": "tls.crt", "keyFile": "tls.key"}
+    assert {**{key: f"{folder}/{name}" for key, name in expected.items()}, "serverName": "far"} == listed[
+        "tls"
+    ]
+    assert [("tls-far", "far-tls")] == [
+        (one["name"], one["secret"]["secretName"]) for one in pod(result)["volumes"] if "secret" in one
+    ]
+    mounts = {"name": "tls-far", "mountPath": folder, "readOnly": True}
+    assert mounts in pod(result)["containers"][0]["volumeMounts"]
+    assert mounts not in pod(result)["initContainers"][0]["volumeMounts"]
+
+
 def test_restricted():
     """Every container meets the restricted pod security standard, on a read-only root."""
     spec = pod(made(GPU))
@@ -239,7 +258,7 @@ def test_one_at_a_time():
 
 def test_one_container_of_two_plugins():
     """Plugins whose containers would have one name are both named."""
-    words = r"plugins a\.b and a-b would both be the container plugin-a-b"
+    words = r"plugins a\.b and a-b would both be plugin-a-b in the pod"
     with pytest.raises(ConfigurationProblemError, match=words):
         made(kit.plugin("a.b"), kit.plugin("a-b"))
 

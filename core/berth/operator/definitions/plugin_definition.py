@@ -56,6 +56,11 @@ def _spec() -> Schema:
         f"has(self.image) || ({container})",
         f"{', '.join(_OF_SIDECARS)} describe a sidecar; remove them, or give image instead of address",
     )
+    over_tcp = rule(
+        "!has(self.tls) || has(self.address) && !self.address.startsWith('unix:')",
+        "is for a plugin at host:port; a socket is private by its mode",
+        ".tls",
+    )
     served = rule(
         "!has(self.failurePolicy) || !has(self.extensionPoints) || "
         + " && ".join(
@@ -87,6 +92,18 @@ def _spec() -> Schema:
             "address": text(
                 "Where the plugin listens, if it is no sidecar.", longest=TEXT_LENGTH, rules=[_reachable()]
             ),
+            "tls": fields(
+                {
+                    "secretName": text(
+                        "A Secret of the same namespace with ca.crt, tls.crt and tls.key: the authority of the "
+                        "plugin's certificate, and what the scheduler shows it.",
+                        shortest=1,
+                    ),
+                    "serverName": text("The name in the plugin's certificate, if it is not its host's."),
+                },
+                "Certificates for a plugin at host:port; both sides show theirs.",
+                required=("secretName",),
+            ),
             "arguments": free("What the plugin is configured with; changes reach it while it runs."),
             "extensionPoints": listed(
                 choice(POINTS),
@@ -113,7 +130,7 @@ def _spec() -> Schema:
                 "running schedulers."
             ),
         },
-        rules=[one, sidecar_only, served],
+        rules=[one, sidecar_only, over_tcp, served],
     )
 
 

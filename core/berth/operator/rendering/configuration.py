@@ -18,6 +18,7 @@ from berth.operator.rendering.names import sidecar_name
 from berth.operator.rendering.nesting import DEEPEST, too_deep
 
 SOCKETS = "/run/berth"
+CERTIFICATES = "/etc/berth/tls"
 # Of a SchedulerPlugin's spec, what a PluginList's entry has under the same name.
 _SAME = ("extensionPoints", "failurePolicy", "timeout", "exemptPods", "shadow")
 # Of a Scheduler's spec, what the configuration has under the same name.
@@ -86,9 +87,9 @@ def _check(scheduler: Json, plugins: Sequence[Json]) -> None:
         for kind, one in documents
         if (place := too_deep(one["spec"]))
     ]
-    names = [plugin["metadata"]["name"] for plugin in plugins if "image" in plugin["spec"]]
+    names = [plugin["metadata"]["name"] for plugin in plugins]
     lines += [
-        f"plugins {one} and {other} would both be the container {sidecar_name(one)}; rename one of them"
+        f"plugins {one} and {other} would both be {sidecar_name(one)} in the pod; rename one of them"
         for index, one in enumerate(names)
         for other in names[index + 1 :]
         if sidecar_name(one) == sidecar_name(other)
@@ -123,9 +124,19 @@ def _entry(plugin: Json) -> Json:
     spec = plugin["spec"]
     entry: Json = {"name": plugin["metadata"]["name"], "address": address(plugin)}
     entry |= {name: spec[name] for name in _SAME if name in spec}
+    if "tls" in spec:
+        entry["tls"] = _tls(plugin)
     if "arguments" in spec:
         entry["args"] = spec["arguments"]
     return entry
+
+
+def _tls(plugin: Json) -> Json:
+    folder, given = f"{CERTIFICATES}/{plugin['metadata']['name']}", plugin["spec"]["tls"]
+    # As Secrets of type kubernetes.io/tls, and cert-manager's, call them.
+    files = {"caFile": "ca.crt", "certFile": "tls.crt", "keyFile": "tls.key"}
+    made: Json = {field: f"{folder}/{file}" for field, file in files.items()}
+    return {**made, "serverName": given["serverName"]} if given.get("serverName") else made
 
 
 def _checked(scheduler_yaml: str, plugins_yaml: str, gates: Sequence[str]) -> Loaded:

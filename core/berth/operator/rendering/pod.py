@@ -7,7 +7,7 @@ not see each other's files.
 from collections.abc import Sequence
 
 from berth.operator.kinds import Json, Key
-from berth.operator.rendering.configuration import SOCKETS, Configuration, address
+from berth.operator.rendering.configuration import CERTIFICATES, SOCKETS, Configuration, address
 from berth.operator.rendering.names import base_name, dashed, labels, selector, sidecar_name
 from berth.operator.rendering.settings import Settings
 
@@ -17,6 +17,7 @@ HASH = "berth.dev/configuration-hash"
 _CONFIG_FOLDER = "/etc/berth/config"
 _PLUGINS_FOLDER = "/etc/berth/plugins"
 USER = 65532
+_GROUP_READS = 0o440
 _RESTRICTED: Json = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
@@ -114,6 +115,7 @@ def _scheduler(spec: Json, configuration: Configuration, image: str) -> Json:
             {"name": "plugins", "mountPath": _PLUGINS_FOLDER, "readOnly": True},
             _TOKEN,
             *(_socket_mount(plugin) for plugin in _sidecars(configuration)),
+            *(_tls_mount(plugin) for plugin in _over_tls(configuration)),
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 (the container's own)
         ],
     }
@@ -121,6 +123,19 @@ def _scheduler(spec: Json, configuration: Configuration, image: str) -> Json:
 
 def _sidecars(configuration: Configuration) -> list[Json]:
     return [plugin for plugin in configuration.plugins if "image" in plugin["spec"]]
+
+
+def _over_tls(configuration: Configuration) -> list[Json]:
+    return [plugin for plugin in configuration.plugins if "tls" in plugin["spec"]]
+
+
+def _tls_volume(name: str) -> str:
+    return f"tls-{dashed(name)}"
+
+
+def _tls_mount(plugin: Json) -> Json:
+    name = plugin["metadata"]["name"]
+    return {"name": _tls_volume(name), "mountPath": f"{CERTIFICATES}/{name}", "readOnly": True}
 
 
 def _socket_mount(plugin: Json) -> Json:
@@ -204,4 +219,11 @@ def _volumes(key: Key, configuration: Configuration, config_map: str) -> Sequenc
         {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}},
         *({"name": _socket_volume(name), "emptyDir": {"sizeLimit": "1Mi"}} for name in names),
         *({"name": _tmp_volume(name), "emptyDir": {"sizeLimit": "16Mi"}} for name in names),
+        *(
+            {
+                "name": _tls_volume(plugin["metadata"]["name"]),
+                "secret": {"secretName": plugin["spec"]["tls"]["secretName"], "defaultMode": _GROUP_READS},
+            }
+            for plugin in _over_tls(configuration)
+        ),
     ]
