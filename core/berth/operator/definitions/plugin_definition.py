@@ -95,8 +95,8 @@ def _spec() -> Schema:
             "tls": fields(
                 {
                     "secretName": text(
-                        "A Secret of the same namespace with ca.crt, tls.crt and tls.key: the authority of the "
-                        "plugin's certificate, and what the scheduler shows it.",
+                        "A Secret of the same namespace with ca.crt, tls.crt and tls.key: the authority of "
+                        "the plugin's certificate, and what the scheduler shows it.",
                         shortest=1,
                     ),
                     "serverName": text("The name in the plugin's certificate, if it is not its host's."),

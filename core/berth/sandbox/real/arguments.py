@@ -100,6 +100,8 @@ def api_server_command(
         f"--service-account-signing-key-file={signing_key}",
         "--service-cluster-ip-range=10.96.0.0/16",
         f"--authorization-mode={'RBAC' if rbac else 'AlwaysAllow'}",
+        # Off by default, on in many clusters: what works here works there.
+        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
         f"--disable-admission-plugins={_WITHOUT_CONTROLLERS}",
         "--allow-privileged=true",
         *(_POD_GROUPS if pod_groups else ()),

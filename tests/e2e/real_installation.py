@@ -1,0 +1,63 @@
+"""A real API server with RBAC and kube-controller-manager, and the operator under its own rights."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.api_servers import api_server_called
+from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation
+
+_MANAGER = "kube-controller-manager"
+
+
+def controller_manager():
+    """The program beside kube-apiserver; a test is skipped where there is none."""
+    api_server_called("real")
+    found = Path(os.environ.get("KUBEBUILDER_ASSETS", "/usr/local/kubebuilder/bin")) / _MANAGER
+    if not os.access(found, os.X_OK):
+        pytest.skip(f"no {_MANAGER} in {found.parent}")
+    return found
+
+
+class RealInstallation(Installation):
+    """Pods run as far as fake kubelets go; the operator runs beside the cluster, as its account."""
+
+    def start_sandbox(self):
+        """Start the control plane."""
+        manager = controller_manager()
+        flags = ["--real", f"--kubeconfig={self.kubeconfig}", "--authorization-mode=RBAC"]
+        self._spawn("sandbox", ["sandbox", "up", *flags])
+        log = self.folder / "sandbox.log"
+        self.until(lambda: "sandbox ready" in log.read_text(), "the control plane starts")
+        command = [manager, f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--secure-port=0"]
+        with (self.folder / "manager.log").open("w") as output:
+            self.processes.append(subprocess.Popen(command, stdout=output, stderr=output))
+
+    def install(self, overlay):
+        """Apply kinds and overlay, and start the operator."""
+        super().install(overlay)
+        document = yaml.safe_load(self.kubeconfig.read_text())
+        token = self.kubectl("create", "token", "berth-operator", "-n", SYSTEM, "--duration=1h")
+        document["users"][0]["user"] = {"token": token.strip()}
+        account = self.folder / "operator.kubeconfig"
+        account.write_text(yaml.safe_dump(document))
+        flags = [f"--kubeconfig={account}", "--scheduler-image=berth/scheduler:test", "--secure-port=0"]
+        self._spawn("operator", ["operator", *flags])
+
+    def schedulers(self, *documents):
+        """Create Schedulers of these (name, spec)."""
+        for name, spec in documents:
+            body = {"apiVersion": "berth.dev/v1alpha1", "kind": "Scheduler", "spec": spec}
+            self.kubectl("create", "-f", "-", stdin=body | {"metadata": {"name": name, "namespace": SYSTEM}})
+
+    def is_degraded(self, name, reason):
+        """Say whether a Scheduler is degraded for that reason."""
+        return self.condition("Degraded", name)[:2] == ("True", reason)
+
+    def apply(self, folder):
+        """Apply a kustomization; gives the lines of what changed."""
+        lines = self.kubectl("apply", "-k", str(KUSTOMIZE / folder)).splitlines()
+        return [line for line in lines if not line.endswith(" unchanged")]
