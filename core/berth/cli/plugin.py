@@ -8,6 +8,7 @@ import click
 
 from berth.cli.asking import Server, asks_a_server
 from berth.cli.failing import fail
+from berth.cli.plugin_resource import set_shadow
 from berth.cli.recording import record, replay
 from berth.cli.verifying import verify
 
@@ -95,12 +96,27 @@ def detach(name: str, server: str, *, token: str, insecure: bool, profiles: tupl
 @click.argument("name")
 @asks_a_server
 @click.option("--off", is_flag=True, help="Let it take part again.")
-def shadow(name: str, server: str, *, token: str, insecure: bool, off: bool) -> None:
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    help="Change the SchedulerPlugin of this namespace instead of one scheduler, where an operator keeps it.",
+)
+@click.option("--kubeconfig", default="", help="With --namespace: how to reach the API server.")
+def shadow(
+    name: str, server: str, *, token: str, insecure: bool, off: bool, namespace: str, kubeconfig: str
+) -> None:
     """Let a plugin see what is scheduled and have no say in it: its answers are compared and counted.
 
-    Attempts that began with it end with it first. It holds until the plugin's entry in the scheduler's list
-    changes, or the scheduler ends.
+    Attempts that began with it end with it first. Asked of a scheduler it holds for that process alone, until
+    the plugin's entry in its list changes. With --namespace it reaches all replicas within about a minute, and
+    lasts.
     """
+    if namespace:
+        users = set_shadow(namespace, name, shadow=not off, kubeconfig=kubeconfig)
+        what = "takes part" if off else "is in shadow"
+        click.echo(f"SchedulerPlugin {namespace}/{name} {what} in {', '.join(users) or 'no Scheduler yet'}")
+        return
     Server(server, token, insecure).ask(f"/plugins/{name}/shadow", "DELETE" if off else "PUT")
     click.echo(f"{name} takes part" if off else f"{name} is in shadow")
 

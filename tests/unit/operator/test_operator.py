@@ -1,10 +1,13 @@
 """The operator at work, with the rights that it is installed with: what it makes, reports and takes away."""
 
+import asyncio
 import json
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from berth.cli.main import main
 from berth.client import Api, load_endpoint
 from berth.client.errors import NotFoundError, RejectedError
 from berth.client.pods import Pods
@@ -209,3 +212,19 @@ async def test_confined_to_namespaces(tmp_path):
         assert {"berth-main"} == set(work.objects("deployments.apps"))
         assert "status" not in work.objects("schedulers.berth.dev")["theirs"]
         assert {"forbidden"} == {asked.split()[-1].strip('"') for asked in work.ledger.denied}
+
+
+@pytest.mark.parametrize(("flags", "line"), [((), "shadow: true"), (("--off",), "shadow: false")])
+async def test_shadow_by_command(tmp_path, flags, line):
+    """`berth plugin shadow -n` changes the resource, and through it the list of every replica."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", PLUGINS, kit.plugin(profiles=["packing"]))
+        await work.send("POST", SCHEDULERS, kit.scheduler(plugins=[{"name": "gpu-share"}], replicas=2))
+        await work.reach(lambda: "main" in json.dumps(work.objects("schedulerplugins.berth.dev")))
+        where = ["-n", SYSTEM, "--kubeconfig", str(tmp_path / "kubeconfig")]
+        asked = ["plugin", "shadow", "gpu-share", *where, *flags]
+        done = await asyncio.to_thread(CliRunner().invoke, main, asked)
+        assert (0, True) == (done.exit_code, done.output.endswith(" in main\n")), done.output
+        await work.reach(
+            lambda: line in work.objects("configmaps")["berth-main-plugins"]["data"]["plugins.yaml"]
+        )
