@@ -17,7 +17,7 @@ from berth.operator.kinds import VERSION, Json, Key
 
 SOCKETS = "/run/berth"
 # Of a SchedulerPlugin's spec, what a PluginList's entry has under the same name.
-_SAME = ("extensionPoints", "failurePolicy", "timeout", "exemptPods", "shadow")
+_SAME = ("extensionPoints", "failurePolicy", "timeout", "exemptPods", "shadow", "metadataKeys")
 # Of a Scheduler's spec, what the configuration has under the same name.
 _COPIED = (
     "parallelism",
