@@ -146,7 +146,8 @@ class StateStream:
 
     async def _transfer(self) -> int:
         self._transfer_wanted = False
-        generation = self._feed.generation
+        generation = self._sent = self._feed.generation
+        self._wait_for_ack()
         requests = list(self._feed.transfer())
         await self._write(state_pb2.SyncRequest(begin=state_pb2.Begin(epoch=self._epoch)))
         for request in requests:

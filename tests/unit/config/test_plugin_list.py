@@ -96,6 +96,24 @@ def test_default_policy():
                 " extensionPoints, failurePolicy, metadataKeys, name, profiles, shadow, timeout, tls, weight"
             ),
         ),
+        (
+            one(address="'10.1.2.3:7777'"),
+            (
+                'plugins[0].address: plugin a: "10.1.2.3:7777" is reached over a network: give tls (caFile,'
+                " certFile, keyFile), or let the plugin listen on a unix socket or on a loopback address"
+            ),
+        ),
+        (
+            one(metadataKeys="['k8s.io/*']"),
+            (
+                'plugins[0].metadataKeys: "k8s.io/*" belongs to Kubernetes and its controllers;'
+                " plugins may not write it"
+            ),
+        ),
+        (
+            one(metadataKeys="x"),
+            "plugins[0].metadataKeys: must be a list of label and annotation keys, or prefix/*",
+        ),
         (one(name=None), "plugins[0].name: give the plugin a name, as profiles will call it"),
         (one(name="NodeName"), 'plugins[0].name: "NodeName" is an in-tree plugin; choose another name'),
         (one(address=None), "plugins[0].address: missing; write unix:/path/to.sock or host:port"),

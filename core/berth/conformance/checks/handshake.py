@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
 
@@ -10,6 +11,7 @@ from berth.conformance.subject import Subject, brief
 from berth.objects.label_selector import InvalidSelectorError
 from berth.out_of_tree._generated import identity_pb2
 from berth.out_of_tree.event_interest import parse_selector
+from berth.out_of_tree.introduction import problems_of
 
 CLAUSE = "Order of calls"
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -83,6 +85,13 @@ async def watched_kinds(subject: Subject) -> None:
     for kind in subject.capabilities.state.resources:
         expect(kind.version and kind.resource and kind.resource.islower(), "version and plural", brief(kind))
         _check_selector(kind.label_selector)
+
+
+@check("handshake/limits", "the introduction keeps the limits", "Limits", after=HEARD)
+async def limits(subject: Subject) -> None:
+    """The host refuses a plugin that says too much, or that wants to see what plugins may not."""
+    found = list(islice(problems_of(subject.introduction), 3))
+    expect(not found, "an introduction within the limits", "; ".join(found))
 
 
 @check("handshake/events", "events name a kind and actions", "Hints", needs=("events",))
