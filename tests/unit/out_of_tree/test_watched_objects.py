@@ -139,6 +139,23 @@ def test_the_last_follower_ends_the_watch():
     assert ([GROUPS], []) == (stopped, list(objects.upserts(wanted)))
 
 
+def test_wishes_that_change_every_time():
+    """A plugin that wants another kind after each connection leaves no watch behind."""
+    watched = set()
+    objects = WatchedObjects()
+
+    def start(kind, _handler):
+        watched.add(kind)
+        return lambda: watched.discard(kind)
+
+    objects.start = start
+    follower = object()
+    for i in range(100):
+        objects.follow(follower, interest(WatchedKind("example.com", "v1", f"kind{i}")).resources)
+
+    assert {WatchedKind("example.com", "v1", "kind99")} == watched
+
+
 async def test_a_kind_that_is_not_listed():
     """A kind that the API server does not have is a condition of the plugin, which is ready without it."""
     plugin = Scripted(state=interest(GROUPS))
