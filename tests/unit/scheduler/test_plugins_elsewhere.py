@@ -40,7 +40,9 @@ async def test_a_kind_that_the_api_server_does_not_have(monkeypatch):
         running = RunningTasks(group)
         stop = plugins_elsewhere._watch(None, running, KIND, handler)
         await handler.overdue.wait()
-        assert any(task.get_name() == "watch of things.v1.example.com for plugins" for task in running._running)
+        assert any(
+            task.get_name() == "watch of things.v1.example.com for plugins" for task in running._running
+        )
         stop()
 
     assert "things.v1.example.com not listed within 30 s: the API server has no such kind" in handler.why

@@ -87,13 +87,6 @@ async def watched_kinds(subject: Subject) -> None:
         _check_selector(kind.label_selector)
 
 
-@check("handshake/limits", "the introduction keeps the limits", "Limits", after=HEARD)
-async def limits(subject: Subject) -> None:
-    """The host refuses a plugin that says too much, or that wants to see what plugins may not."""
-    found = list(islice(problems_of(subject.introduction), 3))
-    expect(not found, "an introduction within the limits", "; ".join(found))
-
-
 @check("handshake/events", "events name a kind and actions", "Hints", needs=("events",))
 async def events(subject: Subject) -> None:
     """An interest without them covers nothing."""
@@ -127,6 +120,18 @@ async def pod_fields(subject: Subject) -> None:
     paths = subject.capabilities.pod_fields.paths
     _check_pointers(paths)
     expect(all(paths), "pointers to fields", "a pointer to the whole pod")
+
+
+@check(
+    "handshake/limits",
+    "the introduction keeps the limits",
+    "Limits",
+    after=(*HEARD, "handshake/watched-kinds", "handshake/event-conditions", "handshake/pod-fields"),
+)
+async def limits(subject: Subject) -> None:
+    """The host refuses a plugin that says too much, or that wants to see what plugins may not."""
+    found = list(islice(problems_of(subject.introduction), 3))
+    expect(not found, "an introduction within the limits", "; ".join(found))
 
 
 @check("handshake/deadlines", "wanted deadlines are positive, one for each point", "Failures", after=HEARD)
