@@ -274,10 +274,10 @@ async def test_points_and_actions_of_no_known_kind():
     plugin = Scripted(identity_pb2.EXTENSION_POINT_FILTER, 99, events=events)
     async with hosted(plugin) as world:
         await world.up()
-        told = description(world.host.versions[NAME], (), ())
+        described = description(world.host.versions[NAME], (), ())
 
-    assert ["#99", "Filter"] == told["extensionPoints"]
-    assert ["Node: #77"] == told["events"]
+    assert ["#99", "Filter"] == described["extensionPoints"]
+    assert ["Node: #77"] == described["events"]
 
 
 # What it asks to be written, and done.
@@ -395,7 +395,7 @@ async def test_steps_that_are_never_acknowledged(monkeypatch):
 
 
 class Flood:
-    """A stream that brings answers to calls that nobody made."""
+    """A stream that brings answers to calls that were not made."""
 
     def __init__(self, *messages):
         self._messages = iter(messages)

@@ -1,6 +1,6 @@
 """What a plugin says of its outside state, read no faster than the queue can be looked through.
 
-A plugin that says more is read later: gRPC holds back what nobody reads, at the plugin's cost.
+A plugin that says more is read later: gRPC holds back what is not read, at the plugin's cost.
 
 Source: docs/protocol.md "Hints", "Limits".
 """

@@ -68,7 +68,7 @@ async def test_a_stranger(files, monkeypatch, wrong):
 
 
 async def test_no_certificates_on_a_network():
-    """A channel that would be in plain text on a network is not opened, whoever asks for it."""
+    """A channel that would be in plain text on a network is not opened."""
     with pytest.raises(NotConnectedError, match=r'"10\.1\.2\.3:7777" is reached over a network: give tls'):
         async with open_channel(SidecarSpec("far", "10.1.2.3:7777")):
             pass

@@ -125,7 +125,7 @@ async def reserve_patch(subject: Subject) -> None:
     after=("pre-bind/patch",),
 )
 async def pre_bind_keys(subject: Subject) -> None:
-    """Kubernetes' own keys are nobody else's, and an entry of the plugin list has to allow the others."""
+    """Plugins do not write Kubernetes' own keys, and an entry of the plugin list has to allow the others."""
     response = await _verdict(await shown(subject), "PreBind", PRE_BIND)
     _check_keys(response)
 
