@@ -5,14 +5,17 @@ Pods of one workload are written alike, so plugins are asked for their signature
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
+from hashlib import blake2b
 
 import msgspec
 
 from berth.framework.interface import Plugin
 from berth.objects.pod import Pod
 from berth.objects.pod_volumes import claim_use, lasting_sources
+from berth.snapshot.recent import Recent, size_of
 
 MOST_REMEMBERED = 8192
+MOST_BYTES = 32 << 20
 
 encode = msgspec.json.Encoder().encode
 
@@ -31,7 +34,7 @@ class Signatures:
         self._here = [plugin for plugin in every if plugin.in_process]
         self._elsewhere = [plugin for plugin in every if not plugin.in_process]
         self._written: OrderedDict[bytes, Hashable | None] = OrderedDict()
-        self._known: OrderedDict[Hashable, Signature] = OrderedDict()
+        self._known: Recent[Hashable, Signature] = Recent(MOST_BYTES)
 
     def of(self, pod: Pod) -> Signature | None:
         """The pod's question; None where some plugin tells every pod from all others."""
@@ -64,14 +67,13 @@ class Signatures:
             return signed
         known = self._known.get(signed)
         if known is None:
-            known = self._known[signed] = Signature()
-            if len(self._known) > MOST_REMEMBERED:
-                self._known.popitem(last=False)
+            known = Signature()
+            self._known.put(signed, known, size_of(signed))
         return known
 
 
 def _written(pod: Pod) -> bytes | None:
-    """All that plugins may read of the pod to sign it; None where its name is among that."""
+    """A digest of all that plugins may read of the pod to sign it; None where its name is among that."""
     metadata, spec = pod.metadata, pod.spec
     volumes: list[object] = []
     if spec.volumes:
@@ -79,6 +81,7 @@ def _written(pod: Pod) -> bytes | None:
             return None
         volumes = list(lasting_sources(pod))
         spec = msgspec.structs.replace(spec, volumes=())
-    return encode(
+    read = encode(
         (metadata.namespace, metadata.labels, metadata.annotations, metadata.owner_references, spec, volumes)
     )
+    return blake2b(read, digest_size=32).digest()

@@ -32,12 +32,18 @@ class Offer(NamedTuple):
     divisor: Numbers
 
 
-def offer(nodes: Snapshot, name: str, index: int) -> Offer:
-    """The nodes' allocatable amounts of a resource, which has that index."""
+def offer(nodes: Snapshot, name: str) -> Offer:
+    """The nodes' allocatable amounts of a resource, which some node offers."""
     return Offer(
-        nodes.answer(("allocatable", name), lambda table: _exact(table.allocatable[index])),
-        nodes.answer(("divisor", name), lambda table: _exact(np.maximum(table.allocatable[index], 1))),
+        nodes.answer(("allocatable", name), lambda table: _exact(_offered(table, name))),
+        nodes.answer(("divisor", name), lambda table: _exact(np.maximum(_offered(table, name), 1))),
     )
+
+
+def _offered(nodes: Snapshot, name: str) -> Ints:
+    offered = nodes.offered(name)
+    assert offered is not None, "only resources that some node offers are divided by"
+    return offered
 
 
 def _exact(column: Ints) -> Numbers:
@@ -55,9 +61,7 @@ def considered(nodes: Snapshot, weights: tuple[tuple[str, int], ...]) -> NDArray
 
 def _weight_sums(nodes: Snapshot, weights: tuple[tuple[str, int], ...]) -> NDArray[np.float64]:
     parts = [
-        weight * (nodes.allocatable[index] != 0)
-        for name, weight in weights
-        if (index := nodes.resource_index(name)) is not None
+        weight * (offered != 0) for name, weight in weights if (offered := nodes.offered(name)) is not None
     ]
     sums: NDArray[np.float64] = np.maximum(np.sum(parts, axis=0), 1).astype(np.float64)
     return sums

@@ -3,10 +3,9 @@
 Source: spec/plugins.md 4.6.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
-
-import numpy as np
+from itertools import chain, product
 
 from berth.framework.handle import Handle
 from berth.objects.node import Node
@@ -16,6 +15,7 @@ from berth.snapshot.snapshot import Snapshot
 
 COMPARISONS_GATE = "TaintTolerationComparisonOperators"
 HARD: AbstractSet[str] = frozenset({TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE})
+EQUAL: AbstractSet[str] = frozenset({"", "Equal"})
 SOFT: AbstractSet[str] = frozenset({TaintEffect.PREFER_NO_SCHEDULE})
 
 
@@ -31,7 +31,7 @@ class Tolerance:
 
     def has_untolerated(self, tolerations: tuple[Toleration, ...], node: Node) -> bool:
         """Whether the node keeps pods with these tolerations away."""
-        return any(t.effect in HARD and not self.tolerated(tolerations, t) for t in node.spec.taints)
+        return any(self._bare(tolerations, node.spec.taints, HARD))
 
     def kept_away(self, tolerations: tuple[Toleration, ...], nodes: Snapshot) -> Mask:
         """Which nodes keep pods with these tolerations away, worked out once while nodes stay as they are.
@@ -39,15 +39,9 @@ class Tolerance:
         Shapes: result bool (n,).
         """
         return nodes.answer(
-            ("kept away", tolerations, self.comparisons), lambda table: self._kept_away(tolerations, table)
+            ("kept away", tolerations, self.comparisons),
+            lambda table: table.with_taint(self._bare(tolerations, table.taints, HARD)),
         )
-
-    def _kept_away(self, tolerations: tuple[Toleration, ...], nodes: Snapshot) -> Mask:
-        bare = self._bare(tolerations, nodes, HARD)
-        if not bare:
-            return np.zeros(len(nodes), dtype=bool)
-        away: Mask = np.logical_or.reduce(nodes.has_taint[bare])
-        return away
 
     def soft_count(self, tolerations: tuple[Toleration, ...], nodes: Snapshot) -> Ints:
         """How many soft taints of each node are not tolerated, worked out once as above.
@@ -55,19 +49,25 @@ class Tolerance:
         Shapes: result int64 (n,).
         """
         return nodes.answer(
-            ("soft taints", tolerations, self.comparisons), lambda table: self._soft_count(tolerations, table)
+            ("soft taints", tolerations, self.comparisons),
+            lambda table: table.taint_count(self._bare(tolerations, table.taints, SOFT)),
         )
 
-    def _soft_count(self, tolerations: tuple[Toleration, ...], nodes: Snapshot) -> Ints:
-        bare = self._bare(tolerations, nodes, SOFT)
-        counts: Ints = nodes.has_taint[bare].sum(axis=0, dtype=np.int64)
-        return counts
-
     def _bare(
-        self, tolerations: tuple[Toleration, ...], nodes: Snapshot, effects: AbstractSet[str]
-    ) -> list[int]:
-        return [
-            i
-            for i, taint in enumerate(nodes.taints)
-            if taint.effect in effects and not self.tolerated(tolerations, taint)
-        ]
+        self, tolerations: tuple[Toleration, ...], taints: Iterable[Taint], effects: AbstractSet[str]
+    ) -> Iterator[Taint]:
+        """The taints of these effects that no toleration covers.
+
+        Cost: one step for each toleration and each taint: a taint is compared with those alone that name its
+        key or none, and its value or none.
+        """
+        by_target: dict[tuple[str, str | None], list[Toleration]] = {}
+        for toleration in dict.fromkeys(tolerations):
+            value = toleration.value if toleration.operator in EQUAL else None
+            by_target.setdefault((toleration.key, value), []).append(toleration)
+        for taint in taints:
+            if taint.effect in effects:
+                targets = product((taint.key, ""), (taint.value, None))
+                about = chain.from_iterable(by_target.get(target, ()) for target in targets)
+                if not self.tolerated(about, taint):
+                    yield taint

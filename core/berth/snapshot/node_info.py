@@ -77,7 +77,7 @@ class NodeInfo:
 
     def _count(self, info: PodInfo, sign: int) -> None:
         for name, amount in info.requests.items():
-            self.requested[name] = self.requested.get(name, 0) + sign * amount
+            _tally(self.requested, name, sign * amount)
         self.non_zero[0] += sign * info.non_zero[0]
         self.non_zero[1] += sign * info.non_zero[1]
         for port in info.ports:
@@ -87,8 +87,8 @@ class NodeInfo:
         self.unseen.append((sign, info))
 
 
-def _tally(counts: dict[K, int], key: K, sign: int) -> None:
-    count = counts.get(key, 0) + sign
+def _tally(counts: dict[K, int], key: K, more: int) -> None:
+    count = counts.get(key, 0) + more
     if count:
         counts[key] = count
     else:

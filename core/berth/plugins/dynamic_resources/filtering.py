@@ -175,8 +175,8 @@ class Question:
         if self.extended is None:
             return keys
         for name in self.extended.mapped:
-            index = nodes.resource_index(name)
-            by_plugin = False if index is None else nodes.allocatable[index] > 0
+            offered = nodes.offered(name)
+            by_plugin = False if offered is None else offered > 0
             keys = keys * 2 + np.where(by_plugin, 0, 1)
         return keys
 
@@ -223,8 +223,8 @@ class Question:
         short = np.zeros(len(nodes), dtype=bool)
         for name in self.extended.requests:
             if name not in self.extended.classes:
-                index = nodes.resource_index(name)
-                short |= True if index is None else nodes.allocatable[index] == 0
+                offered = nodes.offered(name)
+                short |= True if offered is None else offered == 0
         return short
 
     def _away(self, claim: Allocated, nodes: Snapshot) -> Mask:

@@ -41,10 +41,10 @@ def counts(name: str, requests: Mapping[str, int]) -> bool:
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
-def usage(nodes: Snapshot, name: str, index: int) -> Ints:
+def usage(nodes: Snapshot, name: str) -> Ints:
     """What placed pods hold, with scoring's defaults for cpu and memory."""
     row = NON_ZERO_ROWS.get(name)
-    held: Ints = nodes.requested[index] if row is None else nodes.non_zero_requested[row]
+    held: Ints = nodes.held(name) if row is None else nodes.non_zero_requested[row]
     return held
 
 
@@ -56,10 +56,9 @@ def totals(
     Shapes: the use (n,) in the offer's type, the caller's to change.
     """
     for name, weight in weights:
-        index = nodes.resource_index(name)
-        if index is not None:
-            offered = offer(nodes, name, index)
-            held, dtype = usage(nodes, name, index), offered.amount.dtype
+        if nodes.offered(name) is not None:
+            offered = offer(nodes, name)
+            held, dtype = usage(nodes, name), offered.amount.dtype
             used = np.add(held, requests.get(name, 0), dtype=dtype)
             yield weight, offered, used
 
