@@ -16,6 +16,8 @@ from berth.snapshot.recent import Recent, size_of
 
 MOST_REMEMBERED = 8192
 MOST_BYTES = 32 << 20
+BYTES_SIGNED = 16
+"""About how many bytes plugins sign for each byte of what they read."""
 
 encode = msgspec.json.Encoder().encode
 
@@ -48,32 +50,33 @@ class Signatures:
 
     def _signed_here(self, pod: Pod) -> Hashable | None:
         """What the plugins of this process say, as one small value."""
-        written = _written(pod)
-        if written is None:
+        read = _read(pod)
+        if read is None:
             return self._ask(pod)
+        written = blake2b(read, digest_size=32).digest()
         if written in self._written:
             return self._written[written]
-        signed = self._written[written] = self._ask(pod)
+        signed = self._written[written] = self._ask(pod, len(read) * BYTES_SIGNED)
         if len(self._written) > MOST_REMEMBERED:
             self._written.popitem(last=False)
         return signed
 
-    def _ask(self, pod: Pod) -> Hashable | None:
+    def _ask(self, pod: Pod, size_bytes: int = 0) -> Hashable | None:
         signatures = [plugin.sign_pod(pod) for plugin in self._here]
-        return None if None in signatures else self._interned(tuple(signatures))
+        return None if None in signatures else self._interned(tuple(signatures), size_bytes)
 
-    def _interned(self, signed: Hashable) -> Signature:
+    def _interned(self, signed: Hashable, size_bytes: int = 0) -> Signature:
         if isinstance(signed, Signature):
             return signed
         known = self._known.get(signed)
         if known is None:
             known = Signature()
-            self._known.put(signed, known, size_of(signed))
+            self._known.put(signed, known, size_bytes or size_of(signed))
         return known
 
 
-def _written(pod: Pod) -> bytes | None:
-    """A digest of all that plugins may read of the pod to sign it; None where its name is among that."""
+def _read(pod: Pod) -> bytes | None:
+    """All that plugins may read of the pod to sign it; None where its name is among that."""
     metadata, spec = pod.metadata, pod.spec
     volumes: list[object] = []
     if spec.volumes:
@@ -81,7 +84,6 @@ def _written(pod: Pod) -> bytes | None:
             return None
         volumes = list(lasting_sources(pod))
         spec = msgspec.structs.replace(spec, volumes=())
-    read = encode(
+    return encode(
         (metadata.namespace, metadata.labels, metadata.annotations, metadata.owner_references, spec, volumes)
     )
-    return blake2b(read, digest_size=32).digest()

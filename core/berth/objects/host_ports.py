@@ -55,6 +55,8 @@ class HostPorts:
         by_ip.pop(port.ip, None)
         if not by_ip:
             self._by_number.pop(number, None)
+        if not self._by_number:
+            self._by_number = {}  # a dictionary that had many keys keeps their room otherwise
 
     def conflicting(self, wanted: HostPort) -> Collection[HostPort]:
         """The claims that cannot stand on one node with this one.

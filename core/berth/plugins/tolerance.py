@@ -3,9 +3,9 @@
 Source: spec/plugins.md 4.6.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from itertools import chain, product
+from itertools import chain
 
 from berth.framework.handle import Handle
 from berth.objects.node import Node
@@ -15,6 +15,7 @@ from berth.snapshot.snapshot import Snapshot
 
 COMPARISONS_GATE = "TaintTolerationComparisonOperators"
 HARD: AbstractSet[str] = frozenset({TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE})
+NO_TOLERATIONS: Mapping[str | None, list[Toleration]] = {}
 EQUAL: AbstractSet[str] = frozenset({"", "Equal"})
 SOFT: AbstractSet[str] = frozenset({TaintEffect.PREFER_NO_SCHEDULE})
 
@@ -61,13 +62,18 @@ class Tolerance:
         Cost: one step for each toleration and each taint: a taint is compared with those alone that name its
         key or none, and its value or none.
         """
-        by_target: dict[tuple[str, str | None], list[Toleration]] = {}
+        by_key: dict[str, dict[str | None, list[Toleration]]] = {}
         for toleration in dict.fromkeys(tolerations):
             value = toleration.value if toleration.operator in EQUAL else None
-            by_target.setdefault((toleration.key, value), []).append(toleration)
+            by_key.setdefault(toleration.key, {}).setdefault(value, []).append(toleration)
+        of_any_key = by_key.get("", NO_TOLERATIONS)
         for taint in taints:
-            if taint.effect in effects:
-                targets = product((taint.key, ""), (taint.value, None))
-                about = chain.from_iterable(by_target.get(target, ()) for target in targets)
-                if not self.tolerated(about, taint):
-                    yield taint
+            if taint.effect not in effects:
+                continue
+            of_key = by_key.get(taint.key, NO_TOLERATIONS)
+            if not (of_key or of_any_key):
+                yield taint
+                continue
+            about = (of.get(value, ()) for of in (of_key, of_any_key) for value in (taint.value, None))
+            if not self.tolerated(chain.from_iterable(about), taint):
+                yield taint

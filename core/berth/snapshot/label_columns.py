@@ -14,7 +14,7 @@ import numpy as np
 
 from berth.objects.label_selector import Requirement, parse_int
 from berth.objects.node import Node
-from berth.snapshot.columns import Ints, Mask, grown
+from berth.snapshot.columns import Ints, Mask, Rows, grown
 from berth.snapshot.flag_columns import FlagColumns
 from berth.snapshot.recent import Recent
 
@@ -43,7 +43,7 @@ class LabelColumn:
         self._free: list[int] = []
         self._numbers: tuple[Ints, Mask] | None = None
 
-    def fill(self, rows: Sequence[int], values: Sequence[str]) -> None:
+    def fill(self, rows: Rows, values: Sequence[str]) -> None:
         """Take over the values of these rows into a column that is new."""
         self.ids = np.full(self.ids.shape, MISSING, dtype=np.int64)
         self.ids[rows] = [self._taken(value) for value in values]
@@ -153,9 +153,9 @@ class LabelColumns:
             self._sparse.put(key, known, known.ids.nbytes + rows.count * 200)
         return known
 
-    def _made(self, key: str, rows: list[int]) -> LabelColumn:
+    def _made(self, key: str, rows: Rows) -> LabelColumn:
         column = LabelColumn(self._capacity)
-        column.fill(rows, [self._nodes[row].metadata.labels[key] for row in rows])
+        column.fill(rows, [self._nodes[row].metadata.labels[key] for row in rows.tolist()])
         return column
 
     def grow(self, capacity: int) -> None:

@@ -73,6 +73,9 @@ class NodeInfo:
         """
         info = self.pods.pop(uid)
         self._count(info, -1)
+        # A dictionary that had many keys keeps their room otherwise.
+        self.requested, self.ports = self.requested or {}, self.ports or {}
+        self.claims = self.claims or {}
         return info
 
     def _count(self, info: PodInfo, sign: int) -> None:
