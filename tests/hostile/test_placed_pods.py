@@ -180,7 +180,7 @@ def test_a_class_of_pods_is_hashed_once():
 
 
 def test_columns_take_a_bounded_amount_whatever_the_number_of_nodes():
-    """Questions and terms that nobody asked about for long give their columns up and are counted anew."""
+    """Questions and terms that were not asked about for long give their columns up and are counted anew."""
     counts = PlacedPods(100_000)
     counts.add(7, PodInfo(make_pod(labels={"app": "web"}, affinity=anti_affinity(100))))
     questions = [Question((PodsLike(None, held.term.selector),)) for held in list(counts.held())]

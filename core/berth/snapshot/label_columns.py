@@ -1,4 +1,4 @@
-"""Columns of labels: for each key that somebody asked about, the number of each node's value.
+"""Columns of labels: for each key that was asked about, the number of each node's value.
 
 A column is made at the first question about its key, from the node objects. One that many nodes have a value
 in is kept up to date after that. One that few nodes have a value in is made again from those few when it is
@@ -8,7 +8,7 @@ node has has no column: every such key is answered by one that is empty.
 A rule is then asked once for each distinct value and spread over the nodes as an array.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -189,7 +189,7 @@ class LabelColumns:
             if key in self._columns:
                 self._columns[key].move_row(source, target)
 
-    def _write(self, row: int, keys: Mapping[str, str], labels: Mapping[str, str]) -> None:
+    def _write(self, row: int, keys: Iterable[str], labels: Mapping[str, str]) -> None:
         for key in keys:
             self._sparse.discard(key)
             column = self._columns.get(key)

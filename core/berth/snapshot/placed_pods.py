@@ -1,4 +1,4 @@
-"""Counts of placed pods: for each question somebody asks, a column kept up to date as pods come and go.
+"""Counts of placed pods: for each question that is asked, a column kept up to date as pods come and go.
 
 Pods are counted by class (namespace, labels, terminating or not) and by the affinity terms they hold. A
 question's column is filled from the classes at its first asking and then changed by one number for each pod

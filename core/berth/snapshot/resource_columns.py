@@ -84,8 +84,9 @@ class ResourceColumns:
 
     def drop_row(self, row: int) -> None:
         """Forget what a removed node offers and what its pods hold."""
-        self._offer(row, NO_AMOUNTS)
+        self.requested[:, row] = 0
         self._held_apart.pop(row, None)
+        self._offer(row, NO_AMOUNTS)
 
     def add(self, row: int, requests: Mapping[str, int], non_zero: tuple[int, int], sign: int) -> None:
         """Count one pod in on that row, or out where `sign` is -1."""
@@ -119,6 +120,7 @@ class ResourceColumns:
         """Copy a row over another that was dropped."""
         for array in (self.allocatable, self.requested, self.non_zero):
             array[:, target] = array[:, source]
+            array[:, source] = 0
         self.pod_count[target] = self.pod_count[source]
         self.allowed_pods[target] = self.allowed_pods[source]
         for by_row in (self._offers, self._held_apart):

@@ -1,7 +1,7 @@
 """Finding what may match, both ways: selectors for labels, and labels for a selector.
 
 Nearly every selector names a value for some key. Filed under such a pair, the few that can match are found
-without asking all of them; whoever looks them up asks each candidate itself.
+without asking all of them; the caller asks each candidate itself.
 """
 
 from collections.abc import Hashable, Iterator, Mapping

@@ -397,7 +397,7 @@ class Snapshot:
             self._count(row, sign, pod)
         self._pods[row] = info.pods.copy()
         self._resources.set_row(row, info)
-        if info.ports or any(pod.ports for _, pod in changes):
+        if any(pod.ports for _, pod in changes):
             self._ports.set_row(row, info.ports)
         if info.node_changed:
             self._take_node(row, before, info.node)
