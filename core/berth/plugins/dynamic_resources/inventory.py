@@ -41,6 +41,9 @@ class CounterId(NamedTuple):
     counter: str
 
 
+SELECTOR_LENGTH = 10 * 2**10
+"""How long a selector may be (resource.k8s.io CELSelectorExpressionMaxLength)."""
+
 Target = str | NodeSelector | None
 """Who reaches a device: the node of that name, the nodes that match, or all (None)."""
 
@@ -104,7 +107,7 @@ class Device:
         try:
             if self._variable is None:
                 self._variable = device_variable(self.id.driver, self.spec)
-            answer = program(expression)({"device": self._variable})
+            answer = program(expression, max_length=SELECTOR_LENGTH)({"device": self._variable})
         except SyntaxProblemError as error:
             raise SelectorError(expression, f"CEL compile error: {error}") from error
         except CELError as error:
