@@ -30,10 +30,12 @@ from berth.client.errors import (
     ThrottledError,
     VersionTooLargeError,
 )
+from berth.client.set_aside import SetAside
 from berth.client.timing import Backoff, Clock, Sleep, SystemClock
 from berth.client.transport import Transport
 from berth.client.watch import PAGE_SIZE, Source, pages, watch_lines
 from berth.client.wire import Key, Meta, decode_head, decode_watch_event, error_from_event
+from berth.event_handlers.errors import FollowUpError
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +46,14 @@ T_contra = TypeVar("T_contra", contravariant=True)
 TURN_SECONDS = 0.005
 WATCH_SECONDS = (300, 600)
 HEALTHY_SECONDS = 1.0
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Handler(Protocol[T_contra]):
-    """Is told, synchronously, what happens to the objects of one kind; what it raises ends the mirror."""
+    """Is told, synchronously, what happens to the objects of one kind.
+
+    A method that raises must have changed nothing: the mirror goes on as if it had not been called.
+    """
 
     def on_add(self, obj: T_contra) -> None:
         """An object that was not known."""
@@ -70,7 +76,6 @@ class Statistics:
     watches: int = 0
     events: int = 0
     bookmarks: int = 0
-    decode_failures: int = 0
     errors: int = 0
 
 
@@ -83,9 +88,9 @@ class _Known(NamedTuple, Generic[T]):
 class Reflector(Generic[T]):
     """Mirrors the objects of a source into a handler until it is cancelled.
 
-    `decode` makes an object of its JSON (any buffer); what it can't decode is logged, counted and
-    skipped. `keep` says what to remember of an object until its next event: old objects are
-    handed out as it left them.
+    `decode` makes an object of its JSON (any buffer). A version that it cannot decode, or at which the
+    handler fails, is set aside (`aside`); errors of the `fatal` kinds end the mirror instead. `keep` says
+    what to remember of an object until its next event: old objects are handed out as it left them.
     `from_cache` takes the first list from the server's watch cache (resourceVersion=0), which may
     be a little behind; where that is refused, an ordinary list follows.
     """
@@ -100,12 +105,14 @@ class Reflector(Generic[T]):
         keep: Callable[[T], T] = lambda obj: obj,
         page_size: int = PAGE_SIZE,
         from_cache: bool = False,
+        fatal: tuple[type[Exception], ...] = (),
         clock: Clock | None = None,
         sleep: Sleep = asyncio.sleep,
         rng: Random | None = None,
     ) -> None:
         self.source = source
         self.statistics = Statistics()
+        self.aside = SetAside(source.resource)
         self.synced = asyncio.Event()
         self.resource_version = ""
         self._transport = transport
@@ -114,6 +121,7 @@ class Reflector(Generic[T]):
         self._keep = keep
         self._page_size = page_size
         self._from_cache = from_cache
+        self._fatal = fatal
         self._clock = clock or SystemClock()
         self._sleep = sleep
         self._rng = rng or Random()
@@ -202,6 +210,7 @@ class Reflector(Generic[T]):
                 version = page.metadata.resource_version
         for key in [key for key in self._known if key not in seen]:
             self._drop(key, self._known[key].obj)
+        self.aside.forget_others(seen)
         self.resource_version = version
 
     def _take_listed(self, raw: msgspec.Raw, seen: set[Key]) -> None:
@@ -210,6 +219,8 @@ class Reflector(Generic[T]):
             return
         key = Key(meta.namespace, meta.name)
         seen.add(key)
+        if self.aside.holds(key, meta):
+            return
         known = self._known.get(key)
         if known is None or known.version != meta.resource_version or known.uid != meta.uid:
             self._take(key, meta, raw)
@@ -230,8 +241,8 @@ class Reflector(Generic[T]):
     def _take_line(self, line: bytes) -> None:
         try:
             event = decode_watch_event(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._skip("?", error)
+        except _UNREADABLE as error:
+            self._skip(error)
             return
         if event.type == "ERROR":
             raise error_from_event(event.object)
@@ -250,48 +261,74 @@ class Reflector(Generic[T]):
         if kind in {"ADDED", "MODIFIED"}:
             self._take(key, meta, raw)
         elif kind == "DELETED" and key in self._known:
-            last = self._decoded(key, raw)
-            self._drop(key, self._known[key].obj if last is None else last[0])
+            self._drop(key, self._last(key, raw))
+        elif kind == "DELETED":
+            self.aside.forget(key)
 
     # What both end in.
 
     def _take(self, key: Key, meta: Meta, raw: msgspec.Raw) -> None:
-        decoded = self._decoded(key, raw)
-        if decoded is None:
-            return
-        obj = decoded[0]
         known = self._known.get(key)
         if known is not None and known.uid != meta.uid:
             self._drop(key, known.obj)
             known = None
-        self._known[key] = _Known(meta.uid, meta.resource_version, self._keep(obj))
-        if known is None:
-            self._handler.on_add(obj)
-        elif known.version != meta.resource_version:
-            self._handler.on_update(known.obj, obj)
+        try:
+            obj = self._decode(raw)
+        except Exception as error:  # noqa: BLE001 - whatever the caller's decoder raises, others go on
+            self.aside.put(key, meta, error, traced=False)
+            return
+        kept = _Known(meta.uid, meta.resource_version, self._keep(obj))
+        try:
+            if known is None:
+                self._handler.on_add(obj)
+            elif known.version != meta.resource_version:
+                self._handler.on_update(known.obj, obj)
+        except self._fatal:
+            raise
+        except FollowUpError as error:
+            self.aside.note(key, error)
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises, others go on
+            self.aside.put(key, meta, error)
+            return
+        self._known[key] = kept
+        self.aside.forget(key)
 
     def _drop(self, key: Key, last: T) -> None:
-        del self._known[key]
-        self._handler.on_delete(last)
+        known = self._known.pop(key).obj
+        self.aside.forget(key)
+        # The last version may be one that could not be taken in: what counts then is the one before it.
+        for obj in (last,) if last is known else (last, known):
+            try:
+                self._handler.on_delete(obj)
+            except self._fatal:
+                raise
+            except FollowUpError as error:
+                self.aside.note(key, error)
+            except Exception as error:  # noqa: BLE001 - whatever a handler raises, others go on
+                self.aside.note(key, error)
+                continue
+            return
 
     def _identify(self, raw: bytes) -> Meta | None:
         try:
             return decode_head(raw).metadata
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._skip("?", error)
+        except _UNREADABLE as error:
+            self._skip(error)
             return None
 
-    def _decoded(self, key: Key, raw: bytes) -> tuple[T] | None:
+    def _last(self, key: Key, raw: bytes) -> T:
+        """A deleted object as it was last, or as it is known where that cannot be decoded."""
+        known = self._known[key].obj
+        if key in self.aside:
+            return known
         try:
-            return (self._decode(raw),)
-        except Exception as error:  # noqa: BLE001 - whatever the caller's decoder raises, this object is skipped
-            self._skip("/".join(key), error)
-            return None
+            return self._decode(raw)
+        except Exception as error:  # noqa: BLE001 - whatever the caller's decoder raises, the object is gone
+            self._skip(error)
+            return known
 
-    def _skip(self, name: str, error: Exception) -> None:
-        self.statistics.decode_failures += 1
-        plural = self.source.resource.plural
-        log.error("object skipped, it cannot be decoded: resource=%s object=%s error=%s", plural, name, error)
+    def _skip(self, error: Exception) -> None:
+        self.aside.note(Key("", "?"), error, traced=False)
 
     # Turns.
 

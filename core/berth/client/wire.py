@@ -1,6 +1,8 @@
 """The JSON envelopes of the API: decoded first, with the object inside kept as bytes."""
 
-from typing import Any, NamedTuple
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -18,6 +20,8 @@ from berth.client.errors import (
 )
 
 MESSAGE_LIMIT = 512
+
+T = TypeVar("T")
 
 
 class Key(NamedTuple):
@@ -70,9 +74,51 @@ class _Status(msgspec.Struct, frozen=True):
     code: Any = 0
 
 
-decode_head = msgspec.json.Decoder(Head).decode
-decode_page = msgspec.json.Decoder(Page).decode
-decode_watch_event = msgspec.json.Decoder(WatchEvent).decode
+# Strings as wholes, since brackets inside of them are none.
+_STRINGS_AND_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_DEEPEST = 64
+"""How deep documents are read that are nested deeper than the decoder goes."""
+
+
+def without_depths(document: bytes) -> bytes:
+    """The JSON document with null for every list and map nested deeper than _DEEPEST.
+
+    The API server keeps opaque values, such as the parameters of a claim's configuration, whatever their
+    depth.
+    Cost: linear in the length, without recursion.
+    """
+    kept, depth, start = [], 0, 0
+    for token in _STRINGS_AND_BRACKETS.finditer(document):
+        if token[0] in (b"[", b"{"):
+            depth += 1
+            if depth == _DEEPEST + 1:
+                kept.append(document[start : token.start()])
+        elif token[0] in (b"]", b"}"):
+            if depth == _DEEPEST + 1:
+                kept.append(b"null")
+                start = token.end()
+            depth -= 1
+    return b"".join((*kept, document[start:]))
+
+
+def bounded(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    """The decoder, for documents nested to any depth.
+
+    Raises (the returned function): msgspec.DecodeError.
+    """
+
+    def from_bytes(document: bytes) -> T:
+        try:
+            return decode(document)
+        except RecursionError:
+            return decode(without_depths(bytes(document)))
+
+    return from_bytes
+
+
+decode_head = bounded(msgspec.json.Decoder(Head).decode)
+decode_page = bounded(msgspec.json.Decoder(Page).decode)
+decode_watch_event = bounded(msgspec.json.Decoder(WatchEvent).decode)
 _decode_status = msgspec.json.Decoder(_Status).decode
 encode = msgspec.json.Encoder().encode
 

@@ -5,8 +5,13 @@ left out, so a decoded pod costs a fraction of the full object.
 """
 
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""Numbers as the API has them: one that is beyond does not decode, so that no array meets it."""
 
 
 class ApiObject(msgspec.Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
@@ -30,7 +35,7 @@ class ObjectMeta(ApiObject, frozen=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: Int64 = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     creation_timestamp: datetime | None = None

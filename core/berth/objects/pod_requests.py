@@ -7,6 +7,7 @@ Source: component-helpers resource (Kubernetes v1.36); spec/plugins.md 4.1, 4.3.
 
 from collections.abc import Callable, Iterable, Mapping
 
+from berth.objects.node import Amount
 from berth.objects.pod import Container, ContainerStatus, Pod, ResourceAmounts, Resources
 from berth.objects.quantity import NANOS, NANOS_PER_MILLI, milli, nanos, whole
 from berth.objects.resource_names import (
@@ -193,6 +194,6 @@ def _resize_infeasible(pod: Pod) -> bool:
     return next(reasons, "") == "Infeasible"
 
 
-def scaled(name: str, text: str | float) -> int:
+def scaled(name: str, amount: Amount) -> int:
     """One amount in the scheduler's unit for that resource."""
-    return milli(nanos(text)) if name == CPU else whole(nanos(text))
+    return milli(nanos(amount)) if name == CPU else whole(nanos(amount))

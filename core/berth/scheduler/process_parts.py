@@ -7,6 +7,7 @@ Nothing runs yet: process.py starts them.
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 
 from berth.client.api import Api
 from berth.client.events import EventRecorder
@@ -28,9 +29,10 @@ from berth.scheduler.process_core import CoreMeans
 from berth.scheduler.process_settings import ProcessSettings
 from berth.scheduler.running_tasks import RunningTasks
 from berth.scheduler.scheduling_loop import SchedulingLoop
+from berth.scheduler.set_aside_events import SetAsideEvents, set_aside_now, set_aside_total
 from berth.scheduler.shown_parts import ShownParts
 from berth.scheduler.transports import Transports
-from berth.scheduler.watches import reflectors
+from berth.scheduler.watches import watch
 from berth.scheduler.writers import Writers
 from berth.telemetry.metrics import SchedulerMetrics
 
@@ -85,7 +87,10 @@ def make_parts(settings: ProcessSettings, transports: Transports, group: asyncio
     core = CoreMeans(settings, writers, recorder, background, clock, metrics, attempts, plugins).assemble()
     upkeep = PluginUpkeep(settings, plugins, core, transports, tasks)
     loop = SchedulingLoop(core, clock)
-    mirrors = list(reflectors(transports.main, core, plugins.host, groups=_watched_groups(settings)))
+    events = SetAsideEvents(recorder, settings.loaded.profiles[0].scheduler_name, clock)
+    groups = _watched_groups(settings)
+    mirrors = watch(transports.main, core, plugins.host, groups=groups, report=events.report)
+    metrics.watch_set_aside(partial(set_aside_total, mirrors), partial(set_aside_now, mirrors))
     nodes, pods = mirrors[:2]
     return Parts(
         settings,

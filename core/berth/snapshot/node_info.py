@@ -55,11 +55,12 @@ class NodeInfo:
 
     def set_node(self, node: Node | None) -> None:
         """Take over the node object, or lose it."""
-        self.node = node
-        self.node_changed = True
         amounts = node.status.allocatable if node else {}
-        self.allocatable = {k: scaled(k, v) for k, v in amounts.items() if is_accounted(k)}
-        self.allowed_pods = scaled(PODS, amounts[PODS]) if PODS in amounts else 0
+        # What may fail comes before what is changed.
+        allocatable = {k: scaled(k, v) for k, v in amounts.items() if is_accounted(k)}
+        allowed_pods = scaled(PODS, amounts[PODS]) if PODS in amounts else 0
+        self.node, self.node_changed = node, True
+        self.allocatable, self.allowed_pods = allocatable, allowed_pods
 
     def add_pod(self, info: PodInfo) -> None:
         """Count a pod in."""

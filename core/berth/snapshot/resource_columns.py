@@ -12,7 +12,7 @@ from itertools import islice
 import numpy as np
 
 from berth.objects.pod_requests import Units
-from berth.objects.quantity import MAX_INT64
+from berth.objects.quantity import saturated
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from berth.snapshot.columns import Ints, grown
 from berth.snapshot.node_info import NodeInfo
@@ -197,11 +197,11 @@ class ResourceColumns:
             rows = self._offered_apart.pop(name)
             self._offering.append(len(rows))
             for row, amount in rows.items():
-                more[0, i, row] = min(amount, MAX_INT64)
+                more[0, i, row] = saturated(amount)
         self._name((*self.names, *new))
         for row, held in [*self._held_apart.items()]:
             for name in held.keys() & new:
-                more[1, new.index(name), row] = min(held[name], MAX_INT64)
+                more[1, new.index(name), row] = saturated(held[name])
             self._hold_apart(row, held)
         self.allocatable = np.vstack((self.allocatable, more[0]))
         self.requested = np.vstack((self.requested, more[1]))
@@ -212,8 +212,8 @@ class ResourceColumns:
 
 
 def write(columns: Ints, row: int, sums: Sequence[int]) -> None:
-    """Write one node's sums; one that 64 bits do not hold becomes the largest that they do."""
+    """Write one node's sums; one that 64 bits do not hold becomes the nearest that they do."""
     try:
         columns[:, row] = sums
     except OverflowError:
-        columns[:, row] = [min(amount, MAX_INT64) for amount in sums]
+        columns[:, row] = [saturated(amount) for amount in sums]

@@ -116,6 +116,17 @@ class SchedulerMetrics:
         mirror = Mirror("berth_plugin_condition", text, ("plugin", "type"), conditions)
         self._state.mirrored.append(mirror)
 
+    def watch_set_aside(
+        self, total: Callable[[], Mapping[str, float]], now: Callable[[], Mapping[str, float]]
+    ) -> None:
+        """Show how many versions of objects could not be taken in, and how many objects are set aside."""
+        text = (
+            "Versions of objects that could not be taken in, because of what is written in them or of a bug."
+        )
+        self._watch("berth_objects_set_aside", text, "resource", total, counts=True)
+        text = "Objects whose latest version is set aside now."
+        self._watch("berth_objects_set_aside_now", text, "resource", now)
+
     def text(self, names: Sequence[str] = ()) -> bytes:
         """Everything, or only the series of these names, in Prometheus's text format."""
         return generate_latest(_Named(self._state, self.registry, names) if names else self.registry)

@@ -9,7 +9,7 @@ from berth.config.plugin_args import RequestedToCapacityRatioParam, ScoringStrat
 from berth.framework.interface import MAX_NODE_SCORE, Scores
 from berth.framework.score import broken_linear
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
-from berth.plugins.resource_shares import Numbers, Offer, considered, floor_divided, offer
+from berth.plugins.resource_shares import Numbers, Offer, considered, offer, percents, with_pod
 from berth.snapshot.columns import Ints
 from berth.snapshot.snapshot import Snapshot
 
@@ -58,9 +58,7 @@ def totals(
     for name, weight in weights:
         if nodes.offered(name) is not None:
             offered = offer(nodes, name)
-            held, dtype = usage(nodes, name), offered.amount.dtype
-            used = np.add(held, requests.get(name, 0), dtype=dtype)
-            yield weight, offered, used
+            yield weight, offered, with_pod(usage(nodes, name), requests.get(name, 0), offered)
 
 
 class Averaged(Strategy):
@@ -91,8 +89,7 @@ class LeastAllocated(Averaged):
     def _percent(self, offered: Offer, used: Numbers) -> Numbers:
         free = np.subtract(offered.amount, used, out=used)
         np.maximum(free, 0, out=free)
-        free *= MAX_NODE_SCORE
-        return floor_divided(free, offered.divisor)
+        return percents(free, offered)
 
 
 class MostAllocated(Averaged):
@@ -105,8 +102,7 @@ class MostAllocated(Averaged):
 def percent_used(offered: Offer, used: Numbers) -> Numbers:
     """Use in whole percents, at most 100; 0 where the node has none of the resource."""
     np.minimum(offered.amount, used, out=used)
-    used *= MAX_NODE_SCORE
-    return floor_divided(used, offered.divisor)
+    return percents(used, offered)
 
 
 class RequestedToCapacityRatio(Strategy):
