@@ -272,6 +272,8 @@ class Reflector(Generic[T]):
         if known is not None and known.uid != meta.uid:
             self._drop(key, known.obj)
             known = None
+        if known is not None and known.version == meta.resource_version:
+            return
         try:
             obj = self._decode(raw)
         except Exception as error:  # noqa: BLE001 - whatever the caller's decoder raises, others go on
@@ -281,7 +283,7 @@ class Reflector(Generic[T]):
         try:
             if known is None:
                 self._handler.on_add(obj)
-            elif known.version != meta.resource_version:
+            else:
                 self._handler.on_update(known.obj, obj)
         except self._fatal:
             raise

@@ -98,8 +98,12 @@ class PodHandler(MovingHandler):
 
     def _got_a_node(self, old: Pod, new: Pod) -> None:
         started = self._clock.monotonic()
-        self._log_refusal(self._cache.add_pod, new)
         self._unassigned.remove(old)
+        try:
+            self._log_refusal(self._cache.add_pod, new)
+        except Exception:
+            self._unassigned.put(old)
+            raise
         try:
             self._move(ASSIGNED_POD_ADD, None, new, started)
         finally:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from berth.objects.api_object import ApiObject, Int32, Int64, TypedObject
+from berth.objects.api_object import ApiObject, Int32, Int64, ShortText, TypedObject
 from berth.objects.label_selector import LabelSelector
 from berth.objects.node import Amount
 from berth.objects.node_selector import NodeAffinity
@@ -134,8 +134,8 @@ class SchedulingGroup(ApiObject, frozen=True):
 class PodSpec(ApiObject, frozen=True):
     """What the pod asks for."""
 
-    node_name: str = ""
-    scheduler_name: str = ""
+    node_name: ShortText = ""
+    scheduler_name: ShortText = ""
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
@@ -180,7 +180,7 @@ class PodStatus(ApiObject, frozen=True):
 
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
-    nominated_node_name: str = ""
+    nominated_node_name: ShortText = ""
     start_time: datetime | None = None
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
