@@ -15,6 +15,10 @@ from berth.cel.values import BYTES_FOR_WORK, Quantity, Semver
 Charge = Callable[..., None]
 """(run, *arguments): counts a call."""
 
+# Unions would be made anew with each call.
+_SIZED: Final = (str, bytes, list, dict)
+_AT_ONCE: Final = (Quantity, Semver)
+
 LIST_COST: Final = 10
 MAP_COST: Final = 30
 # A text in a list takes more room than a character.
@@ -23,7 +27,7 @@ TEXT_WORK: Final = 8
 
 def size(value: Any) -> int:
     """The size that costs go by: 1 for what has none."""
-    return len(value) if isinstance(value, str | bytes | list | dict) else 1
+    return len(value) if isinstance(value, _SIZED) else 1
 
 
 def tenth(amount: int) -> int:
@@ -53,7 +57,7 @@ def _linear(run: Run, first: Any, *others: Any) -> None:
 
 
 def _equality(run: Run, left: Any, right: Any) -> None:
-    run.spend(1 if isinstance(left, Quantity | Semver) else tenth(min(size(left), size(right))))
+    run.spend(1 if isinstance(left, _AT_ONCE) else tenth(min(size(left), size(right))))
 
 
 def _contains(run: Run, text: Any, part: Any) -> None:

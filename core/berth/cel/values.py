@@ -166,9 +166,15 @@ class OptionalValue:
 NONE = OptionalValue(present=False)
 
 
+# Unions would be made anew with each call.
+_NUMBERS = (int, float)
+_TEXTS = (str, bytes)
+_NESTED = (list, dict, OptionalValue)
+
+
 def is_number(value: object) -> bool:
     """Whether the value is an int, a uint or a double."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
 
 
 Work = Callable[[int], None]
@@ -185,7 +191,7 @@ def equal(left: Any, right: Any, work: Work = ignore_work) -> bool:
 
     Lists and maps are compared without recursion: they may be nested deeper than the stack.
     """
-    if not isinstance(left, list | dict | OptionalValue):
+    if not isinstance(left, _NESTED):
         return _same(left, right, work)
     pairs = [(left, right)]
     while pairs:
@@ -214,7 +220,7 @@ def _same(left: Any, right: Any, work: Work) -> bool:
         return bool(left == right)
     if type(left) is not type(right):
         return False
-    if isinstance(left, str | bytes):
+    if isinstance(left, _TEXTS):
         if len(left) != len(right):
             return False
         work(len(left) // BYTES_FOR_WORK)
