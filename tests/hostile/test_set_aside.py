@@ -422,18 +422,20 @@ def mutated(draw):
         inner = document
         for key in path[:-1]:
             inner = inner[key]
-        inner[path[-1]] = draw(HOSTILE)
+        inner[path[-1]] = copy.deepcopy(draw(HOSTILE))
     return plural, document
 
 
 def at_version(document, version):
-    """The document as the API server would write it: with another version each time."""
+    """The document as an API server would write it: with a UID of its own, and another version each time."""
     metadata = document.get("metadata")
-    if not isinstance(metadata, dict) or not isinstance(metadata.get("resourceVersion", ""), str):
+    if not isinstance(metadata, dict):
         return document
-    return document | {
-        "metadata": metadata | {"resourceVersion": f"{version}{metadata.get('resourceVersion')}"}
-    }
+    names = [metadata.get(key, "") for key in ("namespace", "name", "uid", "resourceVersion")]
+    if not all(isinstance(name, str) for name in names):
+        return document
+    stamp = {"uid": "/".join(names[:3]), "resourceVersion": f"{version}{names[3]}"}
+    return document | {"metadata": metadata | stamp}
 
 
 class AnyKind:
