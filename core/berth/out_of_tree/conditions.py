@@ -50,7 +50,8 @@ class Conditions:
         self._by_kind: dict[Kind, Condition] = {}
 
     def __iter__(self) -> Iterator[Condition]:
-        return iter(self._by_kind.values())
+        # Metrics read in another thread: only a copy made in one step keeps its size meanwhile.
+        return iter(self._by_kind.copy().values())
 
     def holds(self, kind: Kind) -> bool:
         """Whether it is known to hold."""

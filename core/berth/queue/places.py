@@ -71,7 +71,8 @@ class Places:
     def sizes(self) -> QueueSizes:
         """How many pods wait where."""
         gated = self.pool.gated_count()
-        return QueueSizes(len(self.active), len(self.backoff), len(self.pool) - gated, gated)
+        # Asked in another thread, gated ones may have left between the two counts.
+        return QueueSizes(len(self.active), len(self.backoff), max(0, len(self.pool) - gated), gated)
 
     def get(self, key: str) -> QueuedPodInfo | None:
         """The record of a pod, wherever it waits."""

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from berth.client.errors import LeaseLostError
-from berth.client.leases import LeaderElector
+from berth.scheduler.campaign import Campaign
 from berth.scheduler.scheduling_loop import SchedulingLoop
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ class Leadership:
 
     def __init__(
         self,
-        elector: LeaderElector | None,
+        elector: Campaign | None,
         loop: SchedulingLoop,
         prepare: Callable[[], Awaitable[None]],
         *,

@@ -11,12 +11,13 @@ from functools import partial
 
 from berth.client.api import Api
 from berth.client.events import EventRecorder
-from berth.client.leases import LeaderElector
 from berth.client.pods import always
 from berth.framework.clock import SystemClock
 from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.background import AsyncioBackground
 from berth.scheduler.cache_debugger import CacheDebugger
+from berth.scheduler.campaign import Campaign
+from berth.scheduler.control_thread import ControlThread
 from berth.scheduler.core_assembly import ASYNC_API_CALLS, GENERIC_WORKLOAD, SchedulerCore
 from berth.scheduler.delegated_access import DelegatedAccess
 from berth.scheduler.election import LeaseEvents, new_elector
@@ -31,7 +32,7 @@ from berth.scheduler.running_tasks import RunningTasks
 from berth.scheduler.scheduling_loop import SchedulingLoop
 from berth.scheduler.set_aside_events import SetAsideEvents, set_aside_now, set_aside_total
 from berth.scheduler.shown_parts import ShownParts
-from berth.scheduler.transports import Transports
+from berth.scheduler.transports import ControlTransports, Transports
 from berth.scheduler.watches import watch
 from berth.scheduler.writers import Writers
 from berth.telemetry.metrics import SchedulerMetrics
@@ -45,7 +46,8 @@ class Parts:
     tasks: RunningTasks
     background: AsyncioBackground
     recorder: EventRecorder
-    elector: LeaderElector | None
+    control: ControlThread
+    elector: Campaign | None
     review: DelegatedAccess
     metrics: SchedulerMetrics
     attempts: AttemptLog
@@ -67,18 +69,28 @@ class Parts:
             self.loop,
             leadership,
             self.debugger,
+            self.control.turns,
         )
 
 
-def make_parts(settings: ProcessSettings, transports: Transports, group: asyncio.TaskGroup) -> Parts:
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The control thread, and its connections."""
+
+    thread: ControlThread
+    transports: ControlTransports
+
+
+def make_parts(
+    settings: ProcessSettings, transports: Transports, control: Control, group: asyncio.TaskGroup
+) -> Parts:
     """All parts, whose tasks are to run in the group.
 
     Raises: BuildError, EventRegistrationError.
     """
     recorder = EventRecorder(Api(transports.events))
     told = LeaseEvents(recorder, settings.loaded)
-    election = settings.loaded.configuration.leader_election
-    elector = new_elector(Api(transports.leases), election, told.announce)
+    elector = _elector(settings, control, told)
     tasks, background, clock = RunningTasks(group), AsyncioBackground(group), SystemClock()
     metrics, attempts = _metrics(settings), AttemptLog()
     writers = Writers.over(transports.main, elector.is_fresh if elector else always)
@@ -97,8 +109,9 @@ def make_parts(settings: ProcessSettings, transports: Transports, group: asyncio
         tasks,
         background,
         recorder,
+        control.thread,
         elector,
-        DelegatedAccess(Api(transports.events)),
+        DelegatedAccess(Api(control.transports.reviews)),
         metrics,
         attempts,
         plugins,
@@ -108,6 +121,21 @@ def make_parts(settings: ProcessSettings, transports: Transports, group: asyncio
         FirstSync(mirrors, core, plugins.host, tasks),
         CacheDebugger(core, nodes, pods, loop.turn),
     )
+
+
+def _elector(settings: ProcessSettings, control: Control, told: LeaseEvents) -> Campaign | None:
+    """The candidate, run by the control thread; its events are recorded by the scheduling loop."""
+    loop = asyncio.get_running_loop()
+
+    def announce(note: str) -> None:
+        loop.call_soon_threadsafe(told.announce, note)
+
+    def may_hold() -> bool:
+        return not control.thread.turns.hangs()
+
+    election, api = settings.loaded.configuration.leader_election, Api(control.transports.leases)
+    elector = new_elector(api, election, announce, may_hold)
+    return None if elector is None else Campaign(elector, control.thread)
 
 
 def _metrics(settings: ProcessSettings) -> SchedulerMetrics:

@@ -1,6 +1,7 @@
 """All metrics of one scheduler, in a registry of their own: several schedulers may share a process.
 
-Counters and histograms start afresh with a reset; gauges that mirror state do not.
+Counters and histograms start afresh with a reset; gauges that mirror state do not. One thread counts and
+resets, another may read the text meanwhile: what is read is copied in one step, or counted under a lock.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -161,7 +162,7 @@ class SchedulerMetrics:
         counts: bool = False,
     ) -> None:
         def by_label() -> dict[tuple[str, ...], float]:
-            return {(value,): number for value, number in read().items()}
+            return {(value,): number for value, number in dict(read()).items()}
 
         self._state.mirrored.append(Mirror(name, text, (label,), by_label, counts))
 

@@ -6,7 +6,7 @@ import pytest
 
 from berth.client.errors import DeadlineError
 from berth.scheduler.delegated_access import KEPT_SECONDS, DelegatedAccess
-from berth.scheduler.serving import Access, Asked
+from berth.scheduler.gate import Access, Asked
 
 USERS = {
     "t-jane": {"username": "jane", "groups": ["devs"]},

@@ -8,8 +8,9 @@ import aiohttp
 import pytest
 
 from berth.scheduler.errors import StartError
+from berth.scheduler.gate import Access, anybody, nobody
 from berth.scheduler.health import HealthChecks
-from berth.scheduler.serving import Access, Endpoints, SecureServer, anybody, listen, nobody
+from berth.scheduler.serving import Endpoints, SecureServer, listen
 from berth.scheduler.serving_certificate import self_signed, server_context
 
 
@@ -46,11 +47,15 @@ def serve(certificate):
     return serving
 
 
+async def nothing():
+    """Do nothing."""
+
+
 def make_endpoints(**changes):
     return Endpoints(
         **{
             "metrics": lambda _names: b"up 1\n",
-            "reset_metrics": lambda: None,
+            "reset_metrics": nothing,
             "configuration": lambda: {"kind": "KubeSchedulerConfiguration"},
         }
         | changes
@@ -112,7 +117,11 @@ async def test_configuration(serve):
 async def test_reset_of_metrics(serve):
     """DELETE starts the metrics afresh."""
     resets = []
-    endpoints = make_endpoints(reset_metrics=lambda: resets.append(1))
+
+    async def reset():
+        resets.append(1)
+
+    endpoints = make_endpoints(reset_metrics=reset)
     async with serve(endpoints, review=anybody) as client:
         assert (200, "metrics reset\n") == await fetch(client, "/metrics", "DELETE")
 
