@@ -65,7 +65,9 @@ class Campaign:
 
     async def _release(self) -> None:
         if self._renewing is not None:
-            self._renewing.cancel()
+            # Where holding was cancelled, renewing is on its way to its end: that is not to be cut short.
+            if not self._renewing.cancelling():
+                self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
         async with self._turn:
             await self._elector.release()

@@ -109,7 +109,7 @@ class Connections:
         if len(self._open) >= self._most and not self._close_idlest():
             accepted.close()
             return
-        connection = Connection(self._server, peer, self._forget, **REQUEST_HANDLING)
+        connection = Connection(self._server, peer, self.forget, **REQUEST_HANDLING)
         self._open[connection] = asyncio.create_task(self._greet(connection, accepted))
 
     async def _greet(self, connection: Connection, accepted: socket.socket) -> None:
@@ -124,12 +124,13 @@ class Connections:
             )
         except OSError:
             # Late, gone, or no TLS: anyone can do that, so it is not worth a line of the log.
-            self._forget(connection)
+            self.forget(connection)
         except asyncio.CancelledError:
-            self._forget(connection)
+            self.forget(connection)
             raise
 
-    def _forget(self, connection: Connection) -> None:
+    def forget(self, connection: Connection) -> None:
+        """Give the connection's place to others."""
         self._open.pop(connection, None)
 
     def _close_idlest(self) -> bool:

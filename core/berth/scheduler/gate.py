@@ -16,7 +16,7 @@ from aiohttp import web
 from berth.scheduler.connections import Connection
 from berth.scheduler.errors import LoopBusyError, TooManyReviewsError
 from berth.scheduler.http_status import http_status
-from berth.scheduler.request_bounds import BODY_SECONDS, MOST_ANSWERED, within_write_time
+from berth.scheduler.request_bounds import BODY_SECONDS, MOST_ANSWERED, PIECE_BYTES, within_write_time
 
 log = logging.getLogger(__name__)
 
@@ -144,13 +144,21 @@ async def _page(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 async def _written(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
     """The response, once it has left; aiohttp itself would wait for a slow reader without end."""
+    body = response.body if isinstance(response, web.Response) and request.method != "HEAD" else None
+    if not isinstance(body, bytes) or len(body) <= PIECE_BYTES:
+        return response
+    written = web.StreamResponse(status=response.status, headers=response.headers)
+    written.content_length = len(body)
+    await within_write_time(request, _write_pieces(request, written, body))
+    return written
 
-    async def write() -> None:
-        await response.prepare(request)
-        await response.write_eof()
 
-    await within_write_time(request, write())
-    return response
+async def _write_pieces(request: web.Request, response: web.StreamResponse, body: bytes) -> None:
+    """Write piece by piece: TLS takes a body at once, however large, and its client would seem to be idle."""
+    await response.prepare(request)
+    for start in range(0, len(body), PIECE_BYTES):
+        await response.write(body[start : start + PIECE_BYTES])
+    await response.write_eof()
 
 
 def _later(message: str) -> web.Response:

@@ -21,6 +21,7 @@ IDLE_SECONDS = 32.0
 """From a connection's start or its last answer to the end of the next request's head."""
 BODY_SECONDS = 10.0
 WRITE_SECONDS = 30.0
+PIECE_BYTES = 1 << 16
 MOST_BODY_BYTES = 1 << 20
 
 # What aiohttp's own request handler holds each connection to.

@@ -92,7 +92,7 @@ class SecureServer:
 
     def __init__(self, runner: web.AppRunner, connections: Connections, port: int) -> None:
         self._runner = runner
-        self._connections = connections
+        self.connections = connections
         self._accepting = asyncio.create_task(connections.accept(), name="secure port")
         self.port = port
 
@@ -119,7 +119,7 @@ class SecureServer:
         """Stop listening; requests that are being answered get a few seconds."""
         self._accepting.cancel()
         await asyncio.gather(self._accepting, return_exceptions=True)
-        await self._connections.close()
+        await self.connections.close()
         await self._runner.cleanup()
 
 

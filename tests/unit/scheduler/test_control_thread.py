@@ -149,7 +149,7 @@ async def test_after_a_loss_it_campaigns_again(control):
 
 @pytest.mark.parametrize("held", [True, False])
 async def test_release_comes_after_the_last_renewal(control, held):
-    """Whether the one that held was cancelled before or never came: one thing at a time, in the other thread."""
+    """One thing at a time, in the other thread, whether holding was cancelled before or had not begun."""
     elector = Elector()
     campaign = Campaign(elector, control)
     await campaign.acquire()
