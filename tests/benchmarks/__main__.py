@@ -22,6 +22,7 @@ NAMES = (
     "http_engine",
     "sandbox_http",
     "takeover",
+    "busy_health",
     "end_to_end",
     "gpu_sharing",
 )

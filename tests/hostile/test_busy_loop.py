@@ -210,19 +210,28 @@ async def test_a_loop_that_hangs(tmp_path, monkeypatch):
 
 
 async def test_metrics_while_everything_is_counted(tmp_path):
-    """Expositions are made while pods come and fail: none of them stumbles over what changes meanwhile."""
+    """Expositions are made while pods come and are bound: none stumbles over what changes meanwhile."""
     async with scheduling(tmp_path) as scheduler:
-        for i in range(20):
-            template = {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "spec": {"containers": [{"name": "c", "image": "i"}]},
-            }
-            names = [{"name": f"p{i}-{k}", "namespace": "default"} for k in range(20)]
-            scheduler.sandbox.load([{**template, "metadata": name} for name in names])
+        resources = {"cpu": "4", "memory": "64Gi", "pods": "1000"}
+        status = {"capacity": resources, "allocatable": resources}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": status}
+        scheduler.sandbox.load([node])
+        for i in range(10):
+            scheduler.sandbox.load([pod(f"p{i}-{k}") for k in range(20)])
             answers = await asyncio.gather(*(scheduler.show("/metrics") for _ in range(4)))
 
             assert [200] * 4 == [status for status, _ in answers]
-        report = json.loads((await scheduler.show("/debug/cache"))[1])
+        async with asyncio.timeout(60):
+            while (report := json.loads((await scheduler.show("/debug/cache"))[1]))["pods"] < 200:
+                pass
+            while report["assumed"] or report["inFlight"]:
+                report = json.loads((await scheduler.show("/debug/cache"))[1])
 
     assert [] == report["differences"]
+
+
+def pod(name):
+    """A pod that fits everywhere."""
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

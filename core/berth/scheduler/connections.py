@@ -34,7 +34,7 @@ PAUSE_SECONDS = 0.1
 class Connection(web.RequestHandler):
     """aiohttp's handler of one connection, with what is needed to choose the idlest."""
 
-    __slots__ = ("_on_lost", "answering", "idle_since", "peer")
+    __slots__ = ("_on_lost", "answering", "idle_since", "link", "peer")
 
     def __init__(
         self, server: web.Server, peer: str, on_lost: Callable[["Connection"], None], **settings: Any
@@ -44,6 +44,8 @@ class Connection(web.RequestHandler):
         self.peer = peer
         self.answering = False
         self.idle_since = loop.time()
+        self.link: asyncio.Transport | None = None
+        """The transport until it is really gone; aiohttp lets go of it when it begins to close it."""
         self._on_lost = on_lost
 
     def began(self) -> None:
@@ -77,6 +79,7 @@ class Connections:
         self._tls = tls
         self._most = most
         self._open: dict[Connection, asyncio.Task[None]] = {}
+        self._empty = asyncio.Event()
         listener.setblocking(False)
 
     def __len__(self) -> int:
@@ -98,12 +101,16 @@ class Connections:
                 await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """Accept no more, and end the handshakes; established connections are the server's to end."""
+        """Accept no more, and cut off what is open; to be called once the server has ended its requests."""
         self._listener.close()
-        greeting = [task for task in self._open.values() if not task.done()]
-        for task in greeting:
-            task.cancel()
+        greeting = list(self._open.values())
+        for connection in tuple(self._open):
+            self._cut(connection)
         await asyncio.gather(*greeting, return_exceptions=True)
+        # The sockets are closed in the loop's next rounds, which have to come before its end.
+        while self._open:
+            self._empty.clear()
+            await self._empty.wait()
 
     def _admit(self, accepted: socket.socket, peer: str) -> None:
         if len(self._open) >= self._most and not self._close_idlest():
@@ -115,13 +122,14 @@ class Connections:
     async def _greet(self, connection: Connection, accepted: socket.socket) -> None:
         """Speak TLS; from then on the connection is the server's."""
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(
+            link, _ = await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: connection,
                 accepted,
                 ssl=self._tls,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS,
                 ssl_shutdown_timeout=GOODBYE_SECONDS,
             )
+            connection.link = link
         except OSError:
             # Late, gone, or no TLS: anyone can do that, so it is not worth a line of the log.
             self.forget(connection)
@@ -132,6 +140,15 @@ class Connections:
     def forget(self, connection: Connection) -> None:
         """Give the connection's place to others."""
         self._open.pop(connection, None)
+        if not self._open:
+            self._empty.set()
+
+    def _cut(self, connection: Connection) -> None:
+        greeting = self._open[connection]
+        if not greeting.done():
+            greeting.cancel()
+        elif connection.link is not None:
+            connection.link.abort()
 
     def _close_idlest(self) -> bool:
         """Close a connection on which nothing is being answered; False where there is none."""
@@ -140,9 +157,7 @@ class Connections:
             return False
         held = Counter(connection.peer for connection in self._open)
         idlest = min(idle, key=lambda connection: (-held[connection.peer], connection.idle_since))
-        greeting = self._open.pop(idlest)
-        if not greeting.done():
-            greeting.cancel()
-        elif idlest.transport is not None:
-            idlest.transport.abort()
+        self._cut(idlest)
+        # Its place is free at once, though it takes the loop a round to close the socket.
+        self.forget(idlest)
         return True

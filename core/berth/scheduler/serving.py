@@ -119,8 +119,8 @@ class SecureServer:
         """Stop listening; requests that are being answered get a few seconds."""
         self._accepting.cancel()
         await asyncio.gather(self._accepting, return_exceptions=True)
-        await self.connections.close()
         await self._runner.cleanup()
+        await self.connections.close()
 
 
 class _Handlers:
