@@ -79,6 +79,11 @@ COUNTERS = (
         "[ALPHA] Errors of volume scheduling.",
     ),
     Family(
+        "berth_cycle_budget_exceeded_total",
+        ("profile",),
+        "Scheduling cycles that used more CPU than their budgets.",
+    ),
+    Family(
         "berth_plugin_calls_total",
         ("plugin", "method", "outcome"),
         "Calls of out-of-tree plugins: ok, error (their own), failed, late, garbled, refused, gave up.",

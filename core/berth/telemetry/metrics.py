@@ -68,6 +68,10 @@ class SchedulerMetrics:
             child = self._events[event] = family.labels(event)
         child.observe(seconds)
 
+    def over_budget(self, profile: str) -> None:
+        """Count a cycle that used more CPU than it may."""
+        self.families.counters["berth_cycle_budget_exceeded_total"].labels(profile).inc()
+
     def watch_queue(self, sizes: Callable[[], QueueSizes]) -> None:
         """Show how many pods wait where."""
         text = "[STABLE] Pending pods, by the queue they are in."

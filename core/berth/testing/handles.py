@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class ManualClock:
-    """A clock that moves only when a test moves it. Units: seconds."""
+    """A clock that moves only when a test moves it; all time that passes is CPU. Units: seconds."""
 
     seconds: float = 0.0
 
@@ -38,6 +38,10 @@ class ManualClock:
 
     def monotonic(self) -> float:
         """The clock that never jumps."""
+        return self.seconds
+
+    def cpu(self) -> float:
+        """The thread's CPU."""
         return self.seconds
 
 

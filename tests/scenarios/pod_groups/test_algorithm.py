@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from berth.framework.cycle_budget import TURN_SECONDS
 from berth.framework.status import SUCCESS, failed, unschedulable
 from tests.fakes import PostFilters
 from tests.scenarios.pod_groups.kit import ASKED_TO_WAIT, UNSCHEDULABLE, Groups, gang_of
@@ -138,10 +139,18 @@ async def test_7_5_6_members_are_taken_back_in_reverse_order():
     assert 0 == sum(len(pods) for pods in cluster.snapshot.pods)
 
 
+class Toils(TurnsDown):
+    """A filter that takes its time."""
+
+    def filter(self, state, pod, nodes):
+        asyncio.get_running_loop().work(2 * TURN_SECONDS)
+        return super().filter(state, pod, nodes)
+
+
 async def test_the_rest_goes_on_while_a_group_is_tried():
-    """Between two members everything else has its turn: a large group holds up neither lease nor bindings."""
+    """In a long cycle everything else has its turn: a large group holds up neither lease nor bindings."""
     turns = []
-    door = TurnsDown()
+    door = Toils()
     cluster = gang_of(3, door)
 
     async def others():
