@@ -30,9 +30,9 @@ class Constraint:
 
     @property
     def state(self) -> object:
-        """All that decides which devices may still be added."""
+        """All that decides which devices further requests may add."""
         if self.distinct:
-            return frozenset(self._last.items())
+            return frozenset(self._last.values())
         return self._common[0] if self._common else None
 
     @property

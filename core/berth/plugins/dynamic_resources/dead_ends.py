@@ -109,13 +109,17 @@ class DeadEnds:
         """Which devices each alternative can get; whether no selector fails."""
         certain = True
         selected: dict[tuple[str, ...], Devices] = {}
+        gettable: dict[Hashable, Devices] = {}
         for claim, ask in self._alternatives():
             if ask.selectors not in selected:
                 matching, failing = yield from self._matching(ask.selectors)
                 certain &= not failing
                 selected[ask.selectors] = matching
                 self._traits += [matching, failing]
-            self._for[claim, ask.name] = yield from self._gettable(ask, selected[ask.selectors])
+            terms = ask.tolerations, tuple(ask.capacity.items()), ask.admin_access
+            if terms not in gettable:
+                gettable[terms] = yield from self._gettable(ask)
+            self._for[claim, ask.name] = selected[ask.selectors] & gettable[terms]
         return certain
 
     def _matching(self, selectors: tuple[str, ...]) -> Generator[None, None, tuple[Devices, Devices]]:
@@ -129,8 +133,8 @@ class DeadEnds:
             yield
         return matching, failing
 
-    def _gettable(self, ask: Ask, among: Devices) -> Generator[None, None, Devices]:
-        """Those that the request can get as things are before anything is picked."""
+    def _gettable(self, ask: Ask) -> Generator[None, None, Devices]:
+        """Those that a request on such terms can get as things are before anything is picked."""
         supply = self._supply
         fitting = tolerated = free = 0
         for i, device in enumerate(self._devices):
@@ -140,7 +144,7 @@ class DeadEnds:
             free |= (ask.admin_access or supply.shares(device) or not supply.in_use(device.id)) << i
             yield
         self._traits += [fitting, tolerated]
-        return among & fitting & tolerated & free
+        return fitting & tolerated & free
 
     def _value(self) -> Iterator[None]:
         for claim, constraints in enumerate(self._constraints):
