@@ -26,7 +26,7 @@ class OverBudgetError(Exception):
 
     def __init__(self, limit_seconds: float, where: str) -> None:
         super().__init__(
-            f"scheduling cycle exceeded its budget of {limit_seconds * 1000:.3g}ms of CPU in {where}"
+            f"scheduling cycle exceeded its budget of {limit_seconds:.3g}s of CPU in {where}"
         )
 
 
