@@ -21,6 +21,7 @@ NAMES = (
     "sidecar",
     "http_engine",
     "sandbox_http",
+    "device_search",
     "takeover",
     "busy_health",
     "end_to_end",

@@ -10,6 +10,7 @@ from berth.plugins.dynamic_resources.picking import AllocationError
 from tests.unit.plugins.dynamic_resources.kit import (
     DRIVER,
     Cluster,
+    allocated,
     claiming,
     device,
     finished,
@@ -91,7 +92,7 @@ def cluster(found, claims, **more):
 class Tried:
     """One filter of the pod with these claims under a budget: what came of it, and at which price."""
 
-    def __init__(self, where, *names):
+    def __init__(self, where, *names, meanwhile=lambda: None):
         pod = claiming(*names or ("c0",))
         assert where.pre_filter(pod).ok
         self.meter = where.state.meter = CycleMeter(BUDGET_SECONDS, Ticking(), Turn)
@@ -101,6 +102,7 @@ class Tried:
             while True:
                 next(steps)
                 self.turns += 1
+                meanwhile()
         except StopIteration as end:
             spell = where.plugin.filter_status
             self.reasons = [spell(where.state, c).message if c else "" for c in end.value.tolist()]
@@ -187,18 +189,28 @@ def test_what_cannot_be_had_is_found_out_within_a_budget(name):
 
 
 def slots(number):
-    return [{"counterSet": "whole", "counters": {"slots": {"value": str(7 + 3 * number)}}}]
+    more, less = 7 + 3 * number, 76 - 3 * number
+    return [
+        {"counterSet": "whole", "counters": {"slots": {"value": str(more)}, "links": {"value": str(less)}}}
+    ]
 
 
 def memory(number):
     return {"memory": {"value": str(10 + number), "requestPolicy": {"default": "1"}}}
 
 
+def counting(total, *requests):
+    """Devices that take from two shared counters, the more from one, the less from the other."""
+    names = ("slots", "links")
+    counters = [{"name": "whole", "counters": {name: {"value": str(total)} for name in names}}]
+    return cluster(
+        devices(24, consumesCounters=slots), [make_claim(requests=requests)], sharedCounters=counters
+    )
+
+
 def counted():
-    """Twelve devices whose counters come to a little more than there is."""
-    counters = [{"name": "whole", "counters": {"slots": {"value": "200"}}}]
-    claim = make_claim(requests=[request("r", count=12)])
-    return cluster(devices(24, consumesCounters=slots), [claim], sharedCounters=counters)
+    """Twelve devices that take just a little more than there is of one counter, or else of the other."""
+    return counting(12 * 41, request("r", count=12))
 
 
 def packed():
@@ -212,6 +224,14 @@ def all_different():
     """More devices than there are values, several for each request."""
     constraints = [{"distinctAttribute": f"{DRIVER}/model"}]
     return cluster(devices(32), [make_claim(requests=several(10, count=3), constraints=constraints)])
+
+
+def test_counters_that_cannot_suffice_are_found_out_within_a_budget():
+    """Twelve devices take at least 282 of a counter."""
+    tried = Tried(counting(281, request("r", count=12)))
+
+    assert tried.within_budget
+    assert [NO_SOLUTION] * len(NODES) == tried.reasons
 
 
 @pytest.mark.parametrize("make", [counted, packed, all_different])
@@ -235,6 +255,24 @@ def test_nodes_that_are_easy_are_found_beside_hard_ones():
     assert ["n3"] == [name for name, why in zip(NODES, tried.reasons, strict=True) if not why]
     assert {"", TIMED_OUT} == set(tried.reasons)
     assert "DynamicResources" == tried.meter.exceeded_in
+
+
+def test_what_changes_meanwhile_is_for_the_next_cycle():
+    """Slices and claims that come or go while everything else has its turn change nothing of the answer."""
+    undisturbed = Tried(counted())
+    where = counted()
+    slices = where.listers.resource_slices
+
+    def meanwhile():
+        for part in list(slices):
+            slices.remove(part)
+        where.listers.resource_claims.put(allocated("held", ("n0", "d0")))
+
+    disturbed = Tried(where, meanwhile=meanwhile)
+
+    assert disturbed.turns == undisturbed.turns
+    assert (disturbed.reasons, disturbed.error) == (undisturbed.reasons, undisturbed.error)
+    assert {NO_SOLUTION} == set(Tried(where).reasons)
 
 
 def test_a_search_that_was_given_up_is_not_taken_up_again():

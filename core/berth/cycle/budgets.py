@@ -27,11 +27,15 @@ LEAST_SECONDS = 0.25
 MOST_SECONDS = 2.5
 NODE_SECONDS = 0.0001
 """On top of that for each node: in a large cluster a first look at everything takes its time."""
-SHARE_OF_DEBTORS = 0.1
+ORDINARY_PODS_OF_DEBTORS = 10
+LEAST_SECONDS_OF_DEBTORS = 0.01
+NODE_SECONDS_OF_DEBTORS = 0.00001
 GROUP_SECONDS = 10.0
 """A group's cycle has the budgets of its pods together, up to this."""
 ORDINARY_PODS_A_MEMBER = 10
 """A group's cycle may cost at least that for each of its pods."""
+
+ITS_LAST_STEP = "its last step"
 
 WEIGHT = 1 / 256
 """How much one cycle counts in the running average."""
@@ -84,6 +88,8 @@ class CycleBudgets:
         if meter is None or meter.settled:
             return
         meter.settled = True
+        if meter.used_seconds > meter.limit_seconds:
+            meter.exceeded_in = meter.exceeded_in or ITS_LAST_STEP
         if not meter.exceeded_in:
             self.ordinary_seconds += WEIGHT * (meter.used_seconds / meter.pods - self.ordinary_seconds)
             return
@@ -125,9 +131,12 @@ class CycleBudgets:
         return CycleMeter(limit_seconds, self.clock, self.background.breathe, pods)
 
     def _limit(self, namespace: str, nodes: int) -> float:
-        usual = min(max(ORDINARY_PODS * self.ordinary_seconds, LEAST_SECONDS), MOST_SECONDS)
-        usual += nodes * NODE_SECONDS
-        return usual * SHARE_OF_DEBTORS if self._owed(namespace) else usual
+        ordinary = self.ordinary_seconds
+        if self._owed(namespace):
+            least = max(ORDINARY_PODS_OF_DEBTORS * ordinary, LEAST_SECONDS_OF_DEBTORS)
+            return least + nodes * NODE_SECONDS_OF_DEBTORS
+        usual = min(max(ORDINARY_PODS * ordinary, LEAST_SECONDS), MOST_SECONDS)
+        return usual + nodes * NODE_SECONDS
 
     def _owed(self, namespace: str) -> float:
         """How long the namespace has still to pay. Units: seconds."""

@@ -25,9 +25,7 @@ class OverBudgetError(Exception):
     """The cycle used more CPU than it may; the text says how much that is, and which plugin was at work."""
 
     def __init__(self, limit_seconds: float, where: str) -> None:
-        super().__init__(
-            f"scheduling cycle exceeded its budget of {limit_seconds:.3g}s of CPU in {where}"
-        )
+        super().__init__(f"scheduling cycle exceeded its budget of {limit_seconds:.3g}s of CPU in {where}")
 
 
 class BudgetClock(Protocol):

@@ -7,13 +7,13 @@ import pytest
 from berth.cycle.budgets import (
     GROUP_SECONDS,
     LEAST_SECONDS,
+    LEAST_SECONDS_OF_DEBTORS,
     LONGEST_DEBT_SECONDS,
     LONGEST_HOLD_SECONDS,
     MOST_DEBTORS,
     MOST_SECONDS,
     NODE_SECONDS,
     ORDINARY_PODS,
-    SHARE_OF_DEBTORS,
     CycleBudgets,
 )
 from berth.framework.queued_pod import QueuedPodInfo
@@ -135,6 +135,18 @@ def test_each_time_at_least_twice_as_long_up_to_five_minutes(office):
     assert holds[-1] == pytest.approx(LONGEST_HOLD_SECONDS)
 
 
+def test_what_is_noticed_only_at_the_end_counts(office):
+    info = office.info()
+    meter = office.budgets.begin(info, 0)
+    meter.resume()
+    office.clock.seconds += 0.3
+    meter.pause()
+    office.budgets.hold(info)
+
+    assert office.held(info) == pytest.approx(30)
+    assert 0.0 == office.budgets.ordinary_seconds
+
+
 def test_a_cycle_within_budget_ends_that(office):
     info = office.info()
     office.cycle(info, 0.3)
@@ -161,7 +173,7 @@ def test_pods_of_one_namespace_come_back_one_debt_after_the_other(office):
     used = 0.0
     start = office.clock.now()
     for info in infos:
-        used += office.cycle(info, 0.03 if office.budgets.debts else 0.3).used_seconds
+        used += office.cycle(info, 0.012 if office.budgets.debts else 0.3).used_seconds
 
     last = max(info.held_until for info in infos)
     assert last - start >= min(ORDINARY_PODS * used, LONGEST_DEBT_SECONDS)
@@ -172,7 +184,7 @@ def test_new_pods_of_a_debtor_have_a_small_budget(office):
     office.cycle(office.info(), 0.3)
     limits = [office.budgets.begin(office.info("new", ns), 0).limit_seconds for ns in ("default", "other")]
 
-    assert [LEAST_SECONDS * SHARE_OF_DEBTORS, LEAST_SECONDS] == limits
+    assert [LEAST_SECONDS_OF_DEBTORS, LEAST_SECONDS] == limits
 
 
 def test_a_debt_is_forgotten_once_it_is_paid(office):

@@ -2,20 +2,21 @@
 
 - Devices that the claims cannot tell apart lead to the same end.
 - So do two ways to the same state: what is left to pick from, and what constraints and counters still allow.
-- Where fewer devices are left than are still to be picked, there is no solution. This is known only where a
-  search for nothing does no harm: where no selector fails, no request for all devices can break a constraint,
-  and no counters get lost.
+- Where fewer devices are left than are still to be picked, or too little of a counter, there is no solution.
+  This is known only where a search in vain changes nothing: no selector fails, no request for all devices can
+  break a constraint, and no counters get lost.
 
 Two devices are alike only if nothing depends on their order: a request for several devices under a constraint
 to be distinct compares neighbours (see constraints.py).
 """
 
 from collections.abc import Generator, Hashable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
 from berth.plugins.dynamic_resources.capacity import consumed
-from berth.plugins.dynamic_resources.inventory import Device, DeviceId, SelectorError, View
+from berth.plugins.dynamic_resources.inventory import CounterId, Device, DeviceId, SelectorError, View
 from berth.plugins.dynamic_resources.picking import MAX_RESULTS, Picks, Supply
 
 Devices = int
@@ -30,6 +31,13 @@ class Need(NamedTuple):
 
     number: int
     devices: Devices
+
+
+class Users(NamedTuple):
+    """The devices that take something of a counter, and how much each takes, the least first."""
+
+    devices: Devices
+    ascending: list[tuple[int, Devices]]
 
 
 class DeadEnds:
@@ -52,6 +60,7 @@ class DeadEnds:
         self._constraints = Picks(supply, claims, set()).constraints
         self._values: dict[tuple[int, int], dict[Hashable, Devices]] = {}
         """The devices that have each value of the attribute of each constraint, by claim and place."""
+        self._users: dict[CounterId, Users] = {}
 
     def survey(self) -> Iterator[None]:
         """Look at each device as each request would; stops after each look, because it takes long."""
@@ -61,6 +70,7 @@ class DeadEnds:
         for device in self._devices:
             self._likeness[device.id] = self._kind(device, alone=ordered)
             yield
+        self._users = self._counted()
         self.looks_ahead = certain and not self._may_break() and not self._may_lose()
 
     def likeness(self, device: Device) -> int:
@@ -85,7 +95,7 @@ class DeadEnds:
     def enough(self, picks: Picks, claim: int, request: int, begun: Begun | None) -> bool:
         """Whether devices are left for the requests from that one on, or from the one after what has begun.
 
-        No is certain; yes says nothing of capacity, counters and distinct values.
+        No is certain; yes says nothing of capacity and distinct values.
         """
         free = ~sum(1 << self._place[pick.device.id] for pick in picks.made if pick.taken is None)
         needs: list[Need] = []
@@ -103,7 +113,7 @@ class DeadEnds:
             needs += [need] if need else []
         for later in range(claim + 1, len(self._claims)):
             needs += [n for asks in self._claims[later].requests if (n := self._need(picks, later, asks))]
-        return count <= MAX_RESULTS and self._met(needs, free)
+        return count <= MAX_RESULTS and self._met(needs, free) and self._countable(picks, needs, free)
 
     def _look(self) -> Generator[None, None, bool]:
         """Which devices each alternative can get; whether no selector fails."""
@@ -171,6 +181,18 @@ class DeadEnds:
             )
         return self._kinds.setdefault(kind, len(self._kinds))
 
+    def _counted(self) -> dict[CounterId, Users]:
+        """Who uses each counter; a shared device may be in use, and takes nothing more then."""
+        taken: dict[CounterId, list[tuple[int, Devices]]] = {}
+        for i, device in enumerate(self._devices):
+            if not self._supply.shares(device):
+                for counter, amount in device.consumes.items():
+                    taken.setdefault(counter, []).append((amount, 1 << i))
+        return {
+            counter: Users(sum(device for _, device in users), sorted(users))
+            for counter, users in taken.items()
+        }
+
     def _alternatives(self) -> Iterator[tuple[int, Ask]]:
         for claim, asked in enumerate(self._claims):
             for asks in asked.requests:
@@ -221,6 +243,20 @@ class DeadEnds:
             for _ in range(need.number - (need.devices & self._shared).bit_count()):
                 if not _assign(number, whole, owners):
                     return False
+        return True
+
+    def _countable(self, picks: Picks, needs: Sequence[Need], free: Devices) -> bool:
+        """Whether each shared counter suffices if every need takes the devices that use least of it."""
+        for counter, users in self._users.items():
+            left = self._supply.counters[counter] - picks.counters[counter]
+            for need in needs:
+                devices = need.devices & free
+                missing = need.number - (devices & ~users.devices).bit_count()
+                if missing > 0:
+                    amounts = (amount for amount, device in users.ascending if devices & device)
+                    left -= sum(islice(amounts, missing))
+            if left < 0:
+                return False
         return True
 
 
