@@ -142,15 +142,19 @@ async def test_7_5_6_members_are_taken_back_in_reverse_order():
 class Toils(TurnsDown):
     """A filter that takes its time."""
 
+    def __init__(self, seconds):
+        super().__init__()
+        self.seconds = seconds
+
     def filter(self, state, pod, nodes):
-        asyncio.get_running_loop().work(2 * TURN_SECONDS)
+        asyncio.get_running_loop().work(self.seconds)
         return super().filter(state, pod, nodes)
 
 
 async def test_the_rest_goes_on_while_a_group_is_tried():
     """In a long cycle everything else has its turn: a large group holds up neither lease nor bindings."""
     turns = []
-    door = Toils()
+    door = Toils(2 * TURN_SECONDS)
     cluster = gang_of(3, door)
 
     async def others():
@@ -163,3 +167,13 @@ async def test_the_rest_goes_on_while_a_group_is_tried():
     await task
 
     assert {1, 2} <= set(turns)
+
+
+async def test_a_group_ends_with_its_budget():
+    """None of its pods is placed, and the error names the budget: that of its pods together."""
+    cluster = gang_of(4, Toils(0.3), names="abcd")
+    await cluster.run()
+
+    assert not cluster.bound
+    error = "scheduling cycle exceeded its budget of 1s of CPU in TurnsDown"
+    assert all(cluster.message(name).endswith(error) for name in "abcd")
