@@ -26,7 +26,7 @@ from tests.pod_events import current_pods, pod_events
 READY_SECONDS = 60.0
 MEASURED_SECONDS = 40
 BETWEEN_PODS_SECONDS = 0.2
-NODES_COUNT, DEVICES = 5, 24
+NODES_COUNT, DEVICES, WANTED = 5, 24, 12
 DRIVER = "gpu.example"
 NOTHING = [{"cel": {"expression": f'device.attributes["{DRIVER}"].uuid == "none"'}}]
 
@@ -40,8 +40,8 @@ def run(options):
     for name, count, requests in (
         ("none", 0, []),
         ("ten requests, the last one impossible", 1, [*asked(9), *asked(1, "z", selectors=NOTHING)]),
-        ("devices whose counters almost suffice", 1, asked(1, count=12)),
-        ("the same", 200, asked(1, count=12)),
+        ("counters that almost suffice", 1, asked(1, count=WANTED)),
+        ("counters again", 200, asked(1, count=WANTED)),
     ):
         if options.match in name:
             table.add(name, str(count), *asyncio.run(measured(count, requests)))
@@ -63,15 +63,21 @@ def pod(name, namespace, claim=""):
 
 
 def slices(node):
-    """A node's devices, no two of which are equal, in a pool with a counter that all of them use."""
+    """A node's devices, no two of which are equal: the more of one shared counter, the less of the other."""
     common = {"driver": DRIVER, "nodeName": node}
     pool = {"name": node, "generation": 1, "resourceSliceCount": 2}
-    counters = [{"name": "whole", "counters": {"slots": {"value": "200"}}}]
+    enough = {"value": str(41 * WANTED)}
+    counters = [{"name": "whole", "counters": {"slots": enough, "links": enough}}]
     devices = [
         {
             "name": f"d{i}",
             "attributes": {"uuid": {"string": f"u{i}"}},
-            "consumesCounters": [{"counterSet": "whole", "counters": {"slots": {"value": str(7 + 3 * i)}}}],
+            "consumesCounters": [
+                {
+                    "counterSet": "whole",
+                    "counters": {"slots": {"value": str(7 + 3 * i)}, "links": {"value": str(76 - 3 * i)}},
+                }
+            ],
         }
         for i in range(DEVICES)
     ]
