@@ -308,7 +308,7 @@ class Steps:
     timers: list = field(default_factory=list)
     names: list = field(default_factory=list)
 
-    def spawn(self, work, name):
+    def spawn(self, work, name, context=None):
         self.work.append(work)
         self.names.append(name)
 

@@ -4,13 +4,15 @@
        ▲                │
        └── 410, ERROR event, refused version: the new list is told as its difference to the old
 
-The mirror never restarts: whatever happens on the wire, the handler sees one consistent story.
+The mirror never restarts: whatever happens on the wire, the handler sees one consistent story. `prove` shows
+that it is as new as the API server itself was at the call.
 
 Called by: the scheduler process, one reflector a kind; handlers are the event handlers of floor 4.
 """
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import aclosing
@@ -27,13 +29,15 @@ from berth.client.errors import (
     ObjectError,
     RejectedError,
     RelistError,
+    RetryError,
     ThrottledError,
     VersionTooLargeError,
 )
+from berth.client.freshness import Absence, covers
 from berth.client.set_aside import SetAside
 from berth.client.timing import Backoff, Clock, Sleep, SystemClock
 from berth.client.transport import Transport
-from berth.client.watch import PAGE_SIZE, Source, pages, watch_lines
+from berth.client.watch import PAGE_SIZE, Source, current_version, pages, watch_lines
 from berth.client.wire import Key, Meta, decode_head, decode_watch_event, error_from_event
 from berth.event_handlers.errors import FollowUpError
 
@@ -47,6 +51,12 @@ TURN_SECONDS = 0.005
 WATCH_SECONDS = (300, 600)
 HEALTHY_SECONDS = 1.0
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+# How long an event that proves a mirror is waited for: where there are many objects, one soon changes.
+GRACE_SECONDS = 0.25
+# The API server sends a bookmark two seconds before a watch's time is up, looking every 1 to 1.25 seconds, so
+# three is the shortest time that brings one. Source: pkg/storage/cacher/cache_watcher.go nextBookmarkTime.
+BOOKMARK_WATCH_SECONDS = 3
+BOOKMARK_BY_SECONDS = 4.0
 
 
 class Handler(Protocol[T_contra]):
@@ -129,6 +139,12 @@ class Reflector(Generic[T]):
         self._known: dict[Key, _Known[T]] = {}
         self._relist = True
         self._turn_ends = 0.0
+        self.absence = Absence(self._clock)
+        self._round: asyncio.Timeout | None = None
+        self._watch_seconds = 0
+        self._listed = 0
+        self._refused: ObjectError | None = None
+        self._moved = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._known)
@@ -140,17 +156,29 @@ class Reflector(Generic[T]):
     async def run(self) -> None:
         """List, watch, resume and list again, until cancelled."""
         while True:
-            started = self._clock.monotonic()
-            failure: Exception | None = None
             try:
-                if self._relist:
-                    await self._list()
-                await self._watch()
-            except (ClientError, msgspec.DecodeError) as error:
-                self._note(error)
-                failure = error
-                self._relist = self._relist or isinstance(error, RelistError | ObjectError)
-            await self._pause(started, failure)
+                async with asyncio.timeout(None) as anew:
+                    self._round = anew
+                    await self._mirror()
+            except TimeoutError:
+                if not anew.expired():
+                    raise
+            finally:
+                self._round = None
+
+    async def _mirror(self) -> None:
+        """List if need be, and watch until the watch ends; pause after that."""
+        started = self._clock.monotonic()
+        failure: Exception | None = None
+        try:
+            if self._relist:
+                await self._list()
+            await self._watch()
+        except (ClientError, msgspec.DecodeError) as error:
+            self._note(error)
+            failure = error
+            self._relist = self._relist or isinstance(error, RelistError | ObjectError)
+        await self._pause(started, failure)
 
     async def wait_synced(self, timeout_seconds: float) -> None:
         """Wait for the first list to be complete.
@@ -176,6 +204,74 @@ class Reflector(Generic[T]):
     def _note(self, error: Exception) -> None:
         self.statistics.errors += 1
         log.warning("watch interrupted: resource=%s error=%s", self.source.resource.plural, error)
+        if isinstance(error, ObjectError):
+            # Not shown to us, or there is no such kind any more: nothing is missed, and it is listed anew.
+            self._refused = error
+            self.absence.end()
+            self._moved.set()
+
+    # The proof.
+
+    async def prove(self) -> None:
+        """Return once the mirror holds every write to its kind that was done before the call.
+
+        What fits on a page is listed again. For more, one object is read for the version that the kind has,
+        and the watch is to reach it: by an event or, where nothing changes, by the bookmark of a short watch.
+        Raises: ObjectError where the server refuses to show the kind.
+        """
+        self.absence.forgive()
+        if len(self._known) > self._page_size and await self._caught_up():
+            return
+        await self._listed_anew()
+
+    async def _caught_up(self) -> bool:
+        backoff = Backoff(0.2, cap=5.0, rng=self._rng)
+        while True:
+            before = self.resource_version
+            try:
+                wanted = await current_version(self._transport, self.source)
+                break
+            except (RetryError, msgspec.DecodeError) as error:
+                log.warning("version not read: resource=%s error=%s", self.source.resource.plural, error)
+                await self._sleep(backoff.next())
+        # A history that went back, as after a restored backup, has no version that proves anything.
+        if not covers(wanted, before):
+            return False
+        return await self._reached(wanted, GRACE_SECONDS) or await self._reached_by_bookmark(wanted)
+
+    async def _reached_by_bookmark(self, wanted: str) -> bool:
+        self._watch_seconds = BOOKMARK_WATCH_SECONDS
+        self._begin_anew()
+        return await self._reached(wanted, BOOKMARK_BY_SECONDS)
+
+    async def _reached(self, wanted: str, seconds: float) -> bool:
+        return await self._until(lambda: bool(covers(self.resource_version, wanted)), seconds)
+
+    async def _listed_anew(self) -> None:
+        """Return once a list is complete that was begun after the call. Raises: ObjectError."""
+        begun, self._refused, self._relist = self.statistics.lists, None, True
+        self._begin_anew()
+        await self._until(lambda: self._listed > begun or self._refused is not None)
+        if self._refused is not None:
+            raise self._refused
+
+    async def _until(self, claim: Callable[[], bool], seconds: float = math.inf) -> bool:
+        """Wait for the claim, which only a move of the mirror makes true; whether it holds."""
+        try:
+            async with asyncio.timeout(None if seconds == math.inf else seconds):
+                while not claim():
+                    self._moved.clear()
+                    await self._moved.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _begin_anew(self) -> None:
+        """Leave what is going on, watch or pause, and go on from the last version seen, or with a list."""
+        self._backoff.reset()
+        if self._round is not None:
+            self._round.reschedule(asyncio.get_running_loop().time())
+            self._round = None
 
     # The list.
 
@@ -193,12 +289,14 @@ class Reflector(Generic[T]):
             self._note(error)
             await self._list_once(self._page_size, "")
         self._relist = False
+        self._moved.set()
         if not self.synced.is_set():
             self.synced.set()
             self._handler.on_synced()
 
     async def _list_once(self, page_size: int, resource_version: str) -> None:
         self.statistics.lists += 1
+        begun = self.statistics.lists
         seen: set[Key] = set()
         found = pages(self._transport, self.source, page_size=page_size, resource_version=resource_version)
         async with aclosing(found) as listed:
@@ -212,6 +310,7 @@ class Reflector(Generic[T]):
             self._drop(key, self._known[key].obj)
         self.aside.forget_others(seen)
         self.resource_version = version
+        self._listed = begun
 
     def _take_listed(self, raw: msgspec.Raw, seen: set[Key]) -> None:
         meta = self._identify(raw)
@@ -229,14 +328,17 @@ class Reflector(Generic[T]):
 
     async def _watch(self) -> None:
         self.statistics.watches += 1
-        seconds = self._rng.randint(*WATCH_SECONDS)
-        found = watch_lines(self._transport, self.source, self.resource_version, seconds)
-        async with aclosing(found) as batches:
-            async for lines in batches:
-                for line in lines:
-                    self._take_line(line)
-                    if time.perf_counter() > self._turn_ends:
-                        await self._breathe()
+        seconds, self._watch_seconds = self._watch_seconds or self._rng.randint(*WATCH_SECONDS), 0
+        found = watch_lines(self._transport, self.source, self.resource_version, seconds, self.absence.end)
+        try:
+            async with aclosing(found) as batches:
+                async for lines in batches:
+                    for line in lines:
+                        self._take_line(line)
+                        if time.perf_counter() > self._turn_ends:
+                            await self._breathe()
+        finally:
+            self.absence.begin()
 
     def _take_line(self, line: bytes) -> None:
         try:
@@ -256,6 +358,7 @@ class Reflector(Generic[T]):
             self._take_event(event.type, Key(meta.namespace, meta.name), meta, event.object)
         if meta.resource_version:
             self.resource_version = meta.resource_version
+            self._moved.set()
 
     def _take_event(self, kind: str, key: Key, meta: Meta, raw: msgspec.Raw) -> None:
         if kind in {"ADDED", "MODIFIED"}:

@@ -177,12 +177,16 @@ class Operator:
         self._settings.on_ready()
         if self._elector is not None:
             await self._elector.acquire()
-        async with asyncio.TaskGroup() as tasks:
-            if self._elector is not None:
-                tasks.create_task(self._elector.hold())
-            tasks.create_task(self._follow_kinds())
-            tasks.create_task(self._resync())
-            tasks.create_task(self._work())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                if self._elector is not None:
+                    tasks.create_task(self._elector.hold())
+                tasks.create_task(self._follow_kinds())
+                tasks.create_task(self._resync())
+                tasks.create_task(self._work())
+        except* LeaseLostError as lost:
+            # Holding and working may both find it out; for the process it is one end.
+            raise lost.exceptions[0] from None
 
     async def _work(self) -> None:
         while True:

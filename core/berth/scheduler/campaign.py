@@ -11,7 +11,7 @@ Renewing begins where the lease is won: the loop that is to hold it may be in a 
 
 import asyncio
 
-from berth.client.leases import LeaderElector
+from berth.client.leases import LeaderElector, LeaseSettings
 from berth.scheduler.control_thread import ControlThread
 
 
@@ -24,6 +24,11 @@ class Campaign:
         self._renewing: asyncio.Task[None] | None = None
         # A task that was cancelled from the other thread ends here before the next one begins.
         self._turn = asyncio.Lock()
+
+    @property
+    def settings(self) -> LeaseSettings:
+        """Which lease, and its times."""
+        return self._elector.settings
 
     @property
     def leading(self) -> bool:

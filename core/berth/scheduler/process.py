@@ -23,8 +23,10 @@ from berth.scheduler.process_parts import Control, Parts, make_parts
 from berth.scheduler.process_settings import ProcessSettings
 from berth.scheduler.transports import open_control_transports, open_transports
 
-LAST_WRITES_SECONDS = 5.0
-LOOK_SECONDS = 0.02
+LAST_EVENTS_SECONDS = 5.0
+# How long requests that were sent may wait for their answers, and what else ends by itself for its end.
+LAST_ANSWERS_SECONDS = 1.0
+SETTLE_SECONDS = 0.1
 
 
 async def run(settings: ProcessSettings, stop: asyncio.Event, dump: asyncio.Event | None = None) -> None:
@@ -81,6 +83,7 @@ class Process:
         self._leadership = Leadership(
             parts.elector,
             parts.loop,
+            parts.fence,
             self._prepare,
             delayed=parts.settings.loaded.configuration.delay_cache_until_active,
         )
@@ -128,22 +131,19 @@ class Process:
         self._spawn(self._parts.loop.follow(), "snapshot")
 
     async def finish(self) -> None:
-        """Let the last writes out, give the lease back, and stop everything else."""
+        """Let what was sent be answered, give the lease back, write the last events, and stop everything.
+
+        What has sent no binding yet needs none: its pod is on no node, and the successor takes it up.
+        """
         parts = self._parts
         self._stopping = True
-        parts.upkeep.attaching.end_recordings()
+        parts.guard.close()
         parts.core.shared.queue.close()
-        await parts.background.settle(LAST_WRITES_SECONDS)
+        settled = await parts.guard.settled(LAST_ANSWERS_SECONDS)
+        await self._leadership.release(settled=settled)
+        parts.upkeep.attaching.end_recordings()
+        await parts.background.settle(SETTLE_SECONDS)
         await parts.plugins.extenders.close()
         parts.plugins.host.shadows.close()
-        await parts.recorder.drain(LAST_WRITES_SECONDS)
-        await self._observe_own_bindings(LAST_WRITES_SECONDS)
-        await self._leadership.release()
+        await parts.recorder.drain(LAST_EVENTS_SECONDS)
         parts.tasks.cancel()
-
-    async def _observe_own_bindings(self, seconds: float) -> None:
-        """Wait until the watch has told of them, so that a successor's watch has had its time, too."""
-        end = asyncio.get_running_loop().time() + seconds
-        cache, now = self._parts.core.shared.cache, asyncio.get_running_loop().time
-        while cache.assumed_count() and now() < end:  # noqa: ASYNC110 - the cache has no event for it
-            await asyncio.sleep(LOOK_SECONDS)

@@ -11,7 +11,7 @@ from functools import partial
 
 from berth.client.api import Api
 from berth.client.events import EventRecorder
-from berth.client.pods import always
+from berth.client.write_guard import WriteGuard
 from berth.framework.clock import SystemClock
 from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.background import AsyncioBackground
@@ -21,6 +21,7 @@ from berth.scheduler.control_thread import ControlThread
 from berth.scheduler.core_assembly import ASYNC_API_CALLS, GENERIC_WORKLOAD, SchedulerCore
 from berth.scheduler.delegated_access import DelegatedAccess
 from berth.scheduler.election import LeaseEvents, new_elector
+from berth.scheduler.fence import Fence
 from berth.scheduler.first_sync import FirstSync
 from berth.scheduler.leadership import Leadership
 from berth.scheduler.needed_kinds import needed_groups
@@ -54,6 +55,8 @@ class Parts:
     plugins: PluginsElsewhere
     core: SchedulerCore
     upkeep: PluginUpkeep
+    guard: WriteGuard
+    fence: Fence
     loop: SchedulingLoop
     first_sync: FirstSync
     debugger: CacheDebugger
@@ -93,16 +96,19 @@ def make_parts(
     elector = _elector(settings, control, told)
     tasks, background, clock = RunningTasks(group), AsyncioBackground(group), SystemClock()
     metrics, attempts = _metrics(settings), AttemptLog()
-    writers = Writers.over(transports.main, elector.is_fresh if elector else always)
+    guard = _guard(elector)
+    writers = Writers.over(transports.main, guard)
     plugins = PluginsElsewhere(settings, writers, metrics.plugins, told.plugin_condition)
     plugins.watch_with(transports.main, tasks)
     core = CoreMeans(settings, writers, recorder, background, clock, metrics, attempts, plugins).assemble()
     upkeep = PluginUpkeep(settings, plugins, core, transports, tasks)
-    loop = SchedulingLoop(core, clock)
     events = SetAsideEvents(recorder, settings.loaded.profiles[0].scheduler_name, clock)
     groups = _watched_groups(settings)
     mirrors = watch(transports.main, core, plugins.host, groups=groups, report=events.report)
     metrics.watch_set_aside(partial(set_aside_total, mirrors), partial(set_aside_now, mirrors))
+    renew_deadline = settings.loaded.configuration.leader_election.renew_deadline.seconds
+    fence = Fence(mirrors, guard, renew_deadline, observe=metrics.fence_lowered)
+    loop = SchedulingLoop(core, clock, may_decide=lambda: not fence.is_up())
     nodes, pods = mirrors[:2]
     return Parts(
         settings,
@@ -117,6 +123,8 @@ def make_parts(
         plugins,
         core,
         upkeep,
+        guard,
+        fence,
         loop,
         FirstSync(mirrors, core, plugins.host, tasks),
         CacheDebugger(core, nodes, pods, loop.turn),
@@ -136,6 +144,14 @@ def _elector(settings: ProcessSettings, control: Control, told: LeaseEvents) -> 
     election, api = settings.loaded.configuration.leader_election, Api(control.transports.leases)
     elector = new_elector(api, election, announce, may_hold)
     return None if elector is None else Campaign(elector, control.thread)
+
+
+def _guard(elector: Campaign | None) -> WriteGuard:
+    """The right to write: what is sent while the lease is fresh lands before the lease has run out."""
+    if elector is None:
+        return WriteGuard()
+    lease = elector.settings
+    return WriteGuard(elector.is_fresh, landing_seconds=lease.duration - lease.renew_deadline)
 
 
 def _metrics(settings: ProcessSettings) -> SchedulerMetrics:

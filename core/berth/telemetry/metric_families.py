@@ -181,6 +181,12 @@ HISTOGRAMS = (
         "Calls of a sidecar within a cycle, its binding cycle included.",
         exponential(0.0001, 2, 14),
     ),
+    Family(
+        "berth_fence_seconds",
+        (),
+        "From an acquired lease, or a watch's return, until the view was proven to be up to date.",
+        LONG,
+    ),
 )
 
 POD_GROUP_COUNTERS = (

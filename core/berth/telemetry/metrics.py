@@ -72,6 +72,10 @@ class SchedulerMetrics:
         """Count a cycle that used more CPU than it may."""
         self.families.counters["berth_cycle_budget_exceeded_total"].labels(profile).inc()
 
+    def fence_lowered(self, seconds: float) -> None:
+        """Observe for how long no decision was taken, until the view was proven."""
+        self.families.histograms["berth_fence_seconds"].observe(seconds)
+
     def watch_queue(self, sizes: Callable[[], QueueSizes]) -> None:
         """Show how many pods wait where."""
         text = "[STABLE] Pending pods, by the queue they are in."

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -200,9 +201,9 @@ class NobodyInPreBind:
 class Unstarted:
     """Background work that is never started, and timers that never fire."""
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
         """Drop the work."""
-        del name
+        del name, context
         work.close()
 
     def outcome(self) -> Outcome:
