@@ -14,6 +14,7 @@ NAMES = (
     "snapshot",
     "queue",
     "preemption",
+    "proving",
     "requeueing",
     "hints",
     "grpc_calls",

@@ -83,7 +83,7 @@ class FaultProxy:
     async def bindings(self, via=""):
         """The binding requests of a client, of all where none is named."""
         log = await self.ask("log")
-        return [e for e in log if e["path"].endswith("/binding") and via in ("", e["via"])]
+        return [e for e in log if is_binding(e) and via in ("", e["via"])]
 
 
 class Witness:
@@ -288,6 +288,11 @@ PATHS = {
     "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
     "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
 }
+
+
+def is_binding(entry):
+    """Whether a request of the proxy's log binds a pod."""
+    return entry["path"].partition("?")[0].endswith("/binding")
 
 
 def node(name, pods=1, **labels):

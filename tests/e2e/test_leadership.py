@@ -10,7 +10,7 @@ import signal
 import pytest
 
 from tests.e2e.fault_rules import Fault
-from tests.e2e.faults import BINDING, LEASES, faulty_cluster, node, pod
+from tests.e2e.faults import BINDING, LEASES, faulty_cluster, is_binding, node, pod
 
 pytestmark = pytest.mark.e2e
 
@@ -43,7 +43,7 @@ class Election:
         """The bindings since that request which it sent before it had taken the lease again."""
         log = await self.cluster.proxy.ask("log", since=since)
         mine = itertools.takewhile(lambda e: not takes_lease(e), (e for e in log if e["via"] == name))
-        return [e["path"] for e in mine if e["path"].endswith("/binding")]
+        return [e["path"] for e in mine if is_binding(e)]
 
     async def holder(self):
         """Whom the lease names."""
