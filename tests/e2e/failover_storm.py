@@ -28,11 +28,11 @@ WAYS = ("kill", "freeze", "cut network", "end")
 
 
 def storm(chance):
-    """Watches that break and lag, bindings that are late, if within a lease's time, or lose their answers."""
+    """Watches that break and lag beyond a lease, bindings that are late within one, or lose their answers."""
     return (
         {"fault": Fault.CUT_WATCH, "path": WATCH, "rate": 0.3, "events": 12},
         {"fault": Fault.EXPIRE_WATCH, "path": WATCH, "rate": 0.15, "events": 12},
-        {"fault": Fault.SLOW_WATCH, "path": WATCH, "rate": 0.7, "seconds": chance.uniform(0.2, 1.5)},
+        {"fault": Fault.SLOW_WATCH, "path": WATCH, "rate": 0.7, "seconds": chance.uniform(0.5, 6.0)},
         {"fault": Fault.LATE, "path": BINDING, "rate": 0.2, "seconds": chance.uniform(0.1, 0.6)},
         {"fault": Fault.CUT_AFTER, "path": BINDING, "rate": 0.1},
     )
@@ -109,6 +109,7 @@ class Replicas:
 
     async def fill_up(self):
         """Start replicas until there are enough, and wait until each knows everything."""
+        self.cluster.bury()
         while len(self.cluster.schedulers) < self.count:
             name = f"r{self.started}"
             self.started += 1
@@ -152,6 +153,7 @@ class Replicas:
         else:
             await self.cluster.proxy.rules(*self.rules)
             await self.cluster.proxy.ask("cut", via=name)
+        await self.fill_up()
 
 
 async def run(seed, folder, fail_overs=FAIL_OVERS):
