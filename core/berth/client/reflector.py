@@ -56,6 +56,8 @@ GRACE_SECONDS = 0.25
 # The API server sends a bookmark two seconds before a watch's time is up, looking every 1 to 1.25 seconds, so
 # three is the shortest time that brings one. Source: pkg/storage/cacher/cache_watcher.go nextBookmarkTime.
 BOOKMARK_WATCH_SECONDS = 3
+# So many objects are listed sooner than a bookmark comes.
+LISTED_SOONER = 5_000
 BOOKMARK_BY_SECONDS = 4.0
 
 
@@ -217,6 +219,7 @@ class Reflector(Generic[T]):
 
         What fits on a page is listed again. For more, one object is read for the version that the kind has,
         and the watch is to reach it: by an event or, where nothing changes, by the bookmark of a short watch.
+        Where that takes longer than a list, or does not come, all are listed.
         Raises: ObjectError where the server refuses to show the kind.
         """
         self.absence.forgive()
@@ -237,7 +240,9 @@ class Reflector(Generic[T]):
         # A history that went back, as after a restored backup, has no version that proves anything.
         if not covers(wanted, before):
             return False
-        return await self._reached(wanted, GRACE_SECONDS) or await self._reached_by_bookmark(wanted)
+        if await self._reached(wanted, GRACE_SECONDS):
+            return True
+        return len(self._known) > LISTED_SOONER and await self._reached_by_bookmark(wanted)
 
     async def _reached_by_bookmark(self, wanted: str) -> bool:
         self._watch_seconds = BOOKMARK_WATCH_SECONDS

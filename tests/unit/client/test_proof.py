@@ -79,6 +79,7 @@ async def test_an_event_proves_it(clock):
 async def test_the_bookmark_of_a_short_watch_proves_it(clock, monkeypatch):
     """Where nothing changes, the watch begins anew from its own version, for as short as brings one."""
     monkeypatch.setattr("berth.client.reflector.GRACE_SECONDS", 0)
+    monkeypatch.setattr("berth.client.reflector.LISTED_SOONER", 1)
     lists = many(10, page(12, pod("a", 5)))
     watches = [STAY], [event("MODIFIED", pod("b", 11)), bookmark(12), STAY]
     async with mirrored(clock, lists, *watches, page_size=1) as (reflector, handler, wire):
@@ -105,6 +106,7 @@ async def test_what_no_version_proves_is_listed(clock, version):
 
 async def test_a_watch_that_does_not_get_there_is_replaced_by_a_list(clock, monkeypatch):
     monkeypatch.setattr("berth.client.reflector.GRACE_SECONDS", 0)
+    monkeypatch.setattr("berth.client.reflector.LISTED_SOONER", 1)
     monkeypatch.setattr("berth.client.reflector.BOOKMARK_BY_SECONDS", 0.05)
     lists = many(10, page(12, pod("a", 5)), page(13, pod("a", 13)))
     watches = [STAY], [bookmark(11), STAY], [STAY]
@@ -114,6 +116,17 @@ async def test_a_watch_that_does_not_get_there_is_replaced_by_a_list(clock, monk
 
         assert "13" == reflector.resource_version
         assert [("update", "a@5", "a@13"), ("delete", "b@6")] == handler.story[-2:]
+
+
+async def test_what_is_listed_sooner_than_a_bookmark_comes_is_listed(clock, monkeypatch):
+    monkeypatch.setattr("berth.client.reflector.GRACE_SECONDS", 0)
+    lists = many(10, page(12, pod("a", 5)), page(13, pod("a", 13)))
+    async with mirrored(clock, lists, [STAY], [STAY], page_size=1) as (reflector, _, wire):
+        await eventually(lambda: len(wire.queries("watch")) == 1)
+        await reflector.prove()
+
+        assert 2 == reflector.statistics.lists
+        assert "3" not in [query["timeoutSeconds"] for query in wire.queries("watch")]
 
 
 async def test_a_proof_does_not_wait_for_a_pause(clock):
