@@ -14,6 +14,7 @@ from berth.binding.waiting_pods import WaitingPods
 from berth.cache.cache import Cache
 from berth.cycle.assume_and_bind import AssumeAndBind
 from berth.cycle.attempts import Attempts
+from berth.cycle.budgets import CycleBudgets
 from berth.cycle.failure import FailureHandler
 from berth.cycle.find_nodes import NodeSearch, Rotation
 from berth.cycle.schedule_one import ScheduleOne
@@ -307,7 +308,7 @@ class Steps:
     timers: list = field(default_factory=list)
     names: list = field(default_factory=list)
 
-    def spawn(self, work, name):
+    def spawn(self, work, name, context=None):
         self.work.append(work)
         self.names.append(name)
 
@@ -410,7 +411,9 @@ def world(profile: Framework, *nodes, profiles=None, percentage=0, hints=None) -
         PrioritySort(None, None).less, queue_profiles, clock, pod_lister=lister(unassigned)
     )
     waiting = WaitingPods(background)
-    failure = FailureHandler(queue, lister(unassigned), writer, recorder, background, clock)
+    failure = FailureHandler(
+        queue, lister(unassigned), writer, recorder, background, clock, CycleBudgets(clock, background)
+    )
     binding = BindingCycle(
         cache, queue, waiting, PodsInPreBind(background), writer, recorder, background, failure.handle
     )

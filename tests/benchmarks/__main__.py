@@ -14,6 +14,7 @@ NAMES = (
     "snapshot",
     "queue",
     "preemption",
+    "proving",
     "requeueing",
     "hints",
     "grpc_calls",
@@ -21,7 +22,9 @@ NAMES = (
     "sidecar",
     "http_engine",
     "sandbox_http",
+    "device_search",
     "takeover",
+    "busy_health",
     "end_to_end",
     "gpu_sharing",
 )
@@ -38,12 +41,15 @@ def main():
         "--rounds", type=int, default=0, help="samples of each figure; 0 leaves it to the benchmark"
     )
     parser.add_argument("--match", default="", help="only workloads whose name has this in it")
-    parser.add_argument("--pods", type=int, default=0, help="pods of the end-to-end run")
+    parser.add_argument(
+        "--pods", type=int, default=0, help="pods of the end-to-end run, or in the large cluster"
+    )
     parser.add_argument(
         "--real",
         action="store_true",
         help="the end-to-end run on a real API server, as `berth sandbox up --real`",
     )
+    parser.add_argument("--fail-overs", type=int, default=100, help="of three replicas, by takeover")
     sharing = parser.add_argument_group("gpu_sharing")
     sharing.add_argument("--policies", default="", help="such as best-fit,fgd/used-first, or all")
     sharing.add_argument("--seeds", type=int, default=1, help="runs of each policy")

@@ -1,10 +1,14 @@
 """How long nobody schedules: after a leader's death or end, and after a start in a large cluster.
 
-Times are of the wall clock, of real processes; a lease's own duration is most of what a death costs.
+Times are of the wall clock, of real processes; a lease's own duration is most of what a death costs. After
+fail-overs of three replicas under load, it is also checked that no rule of a pod is broken; `KUBE_SCHEDULER`
+names a kube-scheduler to be run beside.
 """
 
 import asyncio
+import itertools
 import json
+import random
 import re
 import tempfile
 import time
@@ -16,7 +20,9 @@ import click
 from berth.sandbox import Options, serve
 from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.workloads import node_bytes
-from tests.e2e.faults import LEASES, PATHS, faulty_cluster, node, pod
+from tests.e2e.failover_storm import ZONE, ZONES, Replicas, broken_rules, workload
+from tests.e2e.faults import LEASES, PATHS, decided, faulty_cluster, node, pod
+from tests.kube_scheduler import kube_scheduler
 
 ROUNDS = 5
 LEASE_KINDS = {
@@ -25,10 +31,14 @@ LEASE_KINDS = {
 }
 NODES, ROOM = 100, 100_000
 BETWEEN_PODS_SECONDS = 0.05
-LARGE_NODES, LARGE_PODS = 5_000, 50_000
+LARGE_PODS = 50_000
 DEEDS = ("modules read", "everything listed", "first binding")
 START_SECONDS = 120
 QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+REPLICAS, LOAD_ROOM = 3, 60
+SHORT = {"duration": "4s", "deadline": "3s", "period": "500ms"}
+AWAY_SECONDS = 6.0
+FAILURES = ("kill", "freeze", "cut network")
 
 
 def run(options):
@@ -43,12 +53,22 @@ def run(options):
         table.add(name, str(rounds), *quantiles(samples, *QUARTERS))
     if table.rows:
         table.show()
+    pods = options.pods or LARGE_PODS
+    size = f"{pods // 10:,} nodes and {pods:,} pods"
+    if chosen(["large, killed"], options.match):
+        table = Table(f"from a leader's end to its successor's first binding, {size}", headings)
+        samples = timed(f"large, killed, {size}", handed_over_large(rounds, pods))
+        table.add("large, killed, short lease", str(rounds), *quantiles(samples, *QUARTERS))
+        table.show()
+    schedulers = {"berth": None, **({"kube-scheduler": kube_scheduler()} if kube_scheduler() else {})}
+    rows = {f"fail-overs, {name}": program for name, program in schedulers.items()}
+    if chosen(rows, options.match):
+        show_fail_overs(options.fail_overs, {row: rows[row] for row in chosen(rows, options.match)}, headings)
     deeds = [f"start, {deed}" for deed in DEEDS]
     if not chosen(deeds, options.match):
         return
-    size = f"{LARGE_NODES:,} nodes and {LARGE_PODS:,} pods"
     table = Table(f"from a start with {size} (goal: first binding after 3 s)", ["until", *headings[1:]])
-    samples = timed(f"starts with {size}", started(rounds))
+    samples = timed(f"starts with {size}", started(rounds, pods))
     for deed, column in zip(DEEDS, zip(*samples, strict=True), strict=True):
         table.add(deed, str(rounds), *quantiles(column, *QUARTERS))
     table.show()
@@ -101,14 +121,12 @@ async def more_bindings(cluster, name, than):
 
 
 @asynccontextmanager
-async def trickling(cluster):
-    """A new pod every moment, so that there is always one to bind."""
+async def trickling(cluster, first=()):
+    """A new pod every moment, `first` these, so that there is always one to bind."""
 
     async def trickle():
-        number = 0
-        while True:
-            await cluster.create(pod(f"p{number}"))
-            number += 1
+        for document in itertools.chain(first, (pod(f"plain-{i}") for i in itertools.count())):
+            await cluster.create(document)
             await asyncio.sleep(BETWEEN_PODS_SECONDS)
 
     work = asyncio.create_task(trickle())
@@ -120,24 +138,79 @@ async def trickling(cluster):
             await work
 
 
-async def started(rounds):
+def show_fail_overs(count, rows, headings):
+    """What fail-overs under load take, by how the leader fails, and what they break."""
+    table = Table("from a leader's failure to the next binding of another, 3 replicas, under load", headings)
+    for row, program in rows.items():
+        samples, wrongs = timed(row, failed_over(count, program))
+        for how, seconds in samples.items():
+            table.add(f"{row}, {how}", str(len(seconds)), *quantiles(seconds, *QUARTERS))
+        click.echo(f"{row}: {count} fail-overs, {len(wrongs)} broken: {'; '.join(wrongs[:5]) or 'nothing'}")
+    table.show()
+
+
+async def failed_over(count, program):
+    """Seconds of each fail-over by how it came about, and what was broken at the end or in between."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        async with faulty_cluster(Path(folder), room=LOAD_ROOM) as cluster:
+            if program:
+                cluster.command, cluster.may_exit = (program,), True
+            zones = [{ZONE: f"z{i % ZONES}"} for i in range(NODES)]
+            await cluster.create(*(node(f"n{i}", pods=LOAD_ROOM, **zones[i]) for i in range(NODES)))
+            replicas = Replicas(cluster, REPLICAS, **SHORT)
+            samples = {how: [] for how in FAILURES[:count]}
+            async with trickling(cluster, workload(random.Random(1), 40 * count)):
+                for number in range(count):
+                    await replicas.fill_up()
+                    how = FAILURES[number % len(FAILURES)]
+                    samples[how].append(await one_failure(cluster, replicas, how))
+            await cluster.until(lambda: all(map(decided, cluster.pods())), "each is bound or says why not")
+            return samples, [*cluster.witness.wrongs, *broken_rules(cluster.pods())]
+
+
+async def one_failure(cluster, replicas, how):
+    leader = await cluster.until(replicas.leader, "one leads")
+    since = len(await cluster.proxy.bindings(leader))
+    await cluster.until(lambda: more_bindings(cluster, leader, since), "it binds")
+    seen, ended = len(await cluster.proxy.bindings()), time.monotonic()
+    back = asyncio.create_task(await replicas.fail(leader, how, AWAY_SECONDS))
+
+    async def by_another():
+        return [e for e in (await cluster.proxy.bindings())[seen:] if e["via"] != leader]
+
+    first = await cluster.until(by_another, "another binds")
+    await back
+    return first[0]["at"] - ended
+
+
+async def handed_over_large(rounds, pods):
+    """Seconds from a leader's death to its successor's first binding in a large cluster."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        await fill(Path(folder) / "data", pods)
+        async with faulty_cluster(Path(folder), room=ROOM) as cluster:
+            await cluster.until(lambda: len(cluster.pods()) >= pods, "the sandbox is filled")
+            async with trickling(cluster):
+                return [await one_end(cluster, "killed", SHORT, number) for number in range(rounds)]
+
+
+async def started(rounds, pods):
     """Seconds from a scheduler's start to three of its first deeds, a sample a round."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
-        await fill(Path(folder) / "data")
+        await fill(Path(folder) / "data", pods)
         async with faulty_cluster(Path(folder), room=ROOM) as cluster:
-            await cluster.until(lambda: len(cluster.pods()) >= LARGE_PODS, "the sandbox is filled")
+            await cluster.until(lambda: len(cluster.pods()) >= pods, "the sandbox is filled")
             return [await one_start(cluster, number) for number in range(rounds)]
 
 
-async def fill(path):
-    """Nodes, and pods that run on them, in a sandbox's data file."""
-    nodes = [json.loads(data) for data in node_bytes(LARGE_NODES)]
+async def fill(path, pods):
+    """Nodes, and ten pods for each that run on them, in a sandbox's data file."""
+    nodes = [json.loads(data) for data in node_bytes(pods // 10)]
     names = [each["metadata"]["name"] for each in nodes]
     async with await serve(Options(kubelets=False, data_file=path)) as sandbox:
         sandbox.load({"apiVersion": "v1", "kind": "Node", **each} for each in nodes)
         sandbox.load(
-            {**pod(f"old-{i}", nodeName=names[i % LARGE_NODES]), "status": {"phase": "Running"}}
-            for i in range(LARGE_PODS)
+            {**pod(f"old-{i}", nodeName=names[i % len(names)]), "status": {"phase": "Running"}}
+            for i in range(pods)
         )
 
 

@@ -83,7 +83,7 @@ class FaultProxy:
     async def bindings(self, via=""):
         """The binding requests of a client, of all where none is named."""
         log = await self.ask("log")
-        return [e for e in log if e["path"].endswith("/binding") and via in ("", e["via"])]
+        return [e for e in log if is_binding(e) and via in ("", e["via"])]
 
 
 class Witness:
@@ -129,6 +129,9 @@ class FaultyCluster:
         self.folder, self.proxy, self.witness = folder, proxy, witness
         self.schedulers, self.surfaces = {}, {}
         self.sandbox = None
+        self.command = (program("berth"), "scheduler")
+        self.may_exit = False
+        """Whether a scheduler may end by itself, as kube-scheduler does when it has lost its lease."""
 
     async def start_sandbox(self):
         """Start the API server, or start it again with what it held."""
@@ -159,7 +162,8 @@ class FaultyCluster:
         configuration.write_text(CONFIGURATION.format(**fields))
         surface = self.surfaces[name] = Surface.free()
         command = [
-            *(program("berth"), "scheduler", f"--config={configuration}"),
+            *self.command,
+            f"--config={configuration}",
             *("--bind-address=127.0.0.1", f"--secure-port={surface.port}"),
             "--authorization-always-allow-paths=/*",
             *flags,
@@ -261,8 +265,14 @@ class FaultyCluster:
 
     def _check(self):
         assert not self.witness.wrongs, self.witness.wrongs
-        for child in self.schedulers.values():
+        for child in () if self.may_exit else self.schedulers.values():
             child.check()
+
+    def bury(self):
+        """Forget the schedulers that have ended."""
+        for name, child in list(self.schedulers.items()):
+            if child._process.returncode is not None:
+                del self.schedulers[name]
 
 
 @asynccontextmanager
@@ -288,6 +298,11 @@ PATHS = {
     "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
     "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
 }
+
+
+def is_binding(entry):
+    """Whether a request of the proxy's log binds a pod."""
+    return entry["path"].partition("?")[0].endswith("/binding")
 
 
 def node(name, pods=1, **labels):

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from tests.e2e.failover_storm import run
 from tests.e2e.fault_rules import Fault
 from tests.e2e.faults import bound_names, decided, faulty_cluster, node, pod
 
@@ -67,3 +68,12 @@ async def test_storm(tmp_path):
         said = cluster.log("one").read_text()
         assert "finished without leader elect" in said
         assert "cache mismatch" not in said
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_fail_overs(tmp_path, seed):
+    """Leaders that are killed, frozen, cut off or ended under late and cut watches break no rule of a pod.
+
+    `python -m tests.e2e.failover_storm --seeds 20` runs more.
+    """
+    assert [] == await run(seed, tmp_path, fail_overs=2)

@@ -9,8 +9,9 @@ import signal
 
 import pytest
 
+from berth.client.api import MERGE_PATCH
 from tests.e2e.fault_rules import Fault
-from tests.e2e.faults import BINDING, LEASES, faulty_cluster, node, pod
+from tests.e2e.faults import BINDING, LEASES, bound_names, decided, faulty_cluster, is_binding, node, pod
 
 pytestmark = pytest.mark.e2e
 
@@ -43,7 +44,7 @@ class Election:
         """The bindings since that request which it sent before it had taken the lease again."""
         log = await self.cluster.proxy.ask("log", since=since)
         mine = itertools.takewhile(lambda e: not takes_lease(e), (e for e in log if e["via"] == name))
-        return [e["path"] for e in mine if e["path"].endswith("/binding")]
+        return [e["path"] for e in mine if is_binding(e)]
 
     async def holder(self):
         """Whom the lease names."""
@@ -127,3 +128,32 @@ async def test_a_leader_that_was_frozen(tmp_path):
         assert [] == cluster.witness.wrongs
         assert 441 == len(cluster.witness.bound)
         assert not json.loads(await cluster.show(frozen, "/debug/cache"))["differences"]
+
+
+async def test_a_standby_whose_watches_are_silent(tmp_path):
+    """It takes the lease over with a view from before its predecessor's last binding, and proves it first."""
+    held = {"holderIdentity": "predecessor", "leaseDurationSeconds": 3600}
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "kube-scheduler", "namespace": "kube-system"},
+        "spec": {**held, "renewTime": "2026-01-01T00:00:00.000000Z"},
+    }
+    async with faulty_cluster(tmp_path, room=1) as cluster:
+        await cluster.create(node("n0", pods=1), pod("a"), pod("b"))
+        await cluster.api.call("POST", LEASES, json.dumps(lease).encode())
+        await cluster.proxy.rules({"fault": Fault.SLOW_WATCH, "path": ".*watch=true", "seconds": 3600})
+        await cluster.start_scheduler("standby", elect=True)
+        await cluster.ready("standby")
+        binding = {"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n0"}}
+        path = "/api/v1/namespaces/default/pods/a/binding"
+        await cluster.api.call("POST", path, json.dumps(binding).encode())
+        freed = json.dumps({"spec": {"holderIdentity": ""}}).encode()
+        path = f"{LEASES}/kube-scheduler"
+        await cluster.api.call("PATCH", path, freed, content_type=MERGE_PATCH)
+        await cluster.until(lambda: all(map(decided, cluster.pods())), "the other pod is decided on")
+
+        assert [] == cluster.witness.wrongs
+        assert ["a"] == bound_names(cluster.pods())
+        assert [] == await cluster.proxy.bindings("standby")
+        assert "berth_fence_seconds_count 1.0" in await cluster.show("standby", "/metrics")

@@ -4,6 +4,7 @@ Source: spec/core.md 5.11.
 """
 
 from collections.abc import Mapping
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -53,6 +54,8 @@ class ApiCall:
     node_name: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     begun: bool = False
+    context: Context = field(default_factory=copy_context)
+    """Of the work that asks for it: the call is made with the rights that this work has."""
 
     @property
     def without_effect(self) -> bool:

@@ -150,7 +150,8 @@ class ApiDispatcher:
                 if call is not None and call.pod.uid not in self._in_flight:
                     self._in_flight.add(call.pod.uid)
                     call.begun = True
-                    self._background.spawn(self._execute(call), f"{call.type} of {call.pod.key}")
+                    name = f"{call.type} of {call.pod.key}"
+                    self._background.spawn(self._execute(call), name, call.context)
         finally:
             self._serving = False
 

@@ -170,10 +170,9 @@ class Cache:
 
     def add_node(self, node: Node) -> None:
         """Take over a node, new or seen before; a ghost keeps its pods and becomes real."""
-        info = self._nodes.get(node.name)
-        if info is None:
-            info = self._nodes[node.name] = NodeInfo(node.name)
+        info = self._nodes.get(node.name) or NodeInfo(node.name)
         info.set_node(node)
+        self._nodes[node.name] = info
         self._tree.put(node)
         self._touch(info)
 

@@ -1,9 +1,17 @@
 """Floor 2: expressions in the Common Expression Language, for device selectors and the rules of CRDs.
 
-text -> tokens -> syntax (a tree) -> program (closures), which operators and functions calculate for.
+text -> tokens -> syntax (a tree) -> program and macros (closures), which operators and functions calculate
+for; costs and metering bound what an evaluation may take, patterns what a regular expression may.
 """
 
-from berth.cel.errors import CELError, SyntaxProblemError
-from berth.cel.program import Evaluate, program
+from berth.cel.errors import CELError, CostLimitError, SyntaxProblemError
+from berth.cel.program import Evaluate, metered_program, program
 
-__all__ = ["CELError", "Evaluate", "SyntaxProblemError", "program"]
+__all__ = [
+    "CELError",
+    "CostLimitError",
+    "Evaluate",
+    "SyntaxProblemError",
+    "metered_program",
+    "program",
+]

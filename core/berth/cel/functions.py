@@ -7,13 +7,14 @@ regex).
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Container, Mapping
 from itertools import pairwise
 from typing import Any
 
+from berth.cel import patterns
 from berth.cel.errors import EvaluationError
-from berth.cel.operators import add, compare_amounts, contained
+from berth.cel.metering import Run
+from berth.cel.operators import add, compare_amounts, contained, differ, same
 from berth.cel.values import (
     NONE,
     OptionalValue,
@@ -30,6 +31,13 @@ from berth.cel.values import (
 from berth.objects.quantity import NANOS
 
 Function = Callable[..., Any]
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_DECIMAL = re.compile(
+    r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:[iI]nf(?:inity)?|[nN]a[nN])"
+)
+_QUOTED = 64
+_PAST_INTEGERS = 1e16
 
 
 def _of(kind: type[Any] | tuple[type[Any], ...], value: Any) -> Any:
@@ -52,6 +60,8 @@ def to_int(value: Any) -> int:
         raise TypeError
     if isinstance(value, float) and not math.isfinite(value):
         raise EvaluationError("integer overflow")
+    if isinstance(value, str) and not _INTEGER.fullmatch(value):
+        raise EvaluationError(f"type conversion error from 'string' to 'int': {value[:_QUOTED]!r}")
     return in_int64(int(_of((int, float, str), value)))
 
 
@@ -62,6 +72,8 @@ def to_uint(value: Any) -> UInt:
 
 def to_double(value: Any) -> float:
     """A floating-point number."""
+    if isinstance(value, str) and not _DECIMAL.fullmatch(value):
+        raise EvaluationError(f"type conversion error from 'string' to 'double': {value[:_QUOTED]!r}")
     return float(_of((float, str), value) if not isinstance(value, int) else _of(int, value))
 
 
@@ -72,7 +84,7 @@ def to_string(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, float):
-        return f"{value:g}" if value == int(value) else repr(value)
+        return f"{value:g}" if abs(value) < _PAST_INTEGERS and value == int(value) else repr(value)
     return str(int(value)) if isinstance(value, int) else str(_of(str, value))
 
 
@@ -83,7 +95,7 @@ def to_bool(value: Any) -> bool:
     for truth, words in ((True, ("1", "t", "true", "T", "TRUE", "True")), (False, _FALSE_WORDS)):
         if _of(str, value) in words:
             return truth
-    raise EvaluationError(f"cannot convert {value!r} to a bool")
+    raise EvaluationError(f"cannot convert {value[:_QUOTED]!r} to a bool")
 
 
 _FALSE_WORDS = ("0", "f", "false", "F", "FALSE", "False")
@@ -92,29 +104,61 @@ _FALSE_WORDS = ("0", "f", "false", "F", "FALSE", "False")
 # Texts.
 
 
-@lru_cache(maxsize=512)
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise EvaluationError(f"invalid regular expression {text!r}: {error}") from None
+# Regular expressions are paid for here: what one costs is known once it is compiled.
 
 
-def matches(text: str, pattern: str) -> bool:
+def matches(run: Run, text: str, pattern: str) -> bool:
     """Whether the pattern is found anywhere in the text."""
-    return _pattern(_of(str, pattern)).search(_of(str, text)) is not None
+    program, encoded = _pattern(run, text, pattern)
+    return program.find(encoded) is not None
 
 
-def find(text: str, pattern: str) -> str:
+def find(run: Run, text: str, pattern: str) -> str:
     """The first place that matches, empty where none does."""
-    found = _pattern(_of(str, pattern)).search(_of(str, text))
-    return found[0] if found else ""
+    program, encoded = _pattern(run, text, pattern)
+    found = program.find(encoded)
+    return encoded[slice(*found)].decode() if found else ""
 
 
-def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    """The places that match, in order, at most that many."""
-    found = [match[0] for match in _pattern(_of(str, pattern)).finditer(_of(str, text))]
-    return found if limit < 0 else found[:limit]
+def find_all(run: Run, text: str, pattern: str, limit: int = -1) -> list[str]:
+    """The places that match, in order, at most that many; an empty one right behind another is none.
+
+    Source: Go's regexp, "All".
+    """
+    program, encoded = _pattern(run, text, pattern)
+    places: list[str] = []
+    start, last = 0, -1
+    while start <= len(encoded) and not 0 <= _of(int, limit) <= len(places):
+        found = program.find(encoded, start)
+        if found is None:
+            break
+        if found[1] > start or found[0] != last:
+            run.spend(0, 1)
+            places.append(encoded[slice(*found)].decode())
+        last = found[1]
+        start = found[1] if found[1] > start else _next_character(encoded, start)
+        run.spend(0, program.work(len(encoded) - start))
+    return places
+
+
+def _pattern(run: Run, text: str, pattern: str) -> tuple[patterns.Pattern, bytes]:
+    """The compiled pattern and the encoded text, once a search of the one in the other is paid for."""
+    searched = -(-(1 + len(_of(str, text))) // 10)
+    run.spend(searched * -(-len(_of(str, pattern)) // 4))
+    program = patterns.compiled(pattern)
+    if pattern not in run.patterns:
+        run.patterns |= {pattern}
+        run.spend(0, program.compiling_work)
+    encoded = text.encode()
+    run.spend(0, program.work(len(encoded)))
+    return program, encoded
+
+
+def _next_character(encoded: bytes, at: int) -> int:
+    at += 1
+    while at < len(encoded) and encoded[at] & 0xC0 == 0x80:  # noqa: PLR2004 - a byte inside a character
+        at += 1
+    return at
 
 
 def substring(text: str, start: int, end: int | None = None) -> str:
@@ -134,7 +178,7 @@ def char_at(text: str, index: int) -> str:
 
 def replace(text: str, old: str, new: str, limit: int = -1) -> str:
     """The text with `new` for `old`, at most that many times."""
-    return str(_of(str, text).replace(old, new, limit))
+    return str(_of(str, text).replace(old, new, max(limit, -1)))
 
 
 def split(text: str, separator: str, limit: int = -1) -> list[str]:
@@ -160,17 +204,18 @@ def _case(upper: bool) -> Function:
     return lambda text: _of(str, text).translate(table)
 
 
-def index_of(value: Any, wanted: Any, start: int = 0) -> int:
+def index_of(run: Run, value: Any, wanted: Any, start: int = 0) -> int:
     """Where a text or an element is found first, -1 where nowhere."""
     if isinstance(value, list):
-        return next((i for i, element in enumerate(value) if equal(element, wanted)), -1)
+        return next((i for i, element in enumerate(value) if equal(element, wanted, run.toil)), -1)
     return int(_of(str, value).find(_of(str, wanted), start))
 
 
-def last_index_of(value: Any, wanted: Any, end: int | None = None) -> int:
+def last_index_of(run: Run, value: Any, wanted: Any, end: int | None = None) -> int:
     """Where a text or an element is found last, -1 where nowhere."""
     if isinstance(value, list):
-        return next((i for i in range(len(value) - 1, -1, -1) if equal(value[i], wanted)), -1)
+        places = range(len(value) - 1, -1, -1)
+        return next((i for i in places if equal(value[i], wanted, run.toil)), -1)
     stop = len(value) if end is None else end + len(_of(str, wanted))
     return int(_of(str, value).rfind(_of(str, wanted), 0, stop))
 
@@ -212,19 +257,19 @@ def greatest(values: list[Any]) -> Any:
     return max(_checked(values))
 
 
-def has_all(values: list[Any], wanted: list[Any]) -> bool:
+def has_all(run: Run, values: list[Any], wanted: list[Any]) -> bool:
     """Whether every wanted element is there."""
-    return all(contained(element, _of(list, values)) for element in _of(list, wanted))
+    return all(contained(run, element, _of(list, values)) for element in _of(list, wanted))
 
 
-def same_elements(left: list[Any], right: list[Any]) -> bool:
+def same_elements(run: Run, left: list[Any], right: list[Any]) -> bool:
     """Whether both lists have the same elements."""
-    return has_all(left, right) and has_all(right, left)
+    return has_all(run, left, right) and has_all(run, right, left)
 
 
-def has_any(left: list[Any], right: list[Any]) -> bool:
+def has_any(run: Run, left: list[Any], right: list[Any]) -> bool:
     """Whether the lists have an element in common."""
-    return any(contained(element, _of(list, right)) for element in _of(list, left))
+    return any(contained(run, element, _of(list, right)) for element in _of(list, left))
 
 
 # Quantities and versions.
@@ -300,6 +345,12 @@ def of_non_zero(value: Any) -> OptionalValue:
     """The value unless it is empty, zero, false or null."""
     return OptionalValue(present=True, value=value) if value else NONE
 
+
+METERED: Container[Function] = (
+    *(matches, find, find_all, index_of, last_index_of, has_all, same_elements, has_any),
+    *(contained, same, differ),
+)
+"""Functions that take the run first: they count what they do themselves, or a part of it."""
 
 FUNCTIONS: Mapping[str, Function] = {
     "size": size,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from berth.cel.errors import EvaluationError
+from berth.cel.metering import Run
 from berth.cel.values import (
     Quantity,
     Semver,
@@ -94,13 +95,23 @@ def negate(value: Any) -> Any:
     raise EvaluationError(f"no such overload: -{type_name(value)}")
 
 
-def contained(value: Any, container: Any) -> bool:
+def contained(run: Run, value: Any, container: Any) -> bool:
     """Whether a list has the element, or a map the key."""
     if isinstance(container, dict):
         return value in container
     if isinstance(container, list):
-        return any(equal(value, element) for element in container)
+        return any(equal(value, element, run.toil) for element in container)
     raise EvaluationError(f"no such overload: in {type_name(container)}")
+
+
+def same(run: Run, left: Any, right: Any) -> bool:
+    """Whether both are equal."""
+    return equal(left, right, run.toil)
+
+
+def differ(run: Run, left: Any, right: Any) -> bool:
+    """Whether they are not."""
+    return not equal(left, right, run.toil)
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
@@ -120,8 +131,8 @@ def compare_amounts(left: Any, right: Any) -> int:
 
 
 OPERATORS: Mapping[str, Callable[..., Any]] = {
-    "==": equal,
-    "!=": lambda left, right: not equal(left, right),
+    "==": same,
+    "!=": differ,
     "<": _ordered(operator.lt),
     "<=": _ordered(operator.le),
     ">": _ordered(operator.gt),

@@ -1,17 +1,24 @@
-"""An expression made ready to run: a function of its variables, as nested closures.
+"""An expression made ready to run: a function of its variables, as nested closures that count what they cost.
+
+What a node costs is cel-go's: an identifier, a field and a call one each, a list 10, a map 30, constants
+nothing; a comprehension what its expansion costs for each element. See berth.cel.costs for functions.
 
 Source: cel-spec doc/langdef.md, "Evaluation", "Macros"; cel-go ext (bindings, two-variable comprehensions,
-optional types).
+optional types), interpreter/runtimecost.go, parser/macro.go.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from berth.cel.costs import FUNCTION_COSTS, LIST_COST, MAP_COST, Charge, one, operator_charge
 from berth.cel.errors import CELError, EvaluationError, SyntaxProblemError
-from berth.cel.functions import FUNCTIONS, METHODS, NAMESPACED
+from berth.cel.functions import FUNCTIONS, METERED, METHODS, NAMESPACED
+from berth.cel.macros import MACROS, Compiled, Compiling, Scope, bind, each, optional_value
+from berth.cel.metering import COST_LIMIT, Run
 from berth.cel.operators import OPERATORS, truth
+from berth.cel.program_cache import ProgramCache
 from berth.cel.syntax import (
+    MAX_LENGTH,
     Call,
     Index,
     Listing,
@@ -20,87 +27,199 @@ from berth.cel.syntax import (
     Name,
     Node,
     Select,
+    children,
     parse,
 )
-from berth.cel.values import NONE, OptionalValue, type_name
+from berth.cel.values import BYTES_FOR_WORK, NONE, OptionalValue, is_number, type_name
 
 Variables = Mapping[str, Any]
 Evaluate = Callable[[Variables], Any]
 
+_NO_OVERLOAD = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError)
 
-@lru_cache(maxsize=4096)
-def program(text: str) -> Evaluate:
+
+def program(text: str, *, max_length: int = MAX_LENGTH, cost_limit: int = COST_LIMIT) -> Evaluate:
     """A function that gives the expression's value for its variables.
 
-    Raises: SyntaxProblemError; the returned function: EvaluationError.
+    Raises: SyntaxProblemError; the returned function: EvaluationError, CostLimitError.
     """
-    return _compiled(parse(text))
+    return metered_program(text, max_length=max_length, cost_limit=cost_limit).value
 
 
-def _compiled(node: Node) -> Evaluate:  # noqa: PLR0911 - an answer for each kind of node
+class MeteredProgram:
+    """A compiled expression that also tells what an evaluation cost."""
+
+    __slots__ = ("_compiled", "_cost_limit", "_slots")
+
+    def __init__(self, node: Node, cost_limit: int) -> None:
+        scope = Scope()
+        self._compiled = compiled(node, scope)
+        self._slots = scope.slots
+        self._cost_limit = cost_limit
+
+    def value(self, variables: Variables) -> Any:
+        """The expression's value. Raises: EvaluationError, CostLimitError."""
+        run = Run(variables, self._slots, self._cost_limit)
+        value = self._compiled(run)
+        run.spend(0)
+        return value
+
+    def cost(self, variables: Variables) -> int:
+        """What an evaluation costs. Raises: EvaluationError, CostLimitError."""
+        run = Run(variables, self._slots, self._cost_limit)
+        self._compiled(run)
+        return run.cost
+
+
+_programs: ProgramCache[MeteredProgram] = ProgramCache()
+
+
+def metered_program(
+    text: str, *, max_length: int = MAX_LENGTH, cost_limit: int = COST_LIMIT
+) -> MeteredProgram:
+    """The compiled expression. Raises: SyntaxProblemError."""
+    key = (text, max_length, cost_limit)
+    known = _programs.get(key)
+    if known is None:
+        known = MeteredProgram(parse(text, max_length=max_length), cost_limit)
+        _programs.put(key, known)
+    return known
+
+
+def compiled(node: Node, scope: Scope) -> Compiled:
+    """The closure of a tree.
+
+    Closures of nested nodes are made on a stack of their own: making them would take several of Python's
+    frames for each level, evaluating them takes one.
+    Raises: SyntaxProblemError.
+    """
+    steps: list[Compiling] = [_compiled(node, scope)]
+    made: Any = None
+    while steps:
+        try:
+            nested = steps[-1].send(made)
+        except StopIteration as finished:
+            steps.pop()
+            made = finished.value
+        else:
+            steps.append(_compiled(*nested))
+            made = None
+    result: Compiled = made
+    return result
+
+
+def _compiled(node: Node, scope: Scope) -> Compiling:
     match node:
         case Literal(value):
             return lambda _: value
         case Name(name):
-            return lambda variables: _variable(variables, name)
+            return _name(name, scope)
         case Select(operand, field, optional):
-            return _select(_compiled(operand), field, optional=optional)
-        case Index(operand, index, optional):
-            return _index(_compiled(operand), _compiled(index), optional=optional)
-        case Listing(elements):
-            return _list([(optional, _compiled(element)) for optional, element in elements])
-        case Mapped(entries):
-            return _map([(optional, _compiled(k), _compiled(v)) for optional, k, v in entries])
+            return _select((yield operand, scope), field, _steps(operand), optional=optional)
+        case Index(operand, index, _):
+            return _index(node, (yield operand, scope), (yield index, scope))
         case Call():
-            return _call(node)
+            return (yield from _call(node, scope))
+    parts = yield from each(children(node), scope)
+    build = _list(node, parts) if isinstance(node, Listing) else _map(node, parts)
+    return _folded(build) if _is_constant(node) else build
 
 
-def _variable(variables: Variables, name: str) -> Any:
-    try:
-        return variables[name]
-    except KeyError:
-        raise EvaluationError(f"undeclared reference to '{name}'") from None
+def _name(name: str, scope: Scope) -> Compiled:
+    slot = scope.slot(name)
+    if slot is not None:
+
+        def bound(run: Run) -> Any:
+            run.cost += 1
+            return run.slots[slot]
+
+        return bound
+
+    def variable(run: Run) -> Any:
+        run.cost += 1
+        try:
+            return run.variables[name]
+        except KeyError:
+            raise EvaluationError(f"undeclared reference to '{name}'") from None
+
+    return variable
 
 
-def _list(elements: list[tuple[bool, Evaluate]]) -> Evaluate:
-    def build(variables: Variables) -> list[Any]:
+def _is_attribute(node: Node) -> bool:
+    """Whether cel-go plans the node as a path from a variable."""
+    return isinstance(node, Name | Select | Index) or (isinstance(node, Call) and node.function == "_?_:_")
+
+
+def _steps(operand: Node) -> int:
+    """What a step of a path costs: one more where the path begins at the value of a call."""
+    return 1 if _is_attribute(operand) else 2
+
+
+def _is_constant(node: Node) -> bool:
+    match node:
+        case Literal():
+            return True
+        case Listing(elements):
+            return all(not optional and _is_constant(element) for optional, element in elements)
+        case Mapped(entries):
+            return all(not o and _is_constant(k) and _is_constant(v) for o, k, v in entries)
+    return False
+
+
+def _list(node: Listing, elements: list[Compiled]) -> Compiled:
+    parts = [(optional, element) for (optional, _), element in zip(node.elements, elements, strict=True)]
+
+    def build(run: Run) -> list[Any]:
         found = []
-        for optional, element in elements:
-            value = element(variables)
+        for optional, element in parts:
+            value = element(run)
             if not optional:
                 found.append(value)
-            elif _optional(value).present:
+            elif optional_value(value).present:
                 found.append(value.value)
+        run.cost += LIST_COST
         return found
 
     return build
 
 
-def _map(entries: list[tuple[bool, Evaluate, Evaluate]]) -> Evaluate:
-    def build(variables: Variables) -> dict[Any, Any]:
+def _map(node: Mapped, sides: list[Compiled]) -> Compiled:
+    parts = [
+        (entry[0], *pair)
+        for entry, pair in zip(node.entries, zip(sides[::2], sides[1::2], strict=True), strict=True)
+    ]
+
+    def build(run: Run) -> dict[Any, Any]:
         found = {}
-        for optional, key, element in entries:
-            name, value = key(variables), element(variables)
+        for optional, key, element in parts:
+            name, value = key(run), element(run)
+            if not isinstance(name, str | int):
+                raise EvaluationError(f"unsupported key type: {type_name(name)}")
             if not optional:
                 found[name] = value
-            elif _optional(value).present:
+            elif optional_value(value).present:
                 found[name] = value.value
+        run.cost += MAP_COST
         return found
 
     return build
 
 
-def _optional(value: Any) -> OptionalValue:
-    if not isinstance(value, OptionalValue):
-        raise EvaluationError(f"expected an optional value, got {type_name(value)}")
-    return value
+def _folded(build: Compiled) -> Compiled:
+    """Build what is made of constants once, as cel-go does; what cannot be built fails in the evaluation."""
+    try:
+        value = build(Run({}, 0, COST_LIMIT))
+    except CELError:
+        return build
+    return lambda _: value
 
 
-def _select(operand: Evaluate, field: str, *, optional: bool) -> Evaluate:
-    def select(variables: Variables) -> Any:
-        value = operand(variables)
+def _select(operand: Compiled, field: str, cost: int, *, optional: bool) -> Compiled:
+    def select(run: Run) -> Any:
+        value = operand(run)
         if optional or isinstance(value, OptionalValue):
-            return _if_present(value, field)
+            return _if_present(run, value, field)
+        run.cost += cost
         return _field(value, field)
 
     return select
@@ -109,107 +228,201 @@ def _select(operand: Evaluate, field: str, *, optional: bool) -> Evaluate:
 def _field(value: Any, field: str) -> Any:
     if not isinstance(value, dict):
         raise EvaluationError(f"type '{type_name(value)}' does not support field selection")
-    if field not in value:
-        raise EvaluationError(f"no such key: {field}")
-    return value[field]
+    try:
+        return value[field]
+    except KeyError:
+        raise EvaluationError(f"no such key: {field}") from None
 
 
-def _if_present(value: Any, key: Any) -> OptionalValue:
+def _if_present(run: Run, value: Any, key: Any) -> OptionalValue:
     if isinstance(value, OptionalValue):
         if not value.present:
             return NONE
         value = value.value
-    if isinstance(value, dict):
-        return OptionalValue(present=True, value=value[key]) if key in value else NONE
+    if isinstance(value, dict) and isinstance(key, str | int):
+        if key not in value:
+            return NONE
+        run.cost += 1
+        return OptionalValue(present=True, value=value[key])
     if isinstance(value, list) and _is_position(key):
-        return OptionalValue(present=True, value=value[int(key)]) if 0 <= key < len(value) else NONE
+        if not 0 <= key < len(value):
+            return NONE
+        run.cost += 1
+        return OptionalValue(present=True, value=value[int(key)])
     raise EvaluationError(f"type '{type_name(value)}' does not support optional selection")
 
 
-def _index(operand: Evaluate, index: Evaluate, *, optional: bool) -> Evaluate:
-    def entry(variables: Variables) -> Any:
-        value, key = operand(variables), index(variables)
+def _index(node: Index, operand: Compiled, index: Compiled) -> Compiled:
+    optional = node.optional
+    # An index that is itself a path is a step of this one: it was counted when it was looked up.
+    cost = _steps(node.operand) - isinstance(node.index, Name | Select | Index)
+
+    def entry(run: Run) -> Any:
+        value, key = operand(run), index(run)
+        if isinstance(key, str | bytes):
+            run.work += len(key) // BYTES_FOR_WORK
         if optional or isinstance(value, OptionalValue):
-            return _if_present(value, key)
-        if isinstance(value, dict):
-            try:
-                return value[key]
-            except (KeyError, TypeError):
-                raise EvaluationError(f"no such key: {key}") from None
-        if isinstance(value, list) and _is_position(key):
-            if not 0 <= key < len(value):
-                raise EvaluationError(f"index out of bounds: {key}")
-            return value[int(key)]
-        raise EvaluationError(f"no such overload: {type_name(value)}[{type_name(key)}]")
+            return _if_present(run, value, key)
+        run.cost += cost
+        return _entry(value, key)
 
     return entry
 
 
+def _entry(value: Any, key: Any) -> Any:
+    if isinstance(value, dict):
+        try:
+            return value[key]
+        except (KeyError, TypeError):
+            name = key if isinstance(key, str | int) else type_name(key)
+            raise EvaluationError(f"no such key: {name}") from None
+    if isinstance(value, list) and _is_position(key):
+        if not 0 <= key < len(value):
+            raise EvaluationError(f"index out of bounds: {key}")
+        return value[int(key)]
+    raise EvaluationError(f"no such overload: {type_name(value)}[{type_name(key)}]")
+
+
 def _is_position(key: Any) -> bool:
-    return isinstance(key, int | float) and not isinstance(key, bool) and key == int(key)
+    return is_number(key) and (isinstance(key, int) or key.is_integer())
 
 
-def _call(node: Call) -> Evaluate:
+def _call(node: Call, scope: Scope) -> Compiling:
     if node.target is not None:
-        return _method(node, node.target)
+        return (yield from _method(node, node.target, scope))
     if node.function == "has":
-        return _has(node)
-    arguments = [_compiled(argument) for argument in node.arguments]
-    match node.function:
-        case "&&" | "||":
-            return _lazy(arguments, decided=node.function == "||")
-        case "_?_:_":
-            return _ternary(*arguments)
-    function = OPERATORS.get(node.function) or FUNCTIONS.get(node.function)
+        return (yield from _has(node, scope))
+    arguments = yield from each(node.arguments, scope)
+    if node.function in ("&&", "||"):
+        return _lazy(arguments, decided=node.function == "||")
+    if node.function == "_?_:_":
+        return _ternary(node, arguments)
+    if node.function in OPERATORS:
+        return _operator(node, arguments)
+    return _function(node, arguments)
+
+
+def _function(node: Call, arguments: list[Compiled]) -> Compiled:
+    function = FUNCTIONS.get(node.function)
     if function is None:
         raise SyntaxProblemError(f"undeclared reference to '{node.function}'")
-    return _applied(node.function, function, arguments)
+    call = _applied(node.function, function, _cost(node.function), arguments)
+    converts = node.function in _CONVERSIONS and all(isinstance(a, Literal) for a in node.arguments)
+    return _folded(call) if converts else call
 
 
-def _applied(name: str, function: Callable[..., Any], arguments: list[Evaluate]) -> Evaluate:
-    def apply(variables: Variables) -> Any:
-        values = [argument(variables) for argument in arguments]
+_CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "dyn", "int", "string", "uint"})
+
+
+def _cost(name: str) -> Charge:
+    return FUNCTION_COSTS.get(name, one)
+
+
+def _operator(node: Call, arguments: list[Compiled]) -> Compiled:
+    if node.function == "in" and isinstance(node.arguments[1], Listing) and _is_constant(node.arguments[1]):
+        container = arguments[1](Run({}, 0, COST_LIMIT))
+        if all(isinstance(element, str | int | float) for element in container):
+            return _member_of(arguments[0], container)
+    charge = operator_charge(node.function, typed=any(map(_is_typed, node.arguments)))
+    return _applied(node.function, OPERATORS[node.function], charge, arguments)
+
+
+def _is_typed(node: Node) -> bool:
+    """Whether the type of the node's value is known without evaluating it: cel-go then knows the overload."""
+    match node:
+        case Literal() | Listing() | Mapped():
+            return True
+        case Call(function, None, arguments):
+            return (function in FUNCTIONS and function != "dyn") or any(map(_is_typed, arguments))
+        case Call(function, _, _):
+            return function in METHODS and function not in ("value", "orValue", "min", "max", "sum", "or")
+    return False
+
+
+def _member_of(value: Compiled, constants: list[Any]) -> Compiled:
+    """Membership in a list of constants, looked up in a set; cel-go counts it as nothing."""
+    numbers = frozenset(c for c in constants if is_number(c))
+    others = frozenset((type(c), c) for c in constants if not is_number(c))
+
+    def member(run: Run) -> bool:
+        found = value(run)
+        if is_number(found):
+            return found in numbers
+        return isinstance(found, str | bool) and (type(found), found) in others
+
+    return member
+
+
+def _applied(name: str, function: Callable[..., Any], charge: Charge, arguments: list[Compiled]) -> Compiled:
+    metered = function in METERED
+
+    def apply(run: Run) -> Any:
+        values = []
+        for argument in arguments:
+            values.append(argument(run))  # noqa: PERF401 - a comprehension takes a frame of its own
         try:
-            return function(*values)
-        except (TypeError, AttributeError, ValueError, KeyError, IndexError):
+            charge(run, *values)
+            return function(run, *values) if metered else function(*values)
+        except _NO_OVERLOAD:
             kinds = ", ".join(type_name(value) for value in values)
             raise EvaluationError(f"no such overload: {name}({kinds})") from None
 
     return apply
 
 
-def _lazy(arguments: list[Evaluate], *, decided: bool) -> Evaluate:
-    """`&&` and `||`: one side that decides makes up for an error on the other."""
-    left, right = arguments
+def _lazy(arguments: list[Compiled], *, decided: bool) -> Compiled:
+    """`&&` and `||`: a side that decides makes up for an error on another."""
 
-    def evaluate(variables: Variables) -> bool:
-        try:
-            if truth(left(variables)) is decided:
-                return decided
-        except CELError:
-            if truth(right(variables)) is decided:
-                return decided
-            raise
-        return truth(right(variables))
+    def evaluate(run: Run) -> bool:
+        failure: EvaluationError | None = None
+        for argument in arguments:
+            try:
+                if truth(argument(run)) is decided:
+                    return decided
+            except EvaluationError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return not decided
 
     return evaluate
 
 
-def _ternary(condition: Evaluate, then: Evaluate, otherwise: Evaluate) -> Evaluate:
-    return lambda variables: then(variables) if truth(condition(variables)) else otherwise(variables)
+def _ternary(node: Call, arguments: list[Compiled]) -> Compiled:
+    condition, then, otherwise = arguments
+    # A path becomes a part of the conditional: cel-go does not count its variable.
+    saved_then, saved_otherwise = (int(_is_path(branch)) for branch in node.arguments[1:])
+
+    def choose(run: Run) -> Any:
+        if truth(condition(run)):
+            run.cost -= saved_then
+            return then(run)
+        run.cost -= saved_otherwise
+        return otherwise(run)
+
+    return choose
 
 
-def _has(node: Call) -> Evaluate:
+def _is_path(node: Node) -> bool:
+    while isinstance(node, Select | Index):
+        node = node.operand
+    return isinstance(node, Name)
+
+
+def _has(node: Call, scope: Scope) -> Compiling:
     match node.arguments:
         case (Select(operand, field, _),):
-            container = _compiled(operand)
+            container = yield operand, scope
         case _:
             raise SyntaxProblemError("has() takes a field selection")
+    # Kubernetes counts a presence test as nothing (PresenceTestHasCost).
+    saved = int(_is_path(operand))
 
-    def has(variables: Variables) -> bool:
-        value = container(variables)
+    def has(run: Run) -> bool:
+        value = container(run)
+        run.cost -= saved
         if isinstance(value, OptionalValue):
-            return _if_present(value, field).present
+            return _if_present(run, value, field).present
         if not isinstance(value, dict):
             raise EvaluationError(f"type '{type_name(value)}' does not support field selection")
         return field in value
@@ -217,153 +430,20 @@ def _has(node: Call) -> Evaluate:
     return has
 
 
-def _method(node: Call, target: Node) -> Evaluate:
-    macro = MACROS.get((node.function, len(node.arguments)))
+def _method(node: Call, target: Node, scope: Scope) -> Compiling:
     if isinstance(target, Name):
         if (target.name, node.function) == ("cel", "bind"):
-            return _bind(node)
-        function = NAMESPACED.get(f"{target.name}.{node.function}")
+            return (yield from bind(node, scope))
+        full_name = f"{target.name}.{node.function}"
+        function = NAMESPACED.get(full_name)
         if function is not None:
-            return _applied(node.function, function, [_compiled(a) for a in node.arguments])
+            arguments = yield from each(node.arguments, scope)
+            return _applied(node.function, function, _cost(full_name), arguments)
+    macro = MACROS.get((node.function, len(node.arguments)))
     if macro is not None:
-        return macro(_compiled(target), node)
+        return (yield from macro((yield target, scope), node, scope))
     method = METHODS.get(node.function)
     if method is None:
         raise SyntaxProblemError(f"undeclared reference to '{node.function}'")
-    return _applied(node.function, method, [_compiled(target), *(_compiled(a) for a in node.arguments)])
-
-
-def _bind(node: Call) -> Evaluate:
-    match node.arguments:
-        case (Name(name), value, body):
-            bound, inner = _compiled(value), _compiled(body)
-        case _:
-            raise SyntaxProblemError("cel.bind() takes a name, a value and an expression")
-    return lambda variables: inner({**variables, name: bound(variables)})
-
-
-# Macros: their last arguments are evaluated once for each element.
-
-Macro = Callable[[Evaluate, Call], Evaluate]
-
-
-def _names(node: Call, count: int) -> list[str]:
-    names = [argument.name for argument in node.arguments[:count] if isinstance(argument, Name)]
-    if len(names) != count:
-        raise SyntaxProblemError(f"{node.function}() takes names first")
-    return names
-
-
-def _each(value: Any, names: list[str], variables: Variables) -> Iterator[Variables]:
-    if isinstance(value, dict):
-        pairs: Any = value.items()
-        singles: Any = value
-    elif isinstance(value, list):
-        pairs, singles = enumerate(value), value
-    else:
-        raise EvaluationError(f"no such overload: a comprehension over {type_name(value)}")
-    if len(names) == 1:
-        for single in singles:
-            yield {**variables, names[0]: single}
-    else:
-        for first, second in pairs:
-            yield {**variables, names[0]: first, names[1]: second}
-
-
-def _quantified(names_count: int, *, decided: bool) -> Macro:
-    """`all` and `exists`: an element that decides makes up for errors on others."""
-
-    def macro(target: Evaluate, node: Call) -> Evaluate:
-        names, condition = _names(node, names_count), _compiled(node.arguments[names_count])
-
-        def evaluate(variables: Variables) -> bool:
-            failure: CELError | None = None
-            for inner in _each(target(variables), names, variables):
-                try:
-                    if truth(condition(inner)) is decided:
-                        return decided
-                except CELError as error:
-                    failure = failure or error
-            if failure is not None:
-                raise failure
-            return not decided
-
-        return evaluate
-
-    return macro
-
-
-def _exactly_one(names_count: int) -> Macro:
-    def macro(target: Evaluate, node: Call) -> Evaluate:
-        names, condition = _names(node, names_count), _compiled(node.arguments[names_count])
-
-        def evaluate(variables: Variables) -> bool:
-            return sum(truth(condition(i)) for i in _each(target(variables), names, variables)) == 1
-
-        return evaluate
-
-    return macro
-
-
-def _transformed(names_count: int, *, filtered: bool) -> Macro:
-    def macro(target: Evaluate, node: Call) -> Evaluate:
-        names = _names(node, names_count)
-        condition = _compiled(node.arguments[names_count]) if filtered else _always
-        value = _compiled(node.arguments[-1])
-
-        def evaluate(variables: Variables) -> list[Any]:
-            every = _each(target(variables), names, variables)
-            return [value(inner) for inner in every if truth(condition(inner))]
-
-        return evaluate
-
-    return macro
-
-
-def _always(variables: Variables) -> bool:
-    del variables
-    return True
-
-
-def _filter(target: Evaluate, node: Call) -> Evaluate:
-    names, condition = _names(node, 1), _compiled(node.arguments[1])
-
-    def evaluate(variables: Variables) -> list[Any]:
-        every = _each(target(variables), names, variables)
-        return [inner[names[0]] for inner in every if truth(condition(inner))]
-
-    return evaluate
-
-
-def _opt_map(*, flat: bool) -> Macro:
-    def macro(target: Evaluate, node: Call) -> Evaluate:
-        names, value = _names(node, 1), _compiled(node.arguments[1])
-
-        def evaluate(variables: Variables) -> OptionalValue:
-            held = _optional(target(variables))
-            if not held.present:
-                return NONE
-            found = value({**variables, names[0]: held.value})
-            return _optional(found) if flat else OptionalValue(present=True, value=found)
-
-        return evaluate
-
-    return macro
-
-
-MACROS: Mapping[tuple[str, int], Macro] = {
-    ("all", 2): _quantified(1, decided=False),
-    ("all", 3): _quantified(2, decided=False),
-    ("exists", 2): _quantified(1, decided=True),
-    ("exists", 3): _quantified(2, decided=True),
-    ("exists_one", 2): _exactly_one(1),
-    ("existsOne", 2): _exactly_one(1),
-    ("existsOne", 3): _exactly_one(2),
-    ("map", 2): _transformed(1, filtered=False),
-    ("map", 3): _transformed(1, filtered=True),
-    ("transformList", 3): _transformed(2, filtered=False),
-    ("transformList", 4): _transformed(2, filtered=True),
-    ("filter", 2): _filter,
-    ("optMap", 2): _opt_map(flat=False),
-    ("optFlatMap", 2): _opt_map(flat=True),
-}
+    arguments = yield from each((target, *node.arguments), scope)
+    return _applied(node.function, method, _cost(node.function), arguments)

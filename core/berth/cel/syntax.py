@@ -3,7 +3,7 @@
 Source: cel-spec doc/langdef.md, "Syntax".
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,9 @@ from berth.cel.errors import EvaluationError, SyntaxProblemError
 from berth.cel.tokens import Token, tokens
 
 MAX_DEPTH = 250
+"""How deep expressions may be nested, as in cel-go's parser."""
+MAX_LENGTH = 100_000
+"""How many characters an expression may have, as in cel-go's parser."""
 
 _BINARY = {
     "||": 1,
@@ -28,6 +31,8 @@ _BINARY = {
     "/": 5,
     "%": 5,
 }
+_CHAINED = ("&&", "||")
+_SIGNS = {"!": "!", "-": "-_"}
 _WORDS = {"true": True, "false": False, "null": None}
 _SMALLEST = 2**63
 
@@ -90,139 +95,221 @@ class Mapped:
 Node = Literal | Name | Select | Index | Call | Listing | Mapped
 
 
-def parse(text: str) -> Node:
+Step = Generator["Step", Any, Any]
+"""A part of the parser that hands nested expressions out instead of recursing into them."""
+
+
+def parse(text: str, *, max_length: int = MAX_LENGTH) -> Node:
     """The tree of an expression.
 
     Raises: SyntaxProblemError.
     """
+    if len(text) > max_length:
+        raise SyntaxProblemError(
+            f"expression code point size exceeds limit: size: {len(text)}, limit {max_length}"
+        )
     try:
-        return _Parser(list(tokens(text))).whole()
+        node: Node = _Parser(list(tokens(text))).whole()
     except EvaluationError as error:
         raise SyntaxProblemError(str(error)) from error
+    _check_depth(node)
+    return node
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes right below."""
+    match node:
+        case Select(operand, _, _):
+            return (operand,)
+        case Index(operand, index, _):
+            return (operand, index)
+        case Call(_, target, arguments):
+            return arguments if target is None else (target, *arguments)
+        case Listing(elements):
+            return tuple(element for _, element in elements)
+        case Mapped(entries):
+            return tuple(part for _, key, value in entries for part in (key, value))
+    return ()
+
+
+def count(node: Node) -> int:
+    """How many nodes the tree has."""
+    found, left = 0, [node]
+    while left:
+        found += 1
+        left.extend(children(left.pop()))
+    return found
+
+
+def _check_depth(node: Node) -> None:
+    """Refuse a tree that is deeper than what walks it may recurse."""
+    level: Sequence[Node] = (node,)
+    depth = 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+        level = [below for one in level for below in children(one)]
+
+
+def _too_deep() -> SyntaxProblemError:
+    return SyntaxProblemError(f"expression recursion limit exceeded: {MAX_DEPTH}")
 
 
 class _Parser:
+    """Recursive descent, but that expressions inside of brackets are put on a stack of its own.
+
+    Python's stack holds one level of brackets at a time, so that their number is bounded by MAX_DEPTH alone.
+    """
+
     def __init__(self, found: Sequence[Token]) -> None:
         self._tokens = found
         self._at = 0
-        self._depth = 0
 
     def whole(self) -> Node:
-        node = self._expression()
+        node: Node = self._run(self._expression())
         if self._peek().kind != "end":
             raise self._unexpected()
         return node
 
-    def _expression(self) -> Node:
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise SyntaxProblemError("the expression is nested too deeply")
-        node = self._binary(1)
+    def _run(self, first: Step) -> Any:
+        steps, value = [first], None
+        while steps:
+            try:
+                nested = steps[-1].send(value)
+            except StopIteration as finished:
+                steps.pop()
+                value = finished.value
+            else:
+                steps.append(nested)
+                value = None
+                if len(steps) > MAX_DEPTH:
+                    raise _too_deep()
+        return value
+
+    def _expression(self) -> Step:
+        node = yield from self._binary(1)
         if self._take("?"):
-            then = self._binary(1)
+            then = yield from self._binary(1)
             self._expect(":")
-            node = Call("_?_:_", None, (node, then, self._expression()))
-        self._depth -= 1
+            otherwise = yield self._expression()
+            node = Call("_?_:_", None, (node, then, otherwise))
         return node
 
-    def _binary(self, least: int) -> Node:
-        node = self._unary()
+    def _binary(self, least: int) -> Step:
+        node = yield from self._unary()
         while (level := self._level()) >= least:
             operator = self._next().value
-            node = Call(operator, None, (node, self._binary(level + 1)))
+            operands = [node, (yield from self._binary(level + 1))]
+            # One node for a chain of these: cel-go balances it, so that its length is not depth.
+            while operator in _CHAINED and self._take(operator):
+                operands.append((yield from self._binary(level + 1)))
+            node = Call(operator, None, tuple(operands))
         return node
 
     def _level(self) -> int:
         token = self._peek()
         return _BINARY.get(token.value, 0) if token.kind in ("op", "name") else 0
 
-    def _unary(self) -> Node:
-        if self._take("!"):
-            return Call("!", None, (self._unary(),))
-        if not self._take("-"):
-            return self._member()
-        token = self._peek()
-        if token.kind == "literal" and type(token.value) in (int, float):
+    def _unary(self) -> Step:
+        signs = []
+        while (token := self._peek()).kind == "op" and token.value in _SIGNS:
             self._at += 1
-            return self._suffixes(Literal(-token.value))
-        return Call("-_", None, (self._unary(),))
+            signs.append(_SIGNS[token.value])
+        token = self._peek()
+        if signs and signs[-1] == "-_" and token.kind == "literal" and type(token.value) in (int, float):
+            signs.pop()
+            self._at += 1
+            node = yield from self._suffixes(Literal(-token.value))
+        else:
+            primary = yield from self._primary()
+            node = yield from self._suffixes(primary)
+        for sign in reversed(signs):
+            node = Call(sign, None, (node,))
+        return node
 
-    def _member(self) -> Node:
-        return self._suffixes(self._primary())
-
-    def _suffixes(self, node: Node) -> Node:
+    def _suffixes(self, node: Node) -> Step:
         while True:
             if self._take("."):
-                node = self._selected(node)
+                node = yield from self._selected(node)
             elif self._take("["):
                 optional = self._take("?")
-                node = Index(node, self._expression(), optional)
+                index = yield self._expression()
+                node = Index(node, index, optional)
                 self._expect("]")
             else:
                 return node
 
-    def _selected(self, node: Node) -> Node:
+    def _selected(self, node: Node) -> Step:
         optional = self._take("?")
         token = self._next()
         if token.kind not in ("name", "field"):
             raise self._unexpected(token)
         if not optional and self._take("("):
-            return Call(token.value, node, self._arguments(")"))
+            arguments = yield from self._arguments(")")
+            return Call(token.value, node, arguments)
         return Select(node, token.value, optional)
 
-    def _primary(self) -> Node:
+    def _primary(self) -> Step:
         token = self._next()
         if token.kind == "literal":
             if type(token.value) is int and token.value == _SMALLEST:
                 raise SyntaxProblemError("integer overflow")
             return Literal(token.value)
         if token.kind == "name":
-            return self._named(token.value)
+            return (yield from self._named(token.value))
         match token.value:
             case "(":
-                node = self._expression()
+                node = yield self._expression()
                 self._expect(")")
                 return node
             case "[":
-                return Listing(tuple(self._elements()))
+                elements = yield from self._elements()
+                return Listing(tuple(elements))
             case "{":
-                return Mapped(tuple(self._entries()))
+                entries = yield from self._entries()
+                return Mapped(tuple(entries))
         raise self._unexpected(token)
 
-    def _named(self, name: str) -> Node:
+    def _named(self, name: str) -> Step:
         if name in _WORDS:
             return Literal(_WORDS[name])
         if name == "in":
             raise SyntaxProblemError("`in` needs a value before it")
         if self._take("("):
-            return Call(name, None, self._arguments(")"))
+            arguments = yield from self._arguments(")")
+            return Call(name, None, arguments)
         return Name(name)
 
-    def _arguments(self, end: str) -> tuple[Node, ...]:
+    def _arguments(self, end: str) -> Step:
         found: list[Node] = []
         while not self._take(end):
-            found.append(self._expression())
+            argument = yield self._expression()
+            found.append(argument)
             if not self._take(","):
                 self._expect(end)
                 break
         return tuple(found)
 
-    def _elements(self) -> list[tuple[bool, Node]]:
+    def _elements(self) -> Step:
         found = []
         while not self._take("]"):
-            found.append((self._take("?"), self._expression()))
+            optional = self._take("?")
+            element = yield self._expression()
+            found.append((optional, element))
             if not self._take(","):
                 self._expect("]")
                 break
         return found
 
-    def _entries(self) -> list[tuple[bool, Node, Node]]:
+    def _entries(self) -> Step:
         found = []
         while not self._take("}"):
             optional = self._take("?")
-            key = self._expression()
+            key = yield self._expression()
             self._expect(":")
-            found.append((optional, key, self._expression()))
+            value = yield self._expression()
+            found.append((optional, key, value))
             if not self._take(","):
                 self._expect("}")
                 break

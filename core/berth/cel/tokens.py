@@ -3,6 +3,7 @@
 Source: github.com/google/cel-spec doc/langdef.md, "Syntax".
 """
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,8 +15,8 @@ from berth.cel.values import UInt, in_int64, in_uint64
 _PATTERN = re.compile(
     r"""
     (?P<space>\s+|//[^\n]*)
-  | (?P<float>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)
-  | (?P<int>0[xX][0-9a-fA-F]+|\d+)(?P<unsigned>[uU])?
+  | (?P<float>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?)
+  | (?P<int>0[xX][0-9a-fA-F]+|[0-9]+)(?P<unsigned>[uU])?
   | (?P<text>(?P<prefix>[rRbB]{0,2})
         (?P<quote>\"\"\"|'''|"|')
         (?P<body>(?:\\.|(?!(?P=quote)).)*?)(?P=quote))
@@ -25,6 +26,11 @@ _PATTERN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+
+_DIGITS = 20
+"""No integer of more digits fits 64 bits."""
+_SURROGATES = range(0xD800, 0xE000)
+_LAST_CHARACTER = 0x10FFFF
 
 _SIMPLE = {
     "a": "\a",
@@ -73,7 +79,7 @@ def tokens(text: str) -> Iterator[Token]:
 def _token(match: re.Match[str]) -> Token:
     at = match.start()
     if match["float"] is not None:
-        return Token("literal", float(match["float"]), at)
+        return Token("literal", _double(match["float"]), at)
     if match["int"] is not None:
         return Token("literal", _integer(match["int"], unsigned=bool(match["unsigned"])), at)
     if match["text"] is not None:
@@ -85,8 +91,19 @@ def _token(match: re.Match[str]) -> Token:
     return Token("op", match["op"], at)
 
 
+def _double(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise SyntaxProblemError("invalid double literal")
+    return value
+
+
 def _integer(text: str, *, unsigned: bool) -> int:
-    value = int(text, 16 if text[:2] in ("0x", "0X") else 10)
+    base = 16 if text[:2] in ("0x", "0X") else 10
+    digits = (text[2:] if base == 16 else text).lstrip("0")  # noqa: PLR2004 - hexadecimal
+    if len(digits) > _DIGITS:
+        raise SyntaxProblemError("invalid uint literal" if unsigned else "invalid int literal")
+    value = int(digits or "0", base)
     if unsigned:
         return UInt(in_uint64(value))
     # One more than fits is the magnitude of the smallest integer: the parser negates it, or refuses it.
@@ -107,8 +124,14 @@ def _unescaped(body: str) -> str:
 def _escape(match: re.Match[str]) -> str:
     for group, base in ((1, 16), (2, 16), (3, 16), (4, 8)):
         if match[group]:
-            return chr(int(match[group], base))
+            return _character(int(match[group], base), match[0])
     try:
         return _SIMPLE[match[5]]
     except KeyError:
         raise SyntaxProblemError(f"unknown escape {match[0]!r}") from None
+
+
+def _character(code: int, escape: str) -> str:
+    if code > _LAST_CHARACTER or code in _SURROGATES:
+        raise SyntaxProblemError(f"invalid unicode code point {escape!r}")
+    return chr(code)

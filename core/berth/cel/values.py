@@ -6,7 +6,7 @@ Source: cel-spec doc/langdef.md; apiserver pkg/cel/library (quantity, semver).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import total_ordering
 from typing import Any
@@ -19,11 +19,10 @@ MAX_INT = 2**63 - 1
 MIN_INT = -(2**63)
 MAX_UINT = 2**64 - 1
 
-_SEMVER = re.compile(
-    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
-    r"(?:-((?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
-    r"(?:\+([0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*))?\Z"
-)
+_IDENTIFIER = re.compile(r"[0-9A-Za-z-]+")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,19}")
+_DIGITS = re.compile(r"[0-9]+")
+_QUOTED = 64
 
 
 class UInt(int):
@@ -92,15 +91,22 @@ class Semver:
 
         `normalize` allows a leading v, missing minor and patch, and leading zeros. Raises: EvaluationError.
         """
-        match = _SEMVER.match(_normalized(text) if normalize else text)
-        if match is None:
-            raise EvaluationError(f"{text!r} is not a semantic version")
-        pre = tuple(match[4].split(".")) if match[4] else ()
-        return cls(int(match[1]), int(match[2]), int(match[3]), pre)
+        core, plus, build = (_normalized(text) if normalize else text).partition("+")
+        core, dash, pre_release = core.partition("-")
+        numbers = [_version_number(part) for part in core.split(".", _PARTS)]
+        parts = tuple(pre_release.split(".")) if dash else ()
+        valid = len(numbers) == _PARTS and all(map(_is_pre_release, parts))
+        if not valid or None in numbers or (plus and not all(map(_IDENTIFIER.fullmatch, build.split(".")))):
+            raise EvaluationError(f"{text[:_QUOTED]!r} is not a semantic version")
+        major, minor, patch = (number or 0 for number in numbers)
+        return cls(major, minor, patch, parts)
 
     def _key(self) -> tuple[Any, ...]:
         # Identifiers of digits come before others, and a release after all of its pre-releases.
-        pre = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in self.pre_release)
+        pre = tuple(
+            (0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part)
+            for part in self.pre_release
+        )
         return self.major, self.minor, self.patch, not self.pre_release, pre
 
     def __eq__(self, other: object) -> bool:
@@ -113,6 +119,21 @@ class Semver:
         return hash(self._key())
 
 
+_PARTS = 3
+
+
+def _version_number(text: str) -> int | None:
+    """The number, None where it is none: with a leading zero, or beyond 64 bits."""
+    number = int(text) if _NUMBER.fullmatch(text) else MAX_UINT + 1
+    return number if number <= MAX_UINT else None
+
+
+def _is_pre_release(part: str) -> bool:
+    if _DIGITS.fullmatch(part):
+        return _version_number(part) is not None
+    return _IDENTIFIER.fullmatch(part) is not None
+
+
 def _normalized(text: str) -> str:
     text = text.removeprefix("v")
     core, mark, rest = text, "", ""
@@ -120,7 +141,9 @@ def _normalized(text: str) -> str:
         if sign in core:
             core, mark, tail = core.partition(sign)
             rest = mark + tail + rest
-    parts = [part.lstrip("0") or "0" if part.isdigit() else part for part in core.split(".")]
+    parts = [
+        part.lstrip("0") or "0" if part.isascii() and part.isdigit() else part for part in core.split(".")
+    ]
     parts += ["0"] * (3 - len(parts))
     return ".".join(parts) + rest
 
@@ -143,20 +166,72 @@ class OptionalValue:
 NONE = OptionalValue(present=False)
 
 
+# Unions would be made anew with each call.
+_NUMBERS = (int, float)
+_TEXTS = (str, bytes)
+_NESTED = (list, dict, OptionalValue)
+
+
 def is_number(value: object) -> bool:
     """Whether the value is an int, a uint or a double."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
 
 
-def equal(left: Any, right: Any) -> bool:
-    """CEL's equality: numbers compare across their types, anything else of two types differs."""
+Work = Callable[[int], None]
+"""Counts what a comparison looked at, and ends it where that is too much."""
+
+
+def ignore_work(work: int) -> None:
+    """Count nothing."""
+    del work
+
+
+def equal(left: Any, right: Any, work: Work = ignore_work) -> bool:
+    """CEL's equality: numbers compare across their types, anything else of two types differs.
+
+    Lists and maps are compared without recursion: they may be nested deeper than the stack.
+    """
+    if not isinstance(left, _NESTED):
+        return _same(left, right, work)
+    pairs = [(left, right)]
+    while pairs:
+        left, right = pairs.pop()
+        if isinstance(left, list) and isinstance(right, list):
+            if len(left) != len(right):
+                return False
+            work(_CONTAINER_WORK + _ELEMENT_WORK * len(left))
+            pairs.extend(zip(left, right, strict=True))
+        elif isinstance(left, dict) and isinstance(right, dict):
+            work(_CONTAINER_WORK + _ELEMENT_WORK * len(left))
+            if left.keys() != right.keys():
+                return False
+            pairs.extend((value, right[key]) for key, value in left.items())
+        elif isinstance(left, OptionalValue) and isinstance(right, OptionalValue):
+            if left.present != right.present:
+                return False
+            pairs.append((left.value, right.value))
+        elif not _same(left, right, work):
+            return False
+    return True
+
+
+def _same(left: Any, right: Any, work: Work) -> bool:
     if is_number(left) and is_number(right):
         return bool(left == right)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(equal, left, right))
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(equal(left[k], right[k]) for k in left)
-    return type(left) is type(right) and bool(left == right)
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, _TEXTS):
+        if len(left) != len(right):
+            return False
+        work(len(left) // BYTES_FOR_WORK)
+    return bool(left == right)
+
+
+_CONTAINER_WORK = 8
+_ELEMENT_WORK = 4
+
+BYTES_FOR_WORK = 16
+"""How many bytes are compared or copied in the time that a step takes."""
 
 
 def comparable(left: Any, right: Any) -> bool:

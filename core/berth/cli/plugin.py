@@ -109,7 +109,7 @@ def shadow(
     """Let a plugin see what is scheduled and have no say in it: its answers are compared and counted.
 
     Attempts that began with it end with it first. Asked of a scheduler it holds for that process alone, until
-    the plugin's entry in its list changes. With --namespace it reaches all replicas within about a minute, and
+    the plugin's entry in its list changes. With --namespace it reaches all replicas within a minute, and
     lasts.
     """
     if namespace:

@@ -7,7 +7,7 @@ How the scheduler process uses it:
     transport = Transport(endpoint, limiter=TokenBucket(qps, burst, clock))
     events = EventRecorder(Api(Transport(endpoint, max_connections=4)))
     elector = LeaderElector(Api(Transport(endpoint, max_connections=1)), LeaseSettings(), new_identity())
-    pods = Pods(transport, may_write=elector.is_fresh)
+    pods = Pods(transport, may_write=WriteGuard(elector.is_fresh))
     mirror = Reflector(Transport(endpoint), Source(PODS, field_selector=UNFINISHED), decode_pod, handler)
 
     async with asyncio.TaskGroup() as tasks:

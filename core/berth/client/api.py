@@ -13,6 +13,7 @@ from berth.client.resources import Resource
 from berth.client.timing import Sleep
 from berth.client.transport import JSON, SAFE_METHODS, Query, Transport
 from berth.client.wire import error_from
+from berth.client.write_guard import WriteGuard
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -85,7 +86,7 @@ class Api:
         query: Query | None = None,
         content_type: str = JSON,
         timeout_seconds: float | None = None,
-        guard: Callable[[], bool] | None = None,
+        guard: WriteGuard | None = None,
         retry: Retry | None = None,
     ) -> bytes:
         """Send a request and return the body of a good answer.

@@ -11,7 +11,9 @@ Source: docs/decisions/0002-http-engine.md says why this is not a library's clie
 """
 
 import asyncio
+import struct
 from collections import deque
+from socket import SO_LINGER, SOL_SOCKET
 from typing import NamedTuple, cast
 
 import httptools
@@ -21,6 +23,8 @@ from berth.client.errors import ClientError, CutError, DeadlineError
 # Retry-After, Content-Length, Transfer-Encoding: the rest is not even looked at.
 NOTED_LENGTHS = frozenset({11, 14, 17})
 INFORMATIONAL = range(100, 200)
+# Linger for no time: what the kernel has not sent when the connection is closed, it drops.
+DISCARD = struct.pack("ii", 1, 0)
 HIGH_WATER_BYTES = 4 * 1024 * 1024
 
 
@@ -141,7 +145,7 @@ class Connection(asyncio.Protocol):
             return await waiter
         except BaseException:
             # An answer may still come for a request nobody waits for: never lend this one again.
-            self.abort()
+            self.reset()
             raise
         finally:
             self._waiter = None
@@ -152,6 +156,13 @@ class Connection(asyncio.Protocol):
         self._stop_timer()
         if self._transport is not None:
             self._transport.abort()
+
+    def reset(self) -> None:
+        """Close at once; what the kernel still holds is dropped, and nothing arrives after its deadline."""
+        if self._transport is not None and not self.closed:
+            socket = self._transport.get_extra_info("socket")
+            socket.setsockopt(SOL_SOCKET, SO_LINGER, DISCARD)
+        self.abort()
 
     def pause(self) -> None:
         """Stop reading until resume()."""
@@ -189,7 +200,7 @@ class Connection(asyncio.Protocol):
             self._expect_by(self._deadline)
             return
         self._fail(DeadlineError("no answer before the deadline"))
-        self.abort()
+        self.reset()
 
     def _fail(self, error: ClientError) -> None:
         if self._waiter is not None and not self._waiter.done():

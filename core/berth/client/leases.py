@@ -9,6 +9,9 @@ successful renewal was *sent*: whatever froze since then, process or network, ha
 It says no as soon as the renew deadline is over; others may not take the lease before its whole
 duration is, so a write sent while fresh has the difference of the two to arrive.
 
+The elector belongs to one event loop. `leading`, `is_fresh` and `is_healthy` may be read in any thread: each
+is worked out from single values, of which `leading` is set last and `_renewed_at` only for what was written.
+
 Called by: the scheduler process (acquire, hold, release); pods asks is_fresh before each write.
 Source: the rules of client-go/tools/leaderelection (Kubernetes v1.36).
 """
@@ -82,6 +85,7 @@ class LeaderElector:
     """Acquires, renews and releases one lease for one identity.
 
     `announce` is told `<identity> became leader` and `<identity> stopped leading`.
+    While `may_hold` says no, nothing is written: the lease is neither taken nor renewed, and runs out.
     Give it a transport of its own: a renewal must not queue behind bindings.
     """
 
@@ -92,6 +96,7 @@ class LeaderElector:
         identity: str,
         *,
         announce: Callable[[str], None] = lambda _: None,
+        may_hold: Callable[[], bool] = lambda: True,
         clock: Clock | None = None,
         sleep: Sleep = asyncio.sleep,
         rng: Random | None = None,
@@ -101,6 +106,7 @@ class LeaderElector:
         self.leading = False
         self._api = api
         self._announce = announce
+        self._may_hold = may_hold
         self._clock = clock or SystemClock()
         self._sleep = sleep
         self._rng = rng or Random()
@@ -185,6 +191,9 @@ class LeaderElector:
 
     async def _try(self, timeout_seconds: float) -> bool:
         """Create, renew or take over the lease; whether that is known to have worked."""
+        if not self._may_hold():
+            log.warning("lease neither acquired nor renewed: this process does not do its work")
+            return False
         started = self._clock.monotonic()
         try:
             written = await self._create_or_update(timeout_seconds)

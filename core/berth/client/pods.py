@@ -5,7 +5,7 @@ the queue; nothing here is retried unless it is certain that the first try had n
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -24,6 +24,7 @@ from berth.client.resources import PODS
 from berth.client.timing import Sleep
 from berth.client.transport import Transport
 from berth.client.wire import encode
+from berth.client.write_guard import WriteGuard
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +77,6 @@ def _status_patch_may_pass(error: ClientError) -> bool:
 STATUS_RETRY = Retry(4, 0.01, 5.0, 0.1, _status_patch_may_pass)
 
 
-def always() -> bool:
-    """The guard of a scheduler without leader election."""
-    return True
-
-
 class Pods:
     """Writes about pods. `may_write` is asked right before each one leaves (see leases)."""
 
@@ -88,7 +84,7 @@ class Pods:
         self,
         transport: Transport,
         *,
-        may_write: Callable[[], bool] = always,
+        may_write: WriteGuard | None = None,
         timeout_seconds: float | None = None,
         sleep: Sleep = asyncio.sleep,
         rng: Random | None = None,

@@ -4,13 +4,15 @@
        ▲                │
        └── 410, ERROR event, refused version: the new list is told as its difference to the old
 
-The mirror never restarts: whatever happens on the wire, the handler sees one consistent story.
+The mirror never restarts: whatever happens on the wire, the handler sees one consistent story. `prove` shows
+that it is as new as the API server itself was at the call.
 
 Called by: the scheduler process, one reflector a kind; handlers are the event handlers of floor 4.
 """
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import aclosing
@@ -27,13 +29,17 @@ from berth.client.errors import (
     ObjectError,
     RejectedError,
     RelistError,
+    RetryError,
     ThrottledError,
     VersionTooLargeError,
 )
+from berth.client.freshness import Absence, covers
+from berth.client.set_aside import SetAside
 from berth.client.timing import Backoff, Clock, Sleep, SystemClock
 from berth.client.transport import Transport
-from berth.client.watch import PAGE_SIZE, Source, pages, watch_lines
+from berth.client.watch import PAGE_SIZE, Source, current_version, pages, watch_lines
 from berth.client.wire import Key, Meta, decode_head, decode_watch_event, error_from_event
+from berth.event_handlers.errors import FollowUpError
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +50,22 @@ T_contra = TypeVar("T_contra", contravariant=True)
 TURN_SECONDS = 0.005
 WATCH_SECONDS = (300, 600)
 HEALTHY_SECONDS = 1.0
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+# How long an event that proves a mirror is waited for: where there are many objects, one soon changes.
+GRACE_SECONDS = 0.25
+# The API server sends a bookmark two seconds before a watch's time is up, looking every 1 to 1.25 seconds, so
+# three is the shortest time that brings one. Source: pkg/storage/cacher/cache_watcher.go nextBookmarkTime.
+BOOKMARK_WATCH_SECONDS = 3
+# So many objects are listed sooner than a bookmark comes.
+LISTED_SOONER = 5_000
+BOOKMARK_BY_SECONDS = 4.0
 
 
 class Handler(Protocol[T_contra]):
-    """Is told, synchronously, what happens to the objects of one kind; what it raises ends the mirror."""
+    """Is told, synchronously, what happens to the objects of one kind.
+
+    A method that raises must have changed nothing: the mirror goes on as if it had not been called.
+    """
 
     def on_add(self, obj: T_contra) -> None:
         """An object that was not known."""
@@ -70,7 +88,6 @@ class Statistics:
     watches: int = 0
     events: int = 0
     bookmarks: int = 0
-    decode_failures: int = 0
     errors: int = 0
 
 
@@ -83,9 +100,9 @@ class _Known(NamedTuple, Generic[T]):
 class Reflector(Generic[T]):
     """Mirrors the objects of a source into a handler until it is cancelled.
 
-    `decode` makes an object of its JSON (any buffer); what it can't decode is logged, counted and
-    skipped. `keep` says what to remember of an object until its next event: old objects are
-    handed out as it left them.
+    `decode` makes an object of its JSON (any buffer). A version that it cannot decode, or at which the
+    handler fails, is set aside (`aside`); errors of the `fatal` kinds end the mirror instead. `keep` says
+    what to remember of an object until its next event: old objects are handed out as it left them.
     `from_cache` takes the first list from the server's watch cache (resourceVersion=0), which may
     be a little behind; where that is refused, an ordinary list follows.
     """
@@ -100,12 +117,14 @@ class Reflector(Generic[T]):
         keep: Callable[[T], T] = lambda obj: obj,
         page_size: int = PAGE_SIZE,
         from_cache: bool = False,
+        fatal: tuple[type[Exception], ...] = (),
         clock: Clock | None = None,
         sleep: Sleep = asyncio.sleep,
         rng: Random | None = None,
     ) -> None:
         self.source = source
         self.statistics = Statistics()
+        self.aside = SetAside(source.resource)
         self.synced = asyncio.Event()
         self.resource_version = ""
         self._transport = transport
@@ -114,6 +133,7 @@ class Reflector(Generic[T]):
         self._keep = keep
         self._page_size = page_size
         self._from_cache = from_cache
+        self._fatal = fatal
         self._clock = clock or SystemClock()
         self._sleep = sleep
         self._rng = rng or Random()
@@ -121,6 +141,12 @@ class Reflector(Generic[T]):
         self._known: dict[Key, _Known[T]] = {}
         self._relist = True
         self._turn_ends = 0.0
+        self.absence = Absence(self._clock)
+        self._round: asyncio.Timeout | None = None
+        self._watch_seconds = 0
+        self._listed = 0
+        self._refused: ObjectError | None = None
+        self._moved = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._known)
@@ -132,17 +158,29 @@ class Reflector(Generic[T]):
     async def run(self) -> None:
         """List, watch, resume and list again, until cancelled."""
         while True:
-            started = self._clock.monotonic()
-            failure: Exception | None = None
             try:
-                if self._relist:
-                    await self._list()
-                await self._watch()
-            except (ClientError, msgspec.DecodeError) as error:
-                self._note(error)
-                failure = error
-                self._relist = self._relist or isinstance(error, RelistError | ObjectError)
-            await self._pause(started, failure)
+                async with asyncio.timeout(None) as anew:
+                    self._round = anew
+                    await self._mirror()
+            except TimeoutError:
+                if not anew.expired():
+                    raise
+            finally:
+                self._round = None
+
+    async def _mirror(self) -> None:
+        """List if need be, and watch until the watch ends; pause after that."""
+        started = self._clock.monotonic()
+        failure: Exception | None = None
+        try:
+            if self._relist:
+                await self._list()
+            await self._watch()
+        except (ClientError, msgspec.DecodeError) as error:
+            self._note(error)
+            failure = error
+            self._relist = self._relist or isinstance(error, RelistError | ObjectError)
+        await self._pause(started, failure)
 
     async def wait_synced(self, timeout_seconds: float) -> None:
         """Wait for the first list to be complete.
@@ -168,6 +206,77 @@ class Reflector(Generic[T]):
     def _note(self, error: Exception) -> None:
         self.statistics.errors += 1
         log.warning("watch interrupted: resource=%s error=%s", self.source.resource.plural, error)
+        if isinstance(error, ObjectError):
+            # Not shown to us, or there is no such kind any more: nothing is missed, and it is listed anew.
+            self._refused = error
+            self.absence.end()
+            self._moved.set()
+
+    # The proof.
+
+    async def prove(self) -> None:
+        """Return once the mirror holds every write to its kind that was done before the call.
+
+        What fits on a page is listed again. For more, one object is read for the version that the kind has,
+        and the watch is to reach it: by an event or, where nothing changes, by the bookmark of a short watch.
+        Where that takes longer than a list, or does not come, all are listed.
+        Raises: ObjectError where the server refuses to show the kind.
+        """
+        self.absence.forgive()
+        if len(self._known) > self._page_size and await self._caught_up():
+            return
+        await self._listed_anew()
+
+    async def _caught_up(self) -> bool:
+        backoff = Backoff(0.2, cap=5.0, rng=self._rng)
+        while True:
+            before = self.resource_version
+            try:
+                wanted = await current_version(self._transport, self.source)
+                break
+            except (RetryError, msgspec.DecodeError) as error:
+                log.warning("version not read: resource=%s error=%s", self.source.resource.plural, error)
+                await self._sleep(backoff.next())
+        # A history that went back, as after a restored backup, has no version that proves anything.
+        if not covers(wanted, before):
+            return False
+        if await self._reached(wanted, GRACE_SECONDS):
+            return True
+        return len(self._known) > LISTED_SOONER and await self._reached_by_bookmark(wanted)
+
+    async def _reached_by_bookmark(self, wanted: str) -> bool:
+        self._watch_seconds = BOOKMARK_WATCH_SECONDS
+        self._begin_anew()
+        return await self._reached(wanted, BOOKMARK_BY_SECONDS)
+
+    async def _reached(self, wanted: str, seconds: float) -> bool:
+        return await self._until(lambda: bool(covers(self.resource_version, wanted)), seconds)
+
+    async def _listed_anew(self) -> None:
+        """Return once a list is complete that was begun after the call. Raises: ObjectError."""
+        begun, self._refused, self._relist = self.statistics.lists, None, True
+        self._begin_anew()
+        await self._until(lambda: self._listed > begun or self._refused is not None)
+        if self._refused is not None:
+            raise self._refused
+
+    async def _until(self, claim: Callable[[], bool], seconds: float = math.inf) -> bool:
+        """Wait for the claim, which only a move of the mirror makes true; whether it holds."""
+        try:
+            async with asyncio.timeout(None if seconds == math.inf else seconds):
+                while not claim():
+                    self._moved.clear()
+                    await self._moved.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _begin_anew(self) -> None:
+        """Leave what is going on, watch or pause, and go on from the last version seen, or with a list."""
+        self._backoff.reset()
+        if self._round is not None:
+            self._round.reschedule(asyncio.get_running_loop().time())
+            self._round = None
 
     # The list.
 
@@ -185,12 +294,14 @@ class Reflector(Generic[T]):
             self._note(error)
             await self._list_once(self._page_size, "")
         self._relist = False
+        self._moved.set()
         if not self.synced.is_set():
             self.synced.set()
             self._handler.on_synced()
 
     async def _list_once(self, page_size: int, resource_version: str) -> None:
         self.statistics.lists += 1
+        begun = self.statistics.lists
         seen: set[Key] = set()
         found = pages(self._transport, self.source, page_size=page_size, resource_version=resource_version)
         async with aclosing(found) as listed:
@@ -202,7 +313,9 @@ class Reflector(Generic[T]):
                 version = page.metadata.resource_version
         for key in [key for key in self._known if key not in seen]:
             self._drop(key, self._known[key].obj)
+        self.aside.forget_others(seen)
         self.resource_version = version
+        self._listed = begun
 
     def _take_listed(self, raw: msgspec.Raw, seen: set[Key]) -> None:
         meta = self._identify(raw)
@@ -210,6 +323,8 @@ class Reflector(Generic[T]):
             return
         key = Key(meta.namespace, meta.name)
         seen.add(key)
+        if self.aside.holds(key, meta):
+            return
         known = self._known.get(key)
         if known is None or known.version != meta.resource_version or known.uid != meta.uid:
             self._take(key, meta, raw)
@@ -218,20 +333,23 @@ class Reflector(Generic[T]):
 
     async def _watch(self) -> None:
         self.statistics.watches += 1
-        seconds = self._rng.randint(*WATCH_SECONDS)
-        found = watch_lines(self._transport, self.source, self.resource_version, seconds)
-        async with aclosing(found) as batches:
-            async for lines in batches:
-                for line in lines:
-                    self._take_line(line)
-                    if time.perf_counter() > self._turn_ends:
-                        await self._breathe()
+        seconds, self._watch_seconds = self._watch_seconds or self._rng.randint(*WATCH_SECONDS), 0
+        found = watch_lines(self._transport, self.source, self.resource_version, seconds, self.absence.end)
+        try:
+            async with aclosing(found) as batches:
+                async for lines in batches:
+                    for line in lines:
+                        self._take_line(line)
+                        if time.perf_counter() > self._turn_ends:
+                            await self._breathe()
+        finally:
+            self.absence.begin()
 
     def _take_line(self, line: bytes) -> None:
         try:
             event = decode_watch_event(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._skip("?", error)
+        except _UNREADABLE as error:
+            self._skip(error)
             return
         if event.type == "ERROR":
             raise error_from_event(event.object)
@@ -245,53 +363,82 @@ class Reflector(Generic[T]):
             self._take_event(event.type, Key(meta.namespace, meta.name), meta, event.object)
         if meta.resource_version:
             self.resource_version = meta.resource_version
+            self._moved.set()
 
     def _take_event(self, kind: str, key: Key, meta: Meta, raw: msgspec.Raw) -> None:
         if kind in {"ADDED", "MODIFIED"}:
             self._take(key, meta, raw)
         elif kind == "DELETED" and key in self._known:
-            last = self._decoded(key, raw)
-            self._drop(key, self._known[key].obj if last is None else last[0])
+            self._drop(key, self._last(key, raw))
+        elif kind == "DELETED":
+            self.aside.forget(key)
 
     # What both end in.
 
     def _take(self, key: Key, meta: Meta, raw: msgspec.Raw) -> None:
-        decoded = self._decoded(key, raw)
-        if decoded is None:
-            return
-        obj = decoded[0]
         known = self._known.get(key)
         if known is not None and known.uid != meta.uid:
             self._drop(key, known.obj)
             known = None
-        self._known[key] = _Known(meta.uid, meta.resource_version, self._keep(obj))
-        if known is None:
-            self._handler.on_add(obj)
-        elif known.version != meta.resource_version:
-            self._handler.on_update(known.obj, obj)
+        if known is not None and known.version == meta.resource_version:
+            return
+        try:
+            obj = self._decode(raw)
+        except Exception as error:  # noqa: BLE001 - whatever the caller's decoder raises, others go on
+            self.aside.put(key, meta, error, traced=False)
+            return
+        kept = _Known(meta.uid, meta.resource_version, self._keep(obj))
+        try:
+            if known is None:
+                self._handler.on_add(obj)
+            else:
+                self._handler.on_update(known.obj, obj)
+        except self._fatal:
+            raise
+        except FollowUpError as error:
+            self.aside.note(key, error)
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises, others go on
+            self.aside.put(key, meta, error)
+            return
+        self._known[key] = kept
+        self.aside.forget(key)
 
     def _drop(self, key: Key, last: T) -> None:
-        del self._known[key]
-        self._handler.on_delete(last)
+        known = self._known.pop(key).obj
+        self.aside.forget(key)
+        # The last version may be one that could not be taken in: what counts then is the one before it.
+        for obj in (last,) if last is known else (last, known):
+            try:
+                self._handler.on_delete(obj)
+            except self._fatal:
+                raise
+            except FollowUpError as error:
+                self.aside.note(key, error)
+            except Exception as error:  # noqa: BLE001 - whatever a handler raises, others go on
+                self.aside.note(key, error)
+                continue
+            return
 
     def _identify(self, raw: bytes) -> Meta | None:
         try:
             return decode_head(raw).metadata
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._skip("?", error)
+        except _UNREADABLE as error:
+            self._skip(error)
             return None
 
-    def _decoded(self, key: Key, raw: bytes) -> tuple[T] | None:
+    def _last(self, key: Key, raw: bytes) -> T:
+        """A deleted object as it was last, or as it is known where that cannot be decoded."""
+        known = self._known[key].obj
+        if key in self.aside:
+            return known
         try:
-            return (self._decode(raw),)
-        except Exception as error:  # noqa: BLE001 - whatever the caller's decoder raises, this object is skipped
-            self._skip("/".join(key), error)
-            return None
+            return self._decode(raw)
+        except Exception as error:  # noqa: BLE001 - whatever the caller's decoder raises, the object is gone
+            self._skip(error)
+            return known
 
-    def _skip(self, name: str, error: Exception) -> None:
-        self.statistics.decode_failures += 1
-        plural = self.source.resource.plural
-        log.error("object skipped, it cannot be decoded: resource=%s object=%s error=%s", plural, name, error)
+    def _skip(self, error: Exception) -> None:
+        self.aside.note(Key("", "?"), error, traced=False)
 
     # Turns.
 

@@ -8,7 +8,7 @@ Called by: api (requests), watch (streams).
 """
 
 import asyncio
-from collections.abc import Callable
+import math
 from typing import NamedTuple
 from urllib.parse import urlencode
 from weakref import WeakSet
@@ -18,11 +18,13 @@ from berth.client.endpoint import Endpoint
 from berth.client.errors import CutError, HeldBackError, NotSentError
 from berth.client.timing import SystemClock, TokenBucket
 from berth.client.tunnel import open_connection
+from berth.client.write_guard import WriteGuard
 
 JSON = "application/json"
 IDLE_SECONDS = 30.0
 REQUEST_SECONDS = 30.0
 UNAUTHORIZED = 401
+SERVER_SIDE = 500
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 
 Query = dict[str, str | int]
@@ -35,7 +37,7 @@ class Request(NamedTuple):
     target: str
     body: bytes
     content_type: str
-    guard: Callable[[], bool] | None
+    guard: WriteGuard | None
 
 
 class Transport:
@@ -74,16 +76,19 @@ class Transport:
         query: Query | None = None,
         content_type: str = JSON,
         timeout_seconds: float | None = None,
-        guard: Callable[[], bool] | None = None,
+        guard: WriteGuard | None = None,
     ) -> Response:
         """Send a request and return the whole answer, whatever its status.
 
         `guard` is asked at the last moment before the bytes leave; if it says no, nothing is sent.
+        What it lets pass, the server is asked to give up in time, and the answer is awaited no longer.
         A 401 makes the credentials refresh, and the request is sent once more: it was not executed.
 
         Raises: NotSentError, HeldBackError, CutError, DeadlineError.
         """
         deadline = self._deadline(timeout_seconds)
+        if guard is not None and guard.landing_seconds < math.inf:
+            query = {**(query or {}), "timeout": f"{guard.landing_seconds * 1000:.0f}ms"}
         request = Request(method, _target(path, query), body, content_type, guard)
         await self._admit(deadline)
         try:
@@ -156,7 +161,7 @@ class Transport:
                 self._give_back(connection)
                 raise HeldBackError("not sent: the right to write could not be proven")
             try:
-                response = await connection.request(data, deadline)
+                response = await _answer(connection, data, deadline, request.guard)
             except CutError:
                 # The server may have closed a kept connection while it was idle.
                 if kept is None or request.method not in SAFE_METHODS:
@@ -236,6 +241,19 @@ class Transport:
             raise NotSentError(f"{self._endpoint.address.authority}: {error}") from error
         self._open_ones.add(connection)
         return connection
+
+
+async def _answer(connection: Connection, data: bytes, deadline: float, guard: WriteGuard | None) -> Response:
+    if guard is None:
+        return await connection.request(data, deadline)
+    write, certain = guard.sent(), False
+    try:
+        by = asyncio.get_running_loop().time() + guard.landing_seconds
+        response = await connection.request(data, min(deadline, by))
+        certain = response.status < SERVER_SIDE
+    finally:
+        guard.ended(write, certain=certain)
+    return response
 
 
 def _target(path: str, query: Query | None) -> str:

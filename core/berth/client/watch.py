@@ -4,7 +4,7 @@ Called by: reflector, which knows what the objects are and what became of them.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -85,11 +85,27 @@ async def _page(transport: Transport, source: Source, query: Query) -> Page:
     return decode_page(response.body)
 
 
+async def current_version(transport: Transport, source: Source) -> str:
+    """A version of the kind that covers every write which was done before the call.
+
+    A list without a resource version is consistent: the API server asks etcd how far the history is.
+    Selectors are left out, because the one object that comes back is of no interest.
+    Raises: RetryError, ObjectError; msgspec.DecodeError when the answer is not a list.
+    """
+    page = await _page(transport, Source(source.resource, source.namespace), {"limit": 1})
+    return page.metadata.resource_version
+
+
 async def watch_lines(
-    transport: Transport, source: Source, resource_version: str, timeout_seconds: int
+    transport: Transport,
+    source: Source,
+    resource_version: str,
+    timeout_seconds: int,
+    on_open: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[list[bytes], None]:
     """The lines of a watch, in the batches in which they arrive, until the server ends it.
 
+    `on_open` is called once the server has taken the watch on.
     Units: timeout_seconds, how long the server is asked to keep it up.
     Raises: RetryError (cut), RelistError, ObjectError.
     """
@@ -105,6 +121,7 @@ async def watch_lines(
     try:
         if stream.status >= BAD:
             raise error_from(await _whole(stream))
+        on_open()
         async with aclosing(split_lines(stream)) as batches:
             async for lines in batches:
                 watchdog.heard()

@@ -1,5 +1,6 @@
 """The JSON envelopes of the API: decoded first, with the object inside kept as bytes."""
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,10 +18,10 @@ from berth.client.errors import (
     ThrottledError,
     VersionTooLargeError,
 )
-from berth.client.nesting import shallow
+
+MESSAGE_LIMIT = 512
 
 T = TypeVar("T")
-MESSAGE_LIMIT = 512
 
 
 class Key(NamedTuple):
@@ -73,19 +74,46 @@ class _Status(msgspec.Struct, frozen=True):
     code: Any = 0
 
 
-def bounded(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
-    """Give a decoder that reads objects nested too deep for it without what is that deep.
+# Strings as wholes, since brackets inside of them are none.
+_STRINGS_AND_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_DEEPEST = 64
+"""How deep documents are read that are nested deeper than the decoder goes."""
 
-    API servers store ten thousand levels; one such object must not keep others of its kind from being read.
+
+def without_depths(document: bytes) -> bytes:
+    """The JSON document with null for every list and map nested deeper than _DEEPEST.
+
+    The API server keeps opaque values, such as the parameters of a claim's configuration, whatever their
+    depth.
+    Cost: linear in the length, without recursion.
+    """
+    kept, depth, start = [], 0, 0
+    for token in _STRINGS_AND_BRACKETS.finditer(document):
+        if token[0] in (b"[", b"{"):
+            depth += 1
+            if depth == _DEEPEST + 1:
+                kept.append(document[start : token.start()])
+        elif token[0] in (b"]", b"}"):
+            if depth == _DEEPEST + 1:
+                kept.append(b"null")
+                start = token.end()
+            depth -= 1
+    return b"".join((*kept, document[start:]))
+
+
+def bounded(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    """The decoder, for documents nested to any depth.
+
+    Raises (the returned function): msgspec.DecodeError.
     """
 
-    def decoded(body: bytes) -> T:
+    def from_bytes(document: bytes) -> T:
         try:
-            return decode(body)
+            return decode(document)
         except RecursionError:
-            return decode(shallow(body))
+            return decode(without_depths(bytes(document)))
 
-    return decoded
+    return from_bytes
 
 
 decode_head = bounded(msgspec.json.Decoder(Head).decode)

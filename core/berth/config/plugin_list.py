@@ -16,6 +16,7 @@ a file given by --plugins, or a later document of the configuration's file, whic
       weight: 2
       shadow: true
       args: {policy: pack}
+      metadataKeys: [gpu-share.example.com/*]
     directory:
       path: /run/berth/plugins
       profiles: [default-scheduler]
@@ -34,6 +35,7 @@ from berth.config.catalogue import ExtensionPoint
 from berth.config.document import read_document
 from berth.config.duration import Duration, parse_duration
 from berth.config.errors import DecodeError, PluginListError
+from berth.config.pod_metadata import key_problem
 from berth.config.sidecars import (
     DEFAULT_POLICY,
     SIDECAR_POINTS,
@@ -45,6 +47,7 @@ from berth.config.sidecars import (
     is_unix,
     plugin_name_problem,
     socket_path,
+    unprotected,
 )
 from berth.config.tree import Object, Value, to_plain, type_word
 from berth.config.yaml_nodes import documents
@@ -66,6 +69,7 @@ _FIELDS = (
     "shadow",
     "tls",
     "args",
+    "metadataKeys",
 )
 _DEFAULTS = tuple(name for name in _FIELDS if name not in ("name", "address", "tls"))
 _TLS_FIELDS = ("caFile", "certFile", "keyFile", "serverName")
@@ -205,8 +209,20 @@ class _ListReader:
             profiles=self._profiles(members.get("profiles"), f"{path}.profiles"),
             weight=self._weight(members.get("weight"), f"{path}.weight"),
             shadow=self._shadow(members.get("shadow"), f"{path}.shadow"),
-            tls=self._tls(members.get("tls"), address, f"{path}.tls"),
+            tls=self._tls(members.get("tls"), name, address, path),
+            metadata_keys=self._metadata_keys(members.get("metadataKeys"), f"{path}.metadataKeys"),
         )
+
+    def _metadata_keys(self, value: Value, path: str) -> tuple[str, ...] | None:
+        if value is None:
+            return None
+        keys = to_plain(value)
+        if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+            self._say(path, "must be a list of label and annotation keys, or prefix/*")
+            return None
+        for problem in filter(None, map(key_problem, keys)):
+            self._say(path, problem)
+        return tuple(keys)
 
     def _profiles(self, value: Value, path: str) -> tuple[str, ...]:
         if value is None:
@@ -229,11 +245,14 @@ class _ListReader:
             self._say(path, "must be true or false")
         return value is True
 
-    def _tls(self, value: Value, address: Value, path: str) -> PluginTls | None:
+    def _tls(self, value: Value, name: str, address: str, entry: str) -> PluginTls | None:
+        path = f"{entry}.tls"
         if value is None:
+            if address and not _address_problem(address) and (problem := unprotected(address, None)):
+                self._say(f"{entry}.address", f"plugin {name}: {problem}")
             return None
         files = {name: to_plain(text) for name, text in self._members(value, path, _TLS_FIELDS).items()}
-        if isinstance(address, str) and is_unix(address):
+        if is_unix(address):
             self._say(path, "is for host:port; a unix socket is private by its mode")
         elif not all(isinstance(text, str) and text for text in files.values()):
             self._say(path, "must hold texts")

@@ -3,6 +3,7 @@
 `plugin_list` reads them from a file; the host of out-of-tree plugins dials them.
 """
 
+import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -12,6 +13,7 @@ from typing import Any
 from berth.config.catalogue import IN_TREE, Catalogue, ExtensionPoint
 from berth.config.duration import Duration
 from berth.config.names import qualified_name_problems
+from berth.config.pod_metadata import may_write
 from berth.config.profiles import ResolvedProfile
 from berth.objects.pod import Pod
 
@@ -85,6 +87,7 @@ class SidecarSpec:
     `extension_points` are those where a profile may enable it; `args` is plain JSON for every profile
     that has no arguments of its own for it; `profiles` have the plugin at all its points, with that weight,
     beside those that enable it themselves. In `shadow` it is shown what they schedule and has no say in it.
+    `metadata_keys` are the labels and annotations that it may write to pods (pod_metadata.py).
     """
 
     name: str
@@ -98,6 +101,7 @@ class SidecarSpec:
     profiles: tuple[str, ...] = ()
     weight: int = 1
     exempt_pods: ExemptPods | None = None
+    metadata_keys: tuple[str, ...] | None = None
 
     def policy_at(self, point: ExtensionPoint, pod: Pod | None = None) -> FailurePolicy:
         """Give what a failing call at a point means for a pod."""
@@ -108,6 +112,10 @@ class SidecarSpec:
     def args_for(self, profile: ResolvedProfile) -> Any:
         """Give the arguments for a profile: its pluginConfig entry if there is one, else this list's."""
         return profile.args.get(self.name, self.args)
+
+    def may_write(self, key: str) -> bool:
+        """Answer whether the plugin may write labels and annotations of that key to pods."""
+        return may_write(key, self.name, self.metadata_keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +157,25 @@ def catalogue_of(specs: Iterable[SidecarSpec]) -> Catalogue:
 def is_unix(address: str) -> bool:
     """Answer whether an address names a unix socket."""
     return address.startswith(_UNIX)
+
+
+def unprotected(address: str, tls: PluginTls | None) -> str:
+    """Say why that address can't be dialled: it leads over a network, without certificates; else empty."""
+    if tls is not None or is_unix(address) or is_loopback(address):
+        return ""
+    return (
+        f'"{address}" is reached over a network: give tls (caFile, certFile, keyFile),'
+        " or let the plugin listen on a unix socket or on a loopback address"
+    )
+
+
+def is_loopback(address: str) -> bool:
+    """Answer whether host:port is on this machine: 127.0.0.0/8, [::1] or localhost."""
+    host = address.rpartition(":")[0].removeprefix("[").removesuffix("]")
+    try:
+        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def socket_path(address: str) -> str:

@@ -1,8 +1,8 @@
 """The plugin under test, and the connection to it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,21 +130,24 @@ class Subject:
 
     async def another(self) -> "Subject":
         """The same plugin over a connection of its own, until the check ends."""
-        channel = channel_of(self.options)
-        await self.open.enter_async_context(channel)
+        channel = await self.open.enter_async_context(channel_of(self.options))
         await self.in_time(channel.channel_ready(), "a second connection")
         return Subject(self.options, channel, self.introduction, self.open)
 
 
-def channel_of(options: Options) -> grpc.aio.Channel:
+@asynccontextmanager
+async def channel_of(options: Options) -> AsyncIterator[grpc.aio.Channel]:
     """A channel to the plugin, as the host opens it.
 
     Raises: UnreachableError where the address is not to be trusted, or nobody is there.
     """
-    try:
-        return open_channel(SidecarSpec("under test", options.address, tls=options.tls), options.address)
-    except NotConnectedError as error:
-        raise UnreachableError(str(error)) from error
+    spec = SidecarSpec("under test", options.address, tls=options.tls)
+    async with AsyncExitStack() as open_until_the_end:
+        try:
+            channel = await open_until_the_end.enter_async_context(open_channel(spec))
+        except NotConnectedError as error:
+            raise UnreachableError(str(error)) from error
+        yield channel
 
 
 def readable(answer: Any) -> Any:

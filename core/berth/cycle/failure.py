@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
 
+from berth.cycle.budgets import CycleBudgets
 from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.diagnosis import FitError
@@ -52,9 +53,11 @@ class FailureHandler:
     recorder: EventRecorder
     background: Background
     clock: Clock
+    budgets: CycleBudgets
 
     def handle(self, info: QueuedPodInfo, status: Status, nominating: NominatingInfo | None) -> None:
         """Give the pod back to the queue, then write its nomination, event and condition."""
+        self.budgets.hold(info)
         info.unschedulable_plugins, info.pending_plugins = set(), set()
         info.gating_plugin, info.gating_plugin_events = "", ()
         if isinstance(status.error, FitError):

@@ -20,6 +20,7 @@ from berth.cycle.failure import FailureHandler
 from berth.cycle.schedule_pod import SchedulePod, guarded_decision
 from berth.cycle.skip_check import skipped
 from berth.framework.attempt import Attempt
+from berth.framework.cycle_budget import CycleMeter
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.queued_pod import QueuedPodInfo
@@ -66,10 +67,17 @@ class ScheduleOne:
             self.queue.done(info.pod.uid)
             return
         record = self.attempts.begin(info, framework.profile_name)
-        state = CycleState()
+        self.cache.update_snapshot(self.snapshot)
+        meter = self.failure.budgets.begin(info, len(self.snapshot))
+        await meter.timed(self._cycle(framework, info, record, meter))
+        self.failure.budgets.settle(info)
+
+    async def _cycle(
+        self, framework: Framework, info: QueuedPodInfo, record: CycleRecord, meter: CycleMeter
+    ) -> None:
+        state = CycleState(meter)
         state.write(CycleRecord, record)
         attempt = Attempt(info.pod, self.snapshot, state, record)
-        self.cache.update_snapshot(self.snapshot)
         cycle = record.begin_phase(SCHEDULING_CYCLE)
         decision = await guarded_decision(self.algorithm, framework, attempt)
         if not decision.status.ok:

@@ -18,6 +18,7 @@ from berth.cycle.find_nodes import Feasible, NodeSearch
 from berth.cycle.remembered import OutdatedError, Remembered
 from berth.cycle.select_host import select_host
 from berth.framework.attempt import Attempt
+from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.diagnosis import FitError
 from berth.framework.extending import add_priorities
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo
@@ -111,6 +112,8 @@ class SchedulePod:
                 record.remembered = True
                 return node_name
             equal_pods.nowhere()
+        except OverBudgetError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever it is, asking from nothing says it better
             if not isinstance(error, OutdatedError):
                 log.debug("worked out anew pod=%s error=%r", attempt.pod.key, error)
@@ -167,6 +170,8 @@ async def guarded_decision(algorithm: SchedulePod, framework: Framework, attempt
     """The algorithm's decision; whatever breaks in it costs this pod its attempt and nobody else."""
     try:
         return await algorithm.decide(framework, attempt)
+    except OverBudgetError as error:
+        return Decision(failed(error), nominating_info=CLEAR_NOMINATION)
     except Exception as error:
         log.exception("scheduling cycle broke off pod=%s", attempt.pod.key)
         return Decision(failed(error), nominating_info=CLEAR_NOMINATION)

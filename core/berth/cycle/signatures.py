@@ -5,14 +5,19 @@ Pods of one workload are written alike, so plugins are asked for their signature
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
+from hashlib import blake2b
 
 import msgspec
 
 from berth.framework.interface import Plugin
 from berth.objects.pod import Pod
 from berth.objects.pod_volumes import claim_use, lasting_sources
+from berth.snapshot.recent import Recent, size_of
 
 MOST_REMEMBERED = 8192
+MOST_BYTES = 32 << 20
+BYTES_SIGNED = 16
+"""About how many bytes plugins sign for each byte of what they read."""
 
 encode = msgspec.json.Encoder().encode
 
@@ -31,7 +36,7 @@ class Signatures:
         self._here = [plugin for plugin in every if plugin.in_process]
         self._elsewhere = [plugin for plugin in every if not plugin.in_process]
         self._written: OrderedDict[bytes, Hashable | None] = OrderedDict()
-        self._known: OrderedDict[Hashable, Signature] = OrderedDict()
+        self._known: Recent[Hashable, Signature] = Recent(MOST_BYTES)
 
     def of(self, pod: Pod) -> Signature | None:
         """The pod's question; None where some plugin tells every pod from all others."""
@@ -45,32 +50,32 @@ class Signatures:
 
     def _signed_here(self, pod: Pod) -> Hashable | None:
         """What the plugins of this process say, as one small value."""
-        written = _written(pod)
-        if written is None:
+        read = _read(pod)
+        if read is None:
             return self._ask(pod)
+        written = blake2b(read, digest_size=32).digest()
         if written in self._written:
             return self._written[written]
-        signed = self._written[written] = self._ask(pod)
+        signed = self._written[written] = self._ask(pod, len(read) * BYTES_SIGNED)
         if len(self._written) > MOST_REMEMBERED:
             self._written.popitem(last=False)
         return signed
 
-    def _ask(self, pod: Pod) -> Hashable | None:
+    def _ask(self, pod: Pod, size_bytes: int = 0) -> Hashable | None:
         signatures = [plugin.sign_pod(pod) for plugin in self._here]
-        return None if None in signatures else self._interned(tuple(signatures))
+        return None if None in signatures else self._interned(tuple(signatures), size_bytes)
 
-    def _interned(self, signed: Hashable) -> Signature:
+    def _interned(self, signed: Hashable, size_bytes: int = 0) -> Signature:
         if isinstance(signed, Signature):
             return signed
         known = self._known.get(signed)
         if known is None:
-            known = self._known[signed] = Signature()
-            if len(self._known) > MOST_REMEMBERED:
-                self._known.popitem(last=False)
+            known = Signature()
+            self._known.put(signed, known, size_bytes or size_of(signed))
         return known
 
 
-def _written(pod: Pod) -> bytes | None:
+def _read(pod: Pod) -> bytes | None:
     """All that plugins may read of the pod to sign it; None where its name is among that."""
     metadata, spec = pod.metadata, pod.spec
     volumes: list[object] = []

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from berth.event_handlers.errors import FollowUpError
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ClusterEvent
 from berth.queue.scheduling_queue import SchedulingQueue
@@ -55,8 +56,15 @@ class MovingHandler(Handler):
         self._handled = handled
 
     def _move(self, event: ClusterEvent, old: Any, new: Any, started: float) -> None:
-        self._queue.move_all(event, old, new)
+        self._follow_up(self._queue.move_all, event, old, new)
         self._handled(event.label, self._clock.monotonic() - started)
+
+    def _follow_up(self, step: Callable[..., object], *arguments: Any) -> None:
+        """Do what comes after an object was taken in. Raises: FollowUpError."""
+        try:
+            step(*arguments)
+        except Exception as error:
+            raise FollowUpError(f"{type(error).__name__}: {error}") from error
 
     def _move_each(self, events: list[ClusterEvent], old: Any, new: Any, started: float) -> None:
         """A move pass for each event; each is charged with what came before the first."""

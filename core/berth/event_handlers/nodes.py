@@ -40,13 +40,18 @@ class NodeHandler(MovingHandler):
     def on_update(self, old: Node, new: Node) -> None:
         """Update it, then retry pods, once for each thing that changed."""
         started = self._clock.monotonic()
+        events = list(node_events(old, new, declared_features=self._declared_features))
         self._cache.update_node(old, new)
-        events = node_events(old, new, declared_features=self._declared_features)
         self._move_each(events, old, new, started)
 
     def on_delete(self, node: Node) -> None:
         """Retry pods, then remove it: the order is upstream's."""
-        self._move(NODE_DELETE, node, None, self._clock.monotonic())
+        try:
+            self._move(NODE_DELETE, node, None, self._clock.monotonic())
+        finally:
+            self._remove(node)
+
+    def _remove(self, node: Node) -> None:
         try:
             self._cache.remove_node(node)
         except KeyError as error:

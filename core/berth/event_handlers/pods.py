@@ -72,22 +72,19 @@ class PodHandler(MovingHandler):
         if old.node_name:
             self._assigned_update(old, new)
         elif new.node_name:
-            self._unassigned.remove(old)
-            self._assigned_add(new)
-            if self._ours(old):
-                self._queue.delete(old)
+            self._got_a_node(old, new)
         elif self._ours(old):
-            self._unassigned.put(new)
-            if old.metadata.resource_version != new.metadata.resource_version:
-                self._unscheduled_update(old, new)
+            self._unscheduled_update(old, new)
 
     def on_delete(self, pod: Pod, *, final_state_unknown: bool = False) -> None:
         """A pod is gone, or finished; one whose last state was not seen may have got a node by then."""
         self._unassigned.remove(pod)
-        if pod.node_name or final_state_unknown:
-            self._assigned_delete(pod)
-        if self._ours(pod) and (final_state_unknown or not pod.node_name):
-            self._unscheduled_delete(pod)
+        try:
+            if pod.node_name or final_state_unknown:
+                self._assigned_delete(pod)
+        finally:
+            if self._ours(pod) and (final_state_unknown or not pod.node_name):
+                self._unscheduled_delete(pod)
 
     def _ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._profiles
@@ -99,10 +96,25 @@ class PodHandler(MovingHandler):
         self._log_refusal(self._cache.add_pod, pod)
         self._move(ASSIGNED_POD_ADD, None, pod, started)
 
+    def _got_a_node(self, old: Pod, new: Pod) -> None:
+        started = self._clock.monotonic()
+        self._unassigned.remove(old)
+        try:
+            self._log_refusal(self._cache.add_pod, new)
+        except Exception:
+            self._unassigned.put(old)
+            raise
+        try:
+            self._move(ASSIGNED_POD_ADD, None, new, started)
+        finally:
+            if self._ours(old):
+                self._follow_up(self._queue.delete, old)
+
     def _assigned_update(self, old: Pod, new: Pod) -> None:
         started = self._clock.monotonic()
+        events = list(pod_events(old, new))
         self._log_refusal(self._cache.update_pod, old, new)
-        self._move_each(pod_events(old, new), old, new, started)
+        self._move_each(events, old, new, started)
         self._handled(ASSIGNED_POD_UPDATE.label, self._clock.monotonic() - started)
 
     def _assigned_delete(self, pod: Pod) -> None:
@@ -117,35 +129,56 @@ class PodHandler(MovingHandler):
         self._unassigned.put(pod)
         if self._cache.pod_groups is not None:
             self._cache.pod_groups.add(pod)
-        self._queue.add(pod)
+        try:
+            self._queue.add(pod)
+        except Exception:
+            self._unassigned.remove(pod)
+            if self._cache.pod_groups is not None:
+                self._cache.pod_groups.delete(pod)
+            raise
         if self._gang_scheduling:
-            self._queue.move_all(UNSCHEDULABLE_POD_ADD, None, pod)
+            self._follow_up(self._queue.move_all, UNSCHEDULABLE_POD_ADD, None, pod)
         self._handled(UNSCHEDULABLE_POD_ADD.label, self._clock.monotonic() - started)
 
     def _unscheduled_update(self, old: Pod, new: Pod) -> None:
         started = self._clock.monotonic()
+        events = [event.label for event in pod_events(old, new)]
+        self._unassigned.put(new)
+        if old.metadata.resource_version == new.metadata.resource_version:
+            return
         if self._cache.pod_groups is not None:
             self._cache.pod_groups.update(new)
         if self._cache.is_assumed(new.uid):
             if new.terminating and not old.terminating:
-                self._assumed_deletion(new)
+                self._follow_up(self._assumed_deletion, new)
         else:
-            self._queue.update(old, new)
+            self._requeue(old, new)
             if old.nominated_node_name not in ("", new.nominated_node_name):
-                self._nomination_lost(old)
+                self._follow_up(self._nomination_lost, old)
         seconds = self._clock.monotonic() - started
-        for label in {UNSCHEDULABLE_POD_UPDATE.label, *(event.label for event in pod_events(old, new))}:
+        for label in {UNSCHEDULABLE_POD_UPDATE.label, *events}:
             self._handled(label, seconds)
+
+    def _requeue(self, old: Pod, new: Pod) -> None:
+        try:
+            self._queue.update(old, new)
+        except Exception:
+            self._unassigned.put(old)
+            if self._cache.pod_groups is not None:
+                self._cache.pod_groups.update(old)
+            raise
 
     def _unscheduled_delete(self, pod: Pod) -> None:
         started = self._clock.monotonic()
-        self._queue.delete(pod)
         if self._cache.pod_groups is not None:
             self._cache.pod_groups.delete(pod)
-        if self._cache.is_assumed(pod.uid):
-            self._assumed_deletion(pod)
-        elif pod.nominated_node_name:
-            self._nomination_lost(pod)
+        try:
+            self._follow_up(self._queue.delete, pod)
+        finally:
+            if self._cache.is_assumed(pod.uid):
+                self._follow_up(self._assumed_deletion, pod)
+            elif pod.nominated_node_name:
+                self._follow_up(self._nomination_lost, pod)
         self._handled(UNSCHEDULABLE_POD_DELETE.label, self._clock.monotonic() - started)
 
     def _nomination_lost(self, pod: Pod) -> None:

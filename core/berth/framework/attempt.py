@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from berth.framework.cycle_budget import CycleMeter
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.objects.pod import Pod
@@ -23,6 +24,11 @@ class Attempt:
     state: CycleState
     record: CycleRecord
     within: Rows | None = None
+
+    @property
+    def meter(self) -> CycleMeter:
+        """What the cycle has used of its budget."""
+        return self.state.meter
 
     @property
     def node_count(self) -> int:

@@ -1,6 +1,7 @@
 """Concurrency as it is handed to the core, which awaits but owns neither loop nor tasks."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -26,8 +27,11 @@ class Timer(Protocol):
 class Background(Protocol):
     """What runs beside the scheduling loop."""
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Run it under the scheduler's task group; it handles its own failures."""
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
+        """Run it under the scheduler's task group, in the caller's context or the one given.
+
+        It handles its own failures.
+        """
 
     def outcome(self) -> Outcome:
         """A place for a value that arrives later."""

@@ -13,6 +13,9 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Seconds that only ever grow; for durations."""
 
+    def cpu(self) -> float:
+        """CPU seconds of the thread that asks."""
+
 
 class SystemClock:
     """The machine's clocks."""
@@ -24,3 +27,7 @@ class SystemClock:
     def monotonic(self) -> float:
         """Seconds that only ever grow."""
         return time.monotonic()
+
+    def cpu(self) -> float:
+        """CPU seconds of the thread that asks."""
+        return time.thread_time()

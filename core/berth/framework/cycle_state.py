@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, TypeVar
 
+from berth.framework.cycle_budget import UNMETERED, CycleMeter
+
 T = TypeVar("T")
 
 
@@ -20,6 +22,7 @@ class CycleState:
     __slots__ = (
         "_values",
         "binding_annotations",
+        "meter",
         "parallel_pre_bind",
         "pods_to_activate",
         "skip_filter",
@@ -28,7 +31,9 @@ class CycleState:
         "skip_score",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, meter: CycleMeter = UNMETERED) -> None:
+        self.meter = meter
+        """What the cycle has used of its budget of CPU."""
         self._values: dict[Any, Any] = {}
         self.skip_filter: frozenset[str] = frozenset()
         self.skip_score: frozenset[str] = frozenset()

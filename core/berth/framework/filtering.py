@@ -41,7 +41,7 @@ async def run_pre_filters(
 ) -> PreFilterOutcome:
     """Run the phase; the skip set is in the state whatever comes of it."""
     phase = _PreFilterPhase()
-    record = attempt.record
+    record, meter = attempt.record, attempt.meter
     point = record.begin("PreFilter")
     for plugin in plugins:
         mark = record.begin(plugin.name, point)
@@ -50,6 +50,8 @@ async def run_pre_filters(
         if kept is not None:
             kept.note_values(plugin.name, attempt.state, before)
         record.end(mark, result.status)
+        if meter.worked(plugin.name):
+            await meter.breathe()
         if phase.ends_with(plugin.name, result):
             break
     attempt.state.skip_filter = frozenset(phase.skipped)
@@ -141,7 +143,7 @@ async def filter_within(
     kept: Kept | None = None,
 ) -> None:
     """The same for a phase that has begun; what is turned down is taken out of `alive`."""
-    record, state = attempt.record, attempt.state
+    record, state, meter = attempt.record, attempt.state, attempt.meter
     active = [plugin for plugin in plugins if plugin.name not in state.skip_filter]
     asked: dict[str, MaybeAwaitable[ReasonCodes]] = {}
     try:
@@ -158,6 +160,8 @@ async def filter_within(
             if kept is not None:
                 kept.codes[plugin.name] = codes
             record.end(mark, rejected=rejected)
+            if meter.worked(plugin.name):
+                await meter.breathe()
             if rejected and not alive.any():
                 break
     finally:

@@ -118,6 +118,7 @@ class _Columns:
         self._position = -1
         self._nodes: Snapshot | None = None
         self._static_generation = -1
+        self._names: tuple[str, ...] = ()
         self._index: dict[str, int] = {}
         self._sums: Ints = np.zeros((3, 0), dtype=np.int64)
         self._pods: dict[int, Sequence[PodInfo]] = {}
@@ -125,7 +126,7 @@ class _Columns:
     def follow(self, pods: Mapping[str, Sequence[PodInfo]], nominator: Nominator, nodes: Snapshot) -> None:
         """Take over the nodes whose nominations changed; all of them on another table."""
         same = nodes is self._nodes and nodes.static_generation == self._static_generation
-        same = same and len(nodes.resource_names) == len(self._index)
+        same = same and nodes.resource_names is self._names
         changes = nominator.changes
         names: Iterable[str] | None = changes.since(self._position) if same else None
         self._position = changes.end
@@ -152,7 +153,8 @@ class _Columns:
 
     def _begin(self, nodes: Snapshot) -> None:
         self._nodes, self._static_generation = nodes, nodes.static_generation
-        self._index = {name: i for i, name in enumerate(nodes.resource_names, 3)}
+        self._names = nodes.resource_names
+        self._index = {name: i for i, name in enumerate(self._names, 3)}
         self._sums = np.zeros((3 + len(self._index), len(nodes)), dtype=np.int64)
         self._pods = {}
 
@@ -169,7 +171,7 @@ class _Columns:
             sums[1] += info.non_zero[0]
             sums[2] += info.non_zero[1]
             for name, amount in info.requests.items():
-                # What no node offers and no placed pod holds has no column, and is there for nobody.
+                # What has no column is either offered nowhere, or added up from the table's pods.
                 if name in self._index:
                     sums[self._index[name]] += amount
         return sums

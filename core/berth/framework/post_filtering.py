@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from inspect import isawaitable
 
 from berth.framework.attempt import Attempt
+from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import (
     CLEAR_NOMINATION,
@@ -42,6 +43,8 @@ async def _run(
         mark = attempt.record.begin(plugin.name, point)
         result = await _one(plugin, attempt, diagnosis)
         attempt.record.end(mark, result.status)
+        if attempt.meter.worked(plugin.name):
+            await attempt.meter.breathe()
         status = result.status.from_plugin(plugin.name)
         if status.ok or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return PostFilterResult(status, result.nominating_info)
@@ -58,5 +61,7 @@ async def _one(plugin: PostFilterPlugin, attempt: Attempt, diagnosis: Diagnosis)
     try:
         answer = plugin.post_filter(attempt.state, attempt.pod, diagnosis)
         return await answer if isawaitable(answer) else answer
+    except OverBudgetError:
+        raise
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises ends this phase, not the scheduler
         return PostFilterResult(failed(error))

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from berth.framework.cluster_event import ClusterEvent
+from berth.framework.cycle_budget import CycleMeter
 from berth.objects.pod import Pod
 
 
@@ -14,7 +15,7 @@ from berth.objects.pod import Pod
 class QueuedPodInfo:
     """One pod's record in the queue.
 
-    Units: `timestamp`, `initial_attempt_timestamp` and `backoff_expiration` in seconds since the epoch.
+    Units: all times in seconds since the epoch.
     """
 
     pod: Pod
@@ -36,6 +37,15 @@ class QueuedPodInfo:
     signature: Hashable | None = None
     rests: bool = False
     """Whether the pod came back with its group, without any event that may have helped it since."""
+
+    meter: CycleMeter | None = None
+    """What the cycle that it is in, or was in last, has used."""
+    over_budget_count: int = 0
+    """How many cycles in a row went over their budgets."""
+    over_budget_seconds: float = 0.0
+    """How much CPU those used."""
+    held_until: float | None = None
+    """The time before which nothing brings the pod back, because it went over budget; None for none."""
 
     @property
     def gated(self) -> bool:

@@ -103,6 +103,8 @@ class Framework:
         for plugin in self.plugins.reserve:
             mark = record.begin(plugin.name, point)
             status = await guarded(plugin, "Reserve", lambda p=plugin: p.reserve(state, pod, node_name))
+            if status.ok:
+                status = state.meter.verdict(plugin.name)
             record.end(mark, status)
             if not status.ok:
                 break
@@ -128,6 +130,8 @@ class Framework:
         for plugin in self.plugins.permit:
             mark = record.begin(plugin.name, point)
             answer, seconds = await _permit_one(plugin, state, pod, node_name)
+            if answer.ok:
+                answer = state.meter.verdict(plugin.name)
             record.end(mark, answer)
             if answer.code is Code.WAIT:
                 timeouts[plugin.name] = min(seconds, MAX_PERMIT_WAIT_SECONDS)

@@ -57,7 +57,7 @@ async def run_pre_scores(
     Raises: PluginError with upstream's text where a plugin fails.
     """
     skipped: set[str] = set()
-    record = attempt.record
+    record, meter = attempt.record, attempt.meter
     point = record.begin("PreScore")
     for plugin in plugins:
         mark = record.begin(plugin.name, point)
@@ -70,6 +70,8 @@ async def run_pre_scores(
         except Exception as error:
             raise PluginError(f'running PreScore plugin "{plugin.name}": {error}') from error
         record.end(mark, status)
+        if meter.worked(plugin.name):
+            await meter.breathe()
         if status.skip:
             skipped.add(plugin.name)
         elif not status.ok:
@@ -126,6 +128,8 @@ async def score_within(
             scores.totals += final * weight if weight != 1 else final
             scores.parts.append(PluginScores(plugin.name, weight, raw, final))
             record.end(mark)
+            if attempt.meter.worked(plugin.name):
+                await attempt.meter.breathe()
     finally:
         drop_unread(asked.values())
 

@@ -5,8 +5,16 @@ left out, so a decoded pod costs a fraction of the full object.
 """
 
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""Numbers as the API has them: one that is beyond does not decode, so that no array meets it."""
+
+ShortText = Annotated[str, msgspec.Meta(max_length=1024)]
+"""Names and what else lands in log lines, keys and labels; the API server allows 253 characters."""
 
 
 class ApiObject(msgspec.Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
@@ -26,11 +34,11 @@ class OwnerReference(ApiObject, frozen=True):
 class ObjectMeta(ApiObject, frozen=True):
     """The metadata that scheduling reads."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    generation: int = 0
+    name: ShortText = ""
+    namespace: ShortText = ""
+    uid: ShortText = ""
+    resource_version: ShortText = ""
+    generation: Int64 = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     creation_timestamp: datetime | None = None

@@ -5,7 +5,7 @@ Source: resource.k8s.io/v1 (Kubernetes v1.36); spec/plugins.md 5.19.
 
 import msgspec
 
-from berth.objects.api_object import ApiObject, TypedObject
+from berth.objects.api_object import ApiObject, Int64, TypedObject
 from berth.objects.node import Amount
 from berth.objects.node_selector import NodeSelector
 from berth.objects.resource_claims import DeviceConfiguration, DeviceSelector
@@ -15,7 +15,7 @@ from berth.objects.taint import Taint
 class DeviceAttribute(ApiObject, frozen=True):
     """A property of a device: one of the fields is set."""
 
-    integer: int | None = msgspec.field(default=None, name="int")
+    integer: Int64 | None = msgspec.field(default=None, name="int")
     boolean: bool | None = msgspec.field(default=None, name="bool")
     string: str | None = None
     version: str | None = None
@@ -85,8 +85,8 @@ class ResourcePool(ApiObject, frozen=True):
     """The pool that a slice belongs to; only slices of the newest generation count."""
 
     name: str = ""
-    generation: int = 0
-    resource_slice_count: int = 0
+    generation: Int64 = 0
+    resource_slice_count: Int64 = 0
 
 
 class ResourceSliceSpec(ApiObject, frozen=True):

@@ -3,6 +3,7 @@
 Source: spec/plugins.md 4.4.
 """
 
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from berth.objects.pod import Pod
@@ -30,7 +31,41 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     return tuple(dict.fromkeys(claims))
 
 
-def conflicts(wanted: HostPort, used: HostPort) -> bool:
-    """Whether the two cannot stand on one node."""
-    same_port = (wanted.protocol, wanted.port) == (used.protocol, used.port)
-    return same_port and (wanted.ip == used.ip or ANY_ADDRESS in (wanted.ip, used.ip))
+class HostPorts:
+    """Distinct claims, found by protocol and number.
+
+    Source: pkg/scheduler/framework/types.go HostPortInfo (Kubernetes v1.36).
+    """
+
+    __slots__ = ("_by_number",)
+
+    def __init__(self, ports: Iterable[HostPort] = ()) -> None:
+        self._by_number: dict[tuple[str, int], dict[str, HostPort]] = {}
+        for port in ports:
+            self.add(port)
+
+    def add(self, port: HostPort) -> None:
+        """Put in a claim."""
+        self._by_number.setdefault((port.protocol, port.port), {})[port.ip] = port
+
+    def discard(self, port: HostPort) -> None:
+        """Take out a claim."""
+        number = port.protocol, port.port
+        by_ip = self._by_number.get(number, {})
+        by_ip.pop(port.ip, None)
+        if not by_ip:
+            self._by_number.pop(number, None)
+        if not self._by_number:
+            self._by_number = {}  # a dictionary that had many keys keeps their room otherwise
+
+    def conflicting(self, wanted: HostPort) -> Collection[HostPort]:
+        """The claims that cannot stand on one node with this one.
+
+        Cost: as many steps as there are, which are claims of one protocol and number.
+        """
+        by_ip = self._by_number.get((wanted.protocol, wanted.port))
+        if by_ip is None:
+            return ()
+        if wanted.ip == ANY_ADDRESS:
+            return by_ip.values()
+        return [by_ip[ip] for ip in (wanted.ip, ANY_ADDRESS) if ip in by_ip]

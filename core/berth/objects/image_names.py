@@ -3,10 +3,7 @@
 Source: spec/plugins.md 5.16.
 """
 
-from functools import lru_cache
 
-
-@lru_cache(maxsize=16384)
 def normalized_image_name(name: str) -> str:
     """The name with `:latest` where it has neither tag nor digest."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"

@@ -12,6 +12,8 @@ _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]\Z")
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})\Z")
 _MAX_PREFIX = 253
+_WIDE = 16
+"""A requirement with more values looks a value up in a set."""
 
 
 class InvalidSelectorError(ValueError):
@@ -73,12 +75,14 @@ class Selector:
     `empty` means that it asks nothing; a selector that matches nothing is not empty.
     """
 
-    __slots__ = ("_hash", "nothing", "requirements")
+    __slots__ = ("_hash", "_narrow", "_wide", "nothing", "requirements")
 
     def __init__(self, requirements: tuple[Requirement, ...] = (), *, nothing: bool = False) -> None:
         self.requirements = requirements
         self.nothing = nothing
         self._hash = hash((requirements, nothing))
+        self._wide = tuple((r.key, r.operator == "In", frozenset(r.values)) for r in requirements if _wide(r))
+        self._narrow = tuple(r for r in requirements if not _wide(r)) if self._wide else requirements
 
     @property
     def empty(self) -> bool:
@@ -87,7 +91,13 @@ class Selector:
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether the labels meet every requirement."""
-        return not self.nothing and all(r.matches(labels) for r in self.requirements)
+        if self.nothing:
+            return False
+        if self._wide and not all(
+            (labels.get(key) in values) is inside for key, inside, values in self._wide
+        ):
+            return False
+        return all(r.matches(labels) for r in self._narrow)
 
     def and_also(self, more: tuple[Requirement, ...]) -> "Selector":
         """The selector with further requirements."""
@@ -105,6 +115,10 @@ class Selector:
 
     def __repr__(self) -> str:
         return f"Selector({self.requirements!r}, nothing={self.nothing})"
+
+
+def _wide(requirement: Requirement) -> bool:
+    return len(requirement.values) > _WIDE and requirement.operator in ("In", "NotIn")
 
 
 NOTHING = Selector(nothing=True)

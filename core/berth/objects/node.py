@@ -1,6 +1,6 @@
 """Nodes, as far as scheduling reads them."""
 
-from berth.objects.api_object import ApiObject, TypedObject
+from berth.objects.api_object import ApiObject, Int64, TypedObject
 from berth.objects.taint import Taint
 
 Amount = str | int | float
@@ -25,7 +25,7 @@ class ContainerImage(ApiObject, frozen=True):
     """An image on the node, under all of its names."""
 
     names: tuple[str, ...] | None = ()
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeStatus(ApiObject, frozen=True):

@@ -3,7 +3,7 @@
 Source: component-helpers scheduling/corev1/nodeaffinity (Kubernetes v1.36); spec/plugins.md 4.7.
 """
 
-from berth.objects.api_object import ApiObject
+from berth.objects.api_object import ApiObject, Int32
 from berth.objects.label_selector import Requirement
 
 
@@ -28,7 +28,7 @@ class NodeSelector(ApiObject, frozen=True):
 class PreferredSchedulingTerm(ApiObject, frozen=True):
     """A preference worth `weight` where it matches."""
 
-    weight: int = 0
+    weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 

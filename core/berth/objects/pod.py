@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from berth.objects.api_object import ApiObject, TypedObject
+from berth.objects.api_object import ApiObject, Int32, Int64, ShortText, TypedObject
 from berth.objects.label_selector import LabelSelector
 from berth.objects.node import Amount
 from berth.objects.node_selector import NodeAffinity
@@ -27,10 +27,10 @@ class Resources(ApiObject, frozen=True):
 class ContainerPort(ApiObject, frozen=True):
     """A port; one with a host port claims it on the node."""
 
-    host_port: int = 0
+    host_port: Int32 = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = ""
-    container_port: int = 0
+    container_port: Int32 = 0
 
 
 class RestartPolicyRule(ApiObject, frozen=True):
@@ -69,7 +69,7 @@ class PodAffinityTerm(ApiObject, frozen=True):
 class WeightedPodAffinityTerm(ApiObject, frozen=True):
     """A term worth `weight` where it holds."""
 
-    weight: int = 0
+    weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -101,11 +101,11 @@ class Affinity(ApiObject, frozen=True):
 class TopologySpreadConstraint(ApiObject, frozen=True):
     """How evenly matching pods are spread over the values of a node label."""
 
-    max_skew: int = 0
+    max_skew: Int32 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: tuple[str, ...] = ()
@@ -134,8 +134,8 @@ class SchedulingGroup(ApiObject, frozen=True):
 class PodSpec(ApiObject, frozen=True):
     """What the pod asks for."""
 
-    node_name: str = ""
-    scheduler_name: str = ""
+    node_name: ShortText = ""
+    scheduler_name: ShortText = ""
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
@@ -144,7 +144,7 @@ class PodSpec(ApiObject, frozen=True):
     init_containers: tuple[Container, ...] = ()
     overhead: ResourceAmounts | None = None
     resources: Resources | None = None
-    priority: int | None = None
+    priority: Int32 | None = None
     preemption_policy: str | None = None
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     volumes: tuple[dict[str, Any], ...] = ()
@@ -152,7 +152,7 @@ class PodSpec(ApiObject, frozen=True):
     scheduling_group: SchedulingGroup | None = None
     host_network: bool = False
     host_users: bool | None = None
-    termination_grace_period_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
 
 
 class PodCondition(ApiObject, frozen=True):
@@ -164,7 +164,7 @@ class PodCondition(ApiObject, frozen=True):
     message: str = ""
     last_probe_time: str | None = None
     last_transition_time: str | None = None
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
 
 
 class ContainerStatus(ApiObject, frozen=True):
@@ -180,7 +180,7 @@ class PodStatus(ApiObject, frozen=True):
 
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
-    nominated_node_name: str = ""
+    nominated_node_name: ShortText = ""
     start_time: datetime | None = None
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()

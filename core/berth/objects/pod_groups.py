@@ -3,7 +3,7 @@
 Source: scheduling.k8s.io/v1alpha2 (Kubernetes v1.36); spec/core.md 7.1.
 """
 
-from berth.objects.api_object import ApiObject, TypedObject
+from berth.objects.api_object import ApiObject, Int32, Int64, TypedObject
 
 
 class BasicPolicy(ApiObject, frozen=True):
@@ -13,7 +13,7 @@ class BasicPolicy(ApiObject, frozen=True):
 class GangPolicy(ApiObject, frozen=True):
     """No pod goes ahead before that many have a node."""
 
-    min_count: int = 0
+    min_count: Int32 = 0
 
 
 class SchedulingPolicy(ApiObject, frozen=True):
@@ -41,7 +41,7 @@ class PodGroupSpec(ApiObject, frozen=True):
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints | None = None
     disruption_mode: str = ""
-    priority: int | None = None
+    priority: Int32 | None = None
 
 
 class PodGroupCondition(ApiObject, frozen=True):
@@ -51,7 +51,7 @@ class PodGroupCondition(ApiObject, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     last_transition_time: str | None = None
 
 

@@ -6,8 +6,8 @@ Source: component-helpers resource (Kubernetes v1.36); spec/plugins.md 4.1, 4.3.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 
+from berth.objects.node import Amount
 from berth.objects.pod import Container, ContainerStatus, Pod, ResourceAmounts, Resources
 from berth.objects.quantity import NANOS, NANOS_PER_MILLI, milli, nanos, whole
 from berth.objects.resource_names import (
@@ -146,10 +146,10 @@ def _over_containers(pod: Pod, of: Callable[[Container], Nanos]) -> Nanos:
         if container.restartable:
             _add(total, amounts)
             _add(sidecars, amounts)
-            _raise_to(peak, sidecars)
         else:
-            _add(amounts, sidecars)
-            _raise_to(peak, amounts)
+            # Of what it does not ask for, there is never more in use than all sidecars together take.
+            _raise_to(peak, {name: amount + sidecars.get(name, 0) for name, amount in amounts.items()})
+    _raise_to(peak, sidecars)
     _raise_to(total, peak)
     return total
 
@@ -194,7 +194,6 @@ def _resize_infeasible(pod: Pod) -> bool:
     return next(reasons, "") == "Infeasible"
 
 
-@lru_cache(maxsize=16384)
-def scaled(name: str, text: str | float) -> int:
+def scaled(name: str, amount: Amount) -> int:
     """One amount in the scheduler's unit for that resource."""
-    return milli(nanos(text)) if name == CPU else whole(nanos(text))
+    return milli(nanos(amount)) if name == CPU else whole(nanos(amount))

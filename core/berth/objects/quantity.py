@@ -1,7 +1,11 @@
 """Quantities: `100m`, `1.5Gi`, `3e2`, exact to the nano unit.
 
 Sums are made in nanos and rounded once at the end, as upstream sums quantities before it takes their
-`Value()` or `MilliValue()`; both round up.
+`Value()` or `MilliValue()`; both round up. Amounts end at what 64 bits hold: upstream's arithmetic wraps
+around there, or ends, depending on how the amount is written; here it always ends.
+
+Reading a text takes time linear in its length and makes no number of more than a few words, whatever is
+written.
 
 Source: apimachinery pkg/api/resource (Kubernetes v1.36); spec/plugins.md 0.2.
 """
@@ -10,46 +14,92 @@ import re
 from functools import lru_cache
 
 MAX_INT64 = 2**63 - 1
+MIN_INT64 = -(2**63)
 NANOS = 10**9
 NANOS_PER_MILLI = 10**6
+MAX_NANOS = MAX_INT64 * NANOS
 
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d+)|(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?)\Z")
+# No two parts of the pattern can take the same character, so that nothing is tried twice.
+_FORM = re.compile(
+    r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?)([0-9]+)|(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?)\Z"
+)
+_LONGEST_SHOWN = 64
+# Longer texts are read each time: a cache of them would have no bound in bytes.
+_LONGEST_KEPT = 32
+_KEPT = 16384
+
+# An amount of more digits before the point than this is beyond 64 bits under any suffix.
+_MOST_BEFORE = 40
+# An amount with its first digit so far behind the point is below a nano unit under any suffix.
+_LEAST_BEFORE = -60
+# Nano units of the largest binary suffix end 69 digits behind the point: more decide nothing but whether to
+# round up.
+_BEHIND = 70
+_EXPONENT_DIGITS = 10
 
 
 class InvalidQuantityError(ValueError):
     """A text that is no quantity."""
 
     def __init__(self, text: object) -> None:
+        shown = text[:_LONGEST_SHOWN] if isinstance(text, str) else text
         super().__init__(
-            f"{text!r} is not a quantity: write digits with an optional suffix, as in 500m, 2 or 1.5Gi"
+            f"{shown!r} is not a quantity: write digits with an optional suffix, as in 500m, 2 or 1.5Gi"
         )
 
 
-@lru_cache(maxsize=65536)
 def nanos(text: str | float) -> int:
-    """The quantity in nano units, rounded up.
+    """The quantity in nano units, rounded up, at most MAX_NANOS either way.
 
     Raises: InvalidQuantityError where the text is no quantity.
     """
-    match = _FORM.match(str(text).strip())
-    if match is None:
+    if isinstance(text, int):
+        return max(-MAX_NANOS, min(MAX_NANOS, text * NANOS))
+    if isinstance(text, float):
+        text = repr(text)
+    return _kept(text) if len(text) <= _LONGEST_KEPT else _read(text)
+
+
+def _read(text: str) -> int:
+    match = _FORM.match(text.strip())
+    if match is None or not (match[2] or match[3]):
         raise InvalidQuantityError(text)
-    sign, digits, exponent, suffix = match.groups()
-    before, _, after = digits.partition(".")
-    over, under = _scale(exponent, suffix)
-    amount = int(before + after) * over * NANOS
-    return ceil_div(-amount if sign == "-" else amount, under * 10 ** len(after))
+    sign, before, behind, exponent_sign, exponent, suffix = match.groups("")
+    power = _power(exponent_sign, exponent) if exponent else _DECIMAL.get(suffix, 0)
+    amount = _rounded_up(before, behind, power, _BINARY.get(suffix, 1), negative=sign == "-")
+    return -amount if sign == "-" else amount
 
 
-def _scale(exponent: str | None, suffix: str | None) -> tuple[int, int]:
-    """What the digits are multiplied and divided by."""
-    if suffix in _BINARY:
-        return _BINARY[suffix], 1
-    # Amounts end at 64 bits, so a power beyond this says no more, and costs no more than this one.
-    power = max(-99, min(99, int(exponent[1:]))) if exponent else _DECIMAL[suffix or ""]
-    return (10**power, 1) if power >= 0 else (1, 10**-power)
+_kept = lru_cache(maxsize=_KEPT)(_read)
+
+
+def _power(sign: str, digits: str) -> int:
+    digits = digits.lstrip("0")
+    power = int(digits or "0") if len(digits) <= _EXPONENT_DIGITS else 10**_EXPONENT_DIGITS
+    return -power if sign == "-" else power
+
+
+def _rounded_up(before: str, behind: str, power: int, factor: int, *, negative: bool) -> int:
+    """The magnitude in nanos; rounding up takes from that of a negative amount."""
+    written = before + behind
+    digits = written.lstrip("0")
+    if not digits:
+        return 0
+    # How many of the digits stand before the point; below 0, how many zeros stand right behind it.
+    point = len(before) - (len(written) - len(digits)) + power
+    if point > _MOST_BEFORE:
+        return MAX_NANOS
+    if point < _LEAST_BEFORE:
+        return 0 if negative else 1
+    taken = digits[: point + _BEHIND]
+    scaled = int(taken) * 10 ** (point + _BEHIND - len(taken)) if taken else 0
+    if not negative and digits[len(taken) :].strip("0"):
+        scaled += 1
+    amount = scaled * factor * NANOS
+    exact = amount // 10**_BEHIND if negative else ceil_div(amount, 10**_BEHIND)
+    return min(exact, MAX_NANOS)
 
 
 def ceil_div(numerator: int, denominator: int) -> int:
@@ -58,13 +108,18 @@ def ceil_div(numerator: int, denominator: int) -> int:
 
 
 def whole(amount_nanos: int) -> int:
-    """Upstream's `Value()`: whole units, rounded up, at most what 64 bits hold."""
-    return min(ceil_div(amount_nanos, NANOS), MAX_INT64)
+    """Upstream's `Value()`: whole units, rounded up, within what 64 bits hold."""
+    return saturated(ceil_div(amount_nanos, NANOS))
 
 
 def milli(amount_nanos: int) -> int:
-    """Upstream's `MilliValue()`: thousandths, rounded up, at most what 64 bits hold."""
-    return min(ceil_div(amount_nanos, NANOS_PER_MILLI), MAX_INT64)
+    """Upstream's `MilliValue()`: thousandths, rounded up, within what 64 bits hold."""
+    return saturated(ceil_div(amount_nanos, NANOS_PER_MILLI))
+
+
+def saturated(amount: int) -> int:
+    """The amount, or the end of 64 bits that it is beyond."""
+    return max(MIN_INT64, min(MAX_INT64, amount))
 
 
 def as_binary(amount: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from berth.objects.api_object import ApiObject, TypedObject
+from berth.objects.api_object import ApiObject, Int64, TypedObject
 from berth.objects.node import Amount
 from berth.objects.node_selector import NodeSelector
 from berth.objects.taint import Toleration
@@ -44,7 +44,7 @@ class DeviceSubRequest(ApiObject, frozen=True):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
-    count: int = 0
+    count: Int64 = 0
     tolerations: tuple[Toleration, ...] = ()
     capacity: CapacityRequirements | None = None
 
@@ -55,7 +55,7 @@ class ExactDeviceRequest(ApiObject, frozen=True):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
-    count: int = 0
+    count: Int64 = 0
     admin_access: bool = False
     tolerations: tuple[Toleration, ...] = ()
     capacity: CapacityRequirements | None = None
@@ -159,7 +159,7 @@ class DeviceCondition(ApiObject, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     last_transition_time: str | None = None
 
 

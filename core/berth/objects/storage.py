@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from berth.objects.api_object import ApiObject, ObjectMeta, TypedObject
+from berth.objects.api_object import ApiObject, Int32, ObjectMeta, TypedObject
 from berth.objects.label_selector import LabelSelector
 from berth.objects.node import Amount
 from berth.objects.node_selector import NodeSelector
@@ -173,7 +173,7 @@ class StorageClass(TypedObject, frozen=True):
 class VolumeNodeResources(ApiObject, frozen=True):
     """How many volumes a driver can attach to a node; None sets no limit."""
 
-    count: int | None = None
+    count: Int32 | None = None
 
 
 class CSINodeDriver(ApiObject, frozen=True):

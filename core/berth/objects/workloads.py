@@ -3,7 +3,7 @@
 Default spreading reads services and controllers, namespace selectors namespaces, preemption budgets.
 """
 
-from berth.objects.api_object import ApiObject, TypedObject
+from berth.objects.api_object import ApiObject, Int32, TypedObject
 from berth.objects.label_selector import LabelSelector
 
 
@@ -56,7 +56,7 @@ class StatefulSet(TypedObject, frozen=True):
 class DisruptionBudgetStatus(ApiObject, frozen=True):
     """How many more evictions the budget allows, and which are on their way."""
 
-    disruptions_allowed: int = 0
+    disruptions_allowed: Int32 = 0
     disrupted_pods: dict[str, str] = {}
 
 

@@ -95,6 +95,8 @@ def _plugin(sidecar: SidecarSpec, images: Mapping[str, str]) -> Json:
             "matchLabels": dict(sidecar.exempt_pods.match_labels),
         }
         spec["exemptPods"] = {field: value for field, value in exempt.items() if value}
+    if sidecar.metadata_keys is not None:
+        spec["metadataKeys"] = list(sidecar.metadata_keys)
     if sidecar.profiles:
         spec |= {"profiles": list(sidecar.profiles), "weight": sidecar.weight}
     if sidecar.tls is not None:

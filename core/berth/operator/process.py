@@ -23,6 +23,7 @@ from berth.client.reflector import Reflector
 from berth.client.resources import PODS, Resource
 from berth.client.transport import Transport
 from berth.client.watch import Source
+from berth.client.wire import bounded
 from berth.operator.kinds import (
     CLUSTER_ROLE_BINDINGS,
     FIELD_MANAGER,
@@ -54,6 +55,7 @@ WORKERS = 4
 _KIND = "ServiceMonitor"
 
 
+_decode: Callable[[bytes], Json] = bounded(msgspec.json.decode)
 _OURS = f"{MANAGED_BY}={FIELD_MANAGER}"
 
 
@@ -144,7 +146,7 @@ class Operator:
             return None
         ready = {"sync": lambda: "" if self._synced else "not everything is listed yet"}
         endpoints = Endpoints(
-            self._metrics.text, lambda: None, dict, healthz={"lease": self._lease}, readyz=ready
+            self._metrics.text, _keep_metrics, dict, healthz={"lease": self._lease}, readyz=ready
         )
         return await SecureServer.start(listener, server_context(), endpoints, review=self._review)
 
@@ -206,13 +208,17 @@ class Operator:
         self._settings.on_ready()
         if self._elector is not None:
             await self._elector.acquire()
-        async with asyncio.TaskGroup() as tasks:
-            if self._elector is not None:
-                tasks.create_task(self._elector.hold())
-            tasks.create_task(self._follow_kinds())
-            tasks.create_task(self._resync())
-            for _ in range(WORKERS):
-                tasks.create_task(self._work())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                if self._elector is not None:
+                    tasks.create_task(self._elector.hold())
+                tasks.create_task(self._follow_kinds())
+                tasks.create_task(self._resync())
+                for _ in range(WORKERS):
+                    tasks.create_task(self._work())
+        except* LeaseLostError as lost:
+            # Holding and working may both find it out; for the process it is one end.
+            raise lost.exceptions[0] from None
 
     def _is_open(self, namespace: str) -> bool:
         """Say whether all that is kept in a namespace is known; what is not this operator's never is."""
@@ -271,8 +277,7 @@ class Operator:
         self, resource: Resource, mirror: Mirror, selector: str = "", scope: str = ""
     ) -> Reflector[Json]:
         source = Source(resource, scope, label_selector=selector)
-        decode: Callable[[bytes], Json] = msgspec.json.decode
-        reflector = Reflector(self._transport, source, decode, mirror)
+        reflector = Reflector(self._transport, source, _decode, mirror)
         self._spawn(reflector.run(), f"watch of {resource.plural}")
         return reflector
 
@@ -284,6 +289,10 @@ class Operator:
         task = self._tasks.create_task(work, name=name)
         self._running.append(task)
         return task
+
+
+async def _keep_metrics() -> None:
+    """The operator's metrics have no new start."""
 
 
 def _now() -> str:

@@ -19,12 +19,12 @@ from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.connection import Connection
-from berth.out_of_tree.errors import SidecarError
+from berth.out_of_tree.errors import ProtocolError, SidecarError
+from berth.out_of_tree.limits import CYCLE_REASONS
+from berth.out_of_tree.metadata_patch import MetadataPatch
 from berth.out_of_tree.packing import bitmap
 from berth.out_of_tree.standing import Standing
 from berth.snapshot.columns import Rows
-
-MetadataPatch = dict[str, dict[str, str | None]]
 
 FILTER = identity_pb2.EXTENSION_POINT_FILTER
 RESERVE = identity_pb2.EXTENSION_POINT_RESERVE
@@ -81,9 +81,14 @@ class Answers:
             self.reasons = reasons
         if self.reasons[: len(reasons)] == reasons:
             return codes
-        known = self.reasons + tuple(each for each in reasons if each not in self.reasons)
-        numbers = np.array([0, *(known.index(each) + 1 for each in reasons)], dtype=np.uint16)
-        self.reasons = known
+        before = set(self.reasons)
+        known = [*self.reasons, *dict.fromkeys(each for each in reasons if each not in before)]
+        if len(known) > CYCLE_REASONS:
+            text = f"brings up more than {CYCLE_REASONS} different reasons in one cycle"
+            raise ProtocolError(self.caller.plugin, text)
+        number = {each: i for i, each in enumerate(known, 1)}
+        numbers = np.array([0, *(number[each] for each in reasons)], dtype=np.uint16)
+        self.reasons = tuple(known)
         # Entries that were not asked about may hold anything.
         return numbers.take(codes, mode="clip")
 

@@ -121,7 +121,7 @@ class Attaching:
         """Which condition holds, by plugin and type."""
         return {
             (name, condition.kind.value): float(condition.holds)
-            for name, version in self._host.versions.items()
+            for name, version in self._host.versions.copy().items()
             for condition in version.connection.conditions
         }
 

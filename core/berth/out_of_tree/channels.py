@@ -3,17 +3,22 @@
 Source: docs/protocol.md "Transport".
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc
 import grpc.aio
 
-from berth.config.sidecars import SidecarSpec, is_unix, socket_path
+from berth.config.sidecars import SidecarSpec, is_unix, socket_path, unprotected
 from berth.out_of_tree.errors import NotConnectedError
-from berth.out_of_tree.socket_access import check_socket
+from berth.out_of_tree.limits import MESSAGE_BYTES, METADATA_BYTES
+from berth.out_of_tree.socket_access import held_socket
 
 CHANNEL_OPTIONS: tuple[tuple[str, int | str], ...] = (
-    ("grpc.max_receive_message_length", 64 << 20),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES),
+    ("grpc.max_metadata_size", METADATA_BYTES),
+    ("grpc.absolute_max_metadata_size", METADATA_BYTES),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_retries", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -21,19 +26,29 @@ CHANNEL_OPTIONS: tuple[tuple[str, int | str], ...] = (
 )
 
 
-def open_channel(spec: SidecarSpec, address: str) -> grpc.aio.Channel:
-    """A channel to the plugin at that address.
+@asynccontextmanager
+async def open_channel(spec: SidecarSpec) -> AsyncIterator[grpc.aio.Channel]:
+    """A channel to the plugin at its address, closed at the end.
 
     Certificates are read anew each time, so that renewed ones are used.
 
-    Raises: NotConnectedError where the socket is not to be trusted, or a certificate can't be read.
+    Raises: NotConnectedError where the socket is not to be trusted, a certificate can't be read, or there is
+        none for an address on a network.
     """
-    if is_unix(address):
-        path = socket_path(address)
-        check_socket(spec.name, path)
-        return grpc.aio.insecure_channel(f"unix:{path}", CHANNEL_OPTIONS)
+    if is_unix(spec.address):
+        with held_socket(spec.name, socket_path(spec.address)) as path:
+            async with grpc.aio.insecure_channel(f"unix:{path}", CHANNEL_OPTIONS) as channel:
+                yield channel
+        return
+    async with _over_tcp(spec) as channel:
+        yield channel
+
+
+def _over_tcp(spec: SidecarSpec) -> grpc.aio.Channel:
+    if problem := unprotected(spec.address, spec.tls):
+        raise NotConnectedError(spec.name, problem)
     if spec.tls is None:
-        return grpc.aio.insecure_channel(address, CHANNEL_OPTIONS)
+        return grpc.aio.insecure_channel(spec.address, CHANNEL_OPTIONS)
     try:
         material = [
             Path(file).read_bytes() for file in (spec.tls.ca_file, spec.tls.key_file, spec.tls.cert_file)
@@ -43,4 +58,4 @@ def open_channel(spec: SidecarSpec, address: str) -> grpc.aio.Channel:
     options = CHANNEL_OPTIONS
     if spec.tls.server_name:
         options = (*options, ("grpc.ssl_target_name_override", spec.tls.server_name))
-    return grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(*material), options)
+    return grpc.aio.secure_channel(spec.address, grpc.ssl_channel_credentials(*material), options)

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from berth.out_of_tree.limits import REFUSAL_BYTES
+from berth.out_of_tree.plugin_text import bounded
+
 
 class Kind(StrEnum):
     """What can be said of a plugin."""
@@ -16,6 +19,10 @@ class Kind(StrEnum):
     SYNCED = "Synced"
     READY = "Ready"
     CIRCUIT_CLOSED = "CircuitClosed"
+    SOCKET_PRIVATE = "SocketPrivate"
+    """No folder on the way to the socket may be changed by others."""
+    KINDS_LISTED = "KindsListed"
+    """All further kinds that it wants to see were listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,8 @@ class Conditions:
         self._by_kind: dict[Kind, Condition] = {}
 
     def __iter__(self) -> Iterator[Condition]:
-        return iter(self._by_kind.values())
+        # Metrics read in another thread: only a copy made in one step keeps its size meanwhile.
+        return iter(self._by_kind.copy().values())
 
     def holds(self, kind: Kind) -> bool:
         """Whether it is known to hold."""
@@ -56,6 +64,7 @@ class Conditions:
 
     def put(self, kind: Kind, reason: str, message: str = "", *, holds: bool) -> None:
         """Say how things are; `since` moves only where that is news."""
+        message = bounded(message, REFUSAL_BYTES)
         known = self._by_kind.get(kind)
         if known is not None and (known.holds, known.reason, known.message) == (holds, reason, message):
             return

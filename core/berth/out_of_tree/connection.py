@@ -22,7 +22,7 @@ from uuid import uuid4
 
 import grpc.aio
 
-from berth.config.sidecars import SidecarSpec
+from berth.config.sidecars import SidecarSpec, is_unix, socket_path
 from berth.out_of_tree._generated import (
     identity_pb2,
     identity_pb2_grpc,
@@ -30,15 +30,21 @@ from berth.out_of_tree._generated import (
     queueing_pb2_grpc,
     scheduling_pb2_grpc,
 )
+from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.breaker import Breaker, Circuit
 from berth.out_of_tree.channels import open_channel
 from berth.out_of_tree.conditions import Conditions, Kind, OnChange
 from berth.out_of_tree.conversation import Conversation
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarError
 from berth.out_of_tree.event_interest import Interest, compiled
-from berth.out_of_tree.greeting import configure, readable, release, shake_hands
+from berth.out_of_tree.greeting import configure, release, shake_hands
+from berth.out_of_tree.limits import MESSAGES_A_SECOND, MESSAGES_AT_ONCE, REFUSAL_BYTES
+from berth.out_of_tree.plugin_log import PluginLog
+from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.recorded_stub import RecordedStub
 from berth.out_of_tree.recording import Recording
+from berth.out_of_tree.requeue_stream import paced
+from berth.out_of_tree.socket_access import shared_folder
 from berth.out_of_tree.state_feed import StateFeed
 from berth.out_of_tree.state_stream import StateStream, within
 from berth.out_of_tree.time_budget import wanted_seconds
@@ -86,6 +92,7 @@ class Connection:
     ) -> None:
         self.spec = spec
         self.epoch = uuid4().hex
+        self.log = PluginLog(log)
         self.phase = Phase.WAITING
         self.version = ""
         self.last_error = ""
@@ -109,11 +116,13 @@ class Connection:
         self._offered: frozenset[int] = frozenset()
         self._seconds: dict[str, float] = {}
         self._feed = feed
+        feed.on_listing = self._kinds_listed
         self._listeners = listeners
         self._state = StateStream(
             spec.name,
             self.epoch,
             feed,
+            self.log,
             on_ack=self._on_ack,
             exchanged=self._exchanged,
         )
@@ -121,6 +130,7 @@ class Connection:
         self._identity: identity_pb2_grpc.IdentityServiceAsyncStub | None = None
         self._upcoming: tuple[grpc.aio.Channel, Any] | None = None
         self._answered = self._late = 0
+        self._requeues = Allowance(MESSAGES_AT_ONCE, MESSAGES_A_SECOND)
         for kind in (Kind.CONNECTED, Kind.CONFIGURED, Kind.SYNCED, Kind.READY):
             self.conditions.begin(kind, "Dialling", holds=False)
         self.conditions.begin(Kind.CIRCUIT_CLOSED, "NoFailures", holds=True)
@@ -241,22 +251,25 @@ class Connection:
         """Connect, stay connected, connect again."""
         pause = FIRST_BACKOFF_SECONDS
         while True:
-            answered = self._answered
+            answered, broke_protocol = self._answered, False
             try:
                 await self._connected()
             except Exception as error:  # noqa: BLE001 - whatever broke the connection, it is made again
-                self._broken(_innermost(error))
+                innermost = _innermost(error)
+                broke_protocol = isinstance(innermost, ProtocolError)
+                self._broken(innermost)
                 _end_if_cancelled()
             longest = LONGEST_BACKOFF_WHEN_LATE_SECONDS if self._late else LONGEST_BACKOFF_SECONDS
-            was_useful = self._answered > answered
+            # A plugin that breaks the protocol again and again is not dialled ten times a second for it.
+            was_useful = self._answered > answered and not broke_protocol
             pause = FIRST_BACKOFF_SECONDS if was_useful else min(2 * pause, longest)
             await asyncio.sleep(pause)
 
     def _broken(self, error: BaseException) -> None:
         text = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
-        text = text or repr(error)
+        text = bounded(text or repr(error))
         if self.phase is Phase.READY or text != self.last_error:
-            log.warning("plugin not connected plugin=%s error=%s", self.spec.name, text)
+            self.log.warning("plugin not connected plugin=%s error=%s", self.spec.name, text)
         self.phase, self.last_error = Phase.WAITING, text
         self.scheduling = self.queueing = self._identity = self._upcoming = None
         self._state.in_step.clear()
@@ -266,7 +279,8 @@ class Connection:
     async def _connected(self) -> None:
         """One connection from dialling to its end."""
         self._hung_up.clear()
-        async with open_channel(self.spec, self.spec.address) as channel:
+        async with open_channel(self.spec) as channel:
+            self._look_at_folders()
             async with within(self.spec.name, GREETING_SECONDS, "nobody answers"):
                 await channel.channel_ready()
             self.conditions.put(Kind.CONNECTED, "Answered", holds=True)
@@ -288,6 +302,12 @@ class Connection:
                     for task in beside:
                         task.cancel()
 
+    def _look_at_folders(self) -> None:
+        if is_unix(self.spec.address):
+            shared = shared_folder(socket_path(self.spec.address))
+            reason = "SharedFolder" if shared else "NotShared"
+            self.conditions.put(Kind.SOCKET_PRIVATE, reason, shared, holds=not shared)
+
     async def _give_up(self) -> None:
         await self._hung_up.wait()
         raise NotConnectedError(self.spec.name, self.last_error)
@@ -305,7 +325,7 @@ class Connection:
             errors = await configure(identity, self.spec, profile, arguments, problems)
             problems += [error for error in errors if error not in problems]
         if problems:
-            text = "; ".join(problems)
+            text = bounded("; ".join(problems), REFUSAL_BYTES)
             self.conditions.put(Kind.CONFIGURED, "Refused", text, holds=False)
             self.refusal = text
             self.settled.set()
@@ -322,6 +342,14 @@ class Connection:
         self._offered = frozenset(map(int, answer.capabilities.extension_points))
         self._seconds.clear()
         self._feed.narrow(answer.capabilities.state)
+        self._kinds_listed()
+
+    def _kinds_listed(self) -> None:
+        """Say which kinds that the plugin wants can't be listed; it works without them."""
+        if self.capabilities.state.resources:
+            text = "; ".join(self._feed.overdue())
+            reason = "NotListed" if text else "Listed"
+            self.conditions.put(Kind.KINDS_LISTED, reason, text, holds=not text)
 
     def _on_ack(self) -> None:
         self.conditions.put(Kind.SYNCED, "Acknowledged", holds=True)
@@ -337,17 +365,17 @@ class Connection:
         self.refusal = ""
         self.came_up.set()
         self.settled.set()
-        log.info("plugin ready plugin=%s generation=%d", self.spec.name, self.acknowledged)
+        self.log.info("plugin ready plugin=%s generation=%d", self.spec.name, self.acknowledged)
         self.conditions.put(Kind.READY, "Synced", holds=True)
         self._listeners.ready(self)
 
     def _circuit_turned(self, circuit: Circuit) -> None:
         if circuit is Circuit.CLOSED:
-            log.info("plugin answers again plugin=%s", self.spec.name)
+            self.log.info("plugin answers again plugin=%s", self.spec.name)
             self.conditions.put(Kind.CIRCUIT_CLOSED, "ProbeAnswered", holds=True)
         elif circuit is Circuit.OPEN:
             seconds = self.breaker.pause_left
-            log.warning(
+            self.log.warning(
                 "plugin keeps failing, not called plugin=%s seconds=%g error=%s",
                 self.spec.name,
                 seconds,
@@ -360,8 +388,8 @@ class Connection:
         if not self.offers(identity_pb2.EXTENSION_POINT_REQUEUE):
             return
         queueing: queueing_pb2_grpc.QueueingServiceAsyncStub = queueing_pb2_grpc.QueueingServiceStub(channel)
-        async for response in queueing.Requeue(queueing_pb2.RequeueRequest()):
-            message = readable(self.spec.name, response)
+        stream = queueing.Requeue(queueing_pb2.RequeueRequest())
+        async for message in paced(self.spec.name, stream, self._requeues, self.log):
             self._exchanged(message)
             self._listeners.requeue(self.spec.name, message)
         raise ProtocolError(self.spec.name, "ended the requeue stream")

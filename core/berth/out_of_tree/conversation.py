@@ -47,6 +47,7 @@ class Conversation:
         self._together = together
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._numbers = count(1)
+        self._unanswered = 0
         self._outbox: deque[Any] = deque()
         self._writer: asyncio.Task[None] | None = None
 
@@ -84,6 +85,7 @@ class Conversation:
 
     async def _ask(self, field: str, request: Any, seconds: float, metadata: Metadata) -> Any:
         number = next(self._numbers)
+        self._unanswered += 1
         message = scheduling_pb2.ConverseRequest(id=number, traceparent=dict(metadata).get(TRACEPARENT))
         message.timeout.FromNanoseconds(int(seconds * 1e9))
         getattr(message, field).CopyFrom(request)
@@ -151,9 +153,15 @@ class Conversation:
             waiting.set_exception(error)
 
     def _deliver(self, message: Any) -> None:
-        """Hand answers over; one that nobody waits for any longer came too late."""
+        """Hand answers over; one that nobody waits for any longer came too late.
+
+        Raises: grpc.aio.AioRpcError where there are more answers than calls, which ends the stream.
+        """
         if message is None:
             raise _error(grpc.StatusCode.INTERNAL, "sent a message that can't be read")
+        self._unanswered -= 1 + len(message.also)
+        if self._unanswered < 0:
+            raise _error(grpc.StatusCode.INTERNAL, "sent answers to calls that were not made")
         for answer in (message, *message.also):
             waiting = self._waiting.get(answer.id)
             if waiting is not None and not waiting.done():

@@ -9,12 +9,14 @@ SidecarError               the call has failed; the extension point's failure po
 └── ProtocolError          the plugin answered what the protocol does not allow
 """
 
+from berth.out_of_tree.plugin_text import bounded
+
 
 class SidecarError(Exception):
-    """A call to a plugin has failed; the text names the plugin."""
+    """A call to a plugin has failed; the text names the plugin, and is bounded: plugins write parts of it."""
 
     def __init__(self, plugin: str, text: str) -> None:
-        super().__init__(f"plugin {plugin}: {text}")
+        super().__init__(bounded(f"plugin {plugin}: {text}"))
 
 
 class NotConnectedError(SidecarError):

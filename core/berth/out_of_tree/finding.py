@@ -147,14 +147,14 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         Shapes: codes and result (n,), the table's rows.
         """
         try:
-            theirs, reasons = await ask_overlays(answers.caller, state, pod, changed)
+            theirs = answers.numbered(*await ask_overlays(answers.caller, state, pod, changed))
         except SidecarError:
             answers.failed = True
             if not self._ignored(answers.caller, ExtensionPoint.FILTER, pod):
                 raise
-            theirs, reasons = all_pass(len(changed.rows)), ()
+            theirs = all_pass(len(changed.rows))
         found = codes.astype(np.uint16)
-        found[changed.rows] = answers.numbered(theirs, reasons)
+        found[changed.rows] = theirs
         return found
 
     def _on_rows(self, vector: Vector, nodes: Snapshot) -> Vector:

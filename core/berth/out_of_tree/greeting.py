@@ -4,6 +4,7 @@ Source: docs/protocol.md "Order of calls".
 """
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,6 +13,9 @@ from berth import __version__
 from berth.config.sidecars import SidecarSpec
 from berth.out_of_tree._generated import identity_pb2, identity_pb2_grpc
 from berth.out_of_tree.errors import ProtocolError
+from berth.out_of_tree.introduction import problems_of
+from berth.out_of_tree.limits import NAME_BYTES, REFUSALS
+from berth.out_of_tree.plugin_text import bounded
 
 PROTOCOL_VERSION = 1
 M = TypeVar("M")
@@ -49,7 +53,10 @@ async def configure(
     response = readable(
         spec.name, await identity.Configure(configuration(spec, profile, arguments, problems))
     )
-    return [f"profile {profile}: {error}" for error in response.errors if error not in problems]
+    count = len(response.errors)
+    more = [f"{count - REFUSALS} further errors"] if count > REFUSALS else []
+    errors = [bounded(error) for error in response.errors[:REFUSALS]]
+    return [f"profile {profile}: {error}" for error in (*errors, *more) if error not in problems]
 
 
 def configuration(
@@ -74,11 +81,14 @@ async def release(
 
 
 def _problems(spec: SidecarSpec, answer: identity_pb2.HandshakeResponse) -> list[str]:
+    if too_much := list(islice(problems_of(answer), REFUSALS)):
+        return [bounded(problem) for problem in too_much]
     problems = []
     if answer.name != spec.name:
-        problems.append(f"the plugin calls itself {answer.name!r}, the list calls it {spec.name!r}")
+        name = bounded(answer.name, NAME_BYTES)
+        problems.append(f"the plugin calls itself {name!r}, the list calls it {spec.name!r}")
     if PROTOCOL_VERSION not in answer.supported_versions:
-        spoken = ", ".join(map(str, answer.supported_versions)) or "none"
+        spoken = bounded(", ".join(map(str, answer.supported_versions[:REFUSALS])) or "none")
         problems.append(f"it speaks protocol versions {spoken}, this scheduler speaks {PROTOCOL_VERSION}")
     capabilities = answer.capabilities
     if not capabilities.extension_points:

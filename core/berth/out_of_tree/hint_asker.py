@@ -12,7 +12,6 @@ Source: docs/protocol.md "Hints"; KEP-4247.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,8 +29,6 @@ from berth.out_of_tree.event_interest import ACTIONS, Bytes, happened
 from berth.out_of_tree.packing import bits_of, hints_of
 from berth.queue.hint_questions import HintQuestion
 from berth.snapshot.columns import Mask, Rows
-
-log = logging.getLogger(__name__)
 
 MAX_EVENTS = 64
 MAX_BYTES = 3 << 20
@@ -103,7 +100,7 @@ class HintAsker:
             try:
                 self._answered(await self._ask(batch))
             except SidecarError as error:
-                log.warning("hints failed, the pods are queued error=%s", error)
+                self._caller().connection.log.warning("hints failed, the pods are queued error=%s", error)
                 self._count(QueueingHint.QUEUE.value, 0, sum(len(asked.questions) for asked in batch))
                 self._queue_all(batch)
             except BaseException:

@@ -6,11 +6,8 @@ plugin, Ignore means that it has no opinion.
 Source: docs/protocol.md; spec/core.md 5.
 """
 
-import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
-
-import msgspec
 
 from berth.config.catalogue import ExtensionPoint
 from berth.framework.cycle_state import CycleState
@@ -26,12 +23,11 @@ from berth.framework.interface import (
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
-from berth.out_of_tree.answers import RESERVE, Answers, AskedElsewhere, MetadataPatch
+from berth.out_of_tree.answers import RESERVE, Answers, AskedElsewhere
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarError
+from berth.out_of_tree.metadata_patch import MetadataPatch, metadata_patch
 from berth.out_of_tree.packing import status_of
-
-log = logging.getLogger(__name__)
 
 PERMIT = identity_pb2.EXTENSION_POINT_PERMIT
 PRE_BIND = identity_pb2.EXTENSION_POINT_PRE_BIND
@@ -68,7 +64,7 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
 
         def read(response: scheduling_pb2.ReserveResponse) -> Status:
             status = status_of(self.name, response.status)
-            answers.metadata_patch = _metadata_patch(self.name, response)
+            answers.metadata_patch = metadata_patch(caller.connection.spec, response)
             answers.skip_pre_bind = response.skip_pre_bind
             return status
 
@@ -93,7 +89,7 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
         try:
             await self._ask_of_node(answers.caller, "Unreserve", request, state, _nothing)
         except SidecarError as error:
-            log.warning("not unreserved pod=%s error=%s", pod.key, error)
+            answers.caller.connection.log.warning("not unreserved pod=%s error=%s", pod.key, error)
 
     async def permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitResult:
         """Ask for leave to bind."""
@@ -149,7 +145,7 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
         request = scheduling_pb2.PreBindRequest(call=caller.head(state, pod), node_name=node_name)
 
         def read(response: scheduling_pb2.PreBindResponse) -> tuple[Status, MetadataPatch | None]:
-            return status_of(self.name, response.status), _metadata_patch(self.name, response)
+            return status_of(self.name, response.status), metadata_patch(caller.connection.spec, response)
 
         try:
             status, patch = await self._ask_of_node(caller, "PreBind", request, state, read)
@@ -219,19 +215,3 @@ def _fits_a_binding(patch: MetadataPatch | None) -> bool:
         and patch.keys() == {"annotations"}
         and all(value is not None for value in patch["annotations"].values())
     )
-
-
-def _metadata_patch(plugin: str, response: Any) -> MetadataPatch | None:
-    """The merge patch of labels and annotations that the response asks for, if any.
-
-    Raises: ProtocolError where it is none.
-    """
-    if not response.HasField("metadata_patch"):
-        return None
-    try:
-        patch = msgspec.json.decode(response.metadata_patch, type=MetadataPatch)
-    except msgspec.DecodeError as error:
-        raise ProtocolError(plugin, f"metadata patch: {error}") from error
-    if unknown := patch.keys() - {"annotations", "labels"}:
-        raise ProtocolError(plugin, f"metadata patch may not change {', '.join(sorted(unknown))}")
-    return patch

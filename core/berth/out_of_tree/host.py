@@ -30,6 +30,7 @@ from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.hint_asker import HintAsker
 from berth.out_of_tree.nominations import Nominations
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics, PluginMetrics
+from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.raw_objects import RawObjects
 from berth.out_of_tree.shadows import Shadows
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin
@@ -263,9 +264,7 @@ class PluginHost:
             case "reject_waiting":
                 for uid in response.reject_waiting.uids:
                     if waiting := self._waiting_pods.get(uid):
-                        waiting.reject(plugin, response.cause)
-            case _:
-                log.warning("requeue message without an action plugin=%s", plugin)
+                        waiting.reject(plugin, bounded(response.cause))
 
     def news_from(self, plugin: str, uids: frozenset[str] | None) -> None:
         """Retry the pods that the plugin rejected, all of them or those named; those in flight, too."""

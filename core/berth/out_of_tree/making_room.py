@@ -5,6 +5,7 @@ It names a node and the pods that have to leave it; they are evicted as preempti
 Source: docs/protocol.md; spec/core.md 4.13, 6.6.
 """
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -19,6 +20,7 @@ from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb
 from berth.out_of_tree.answers import AskedElsewhere
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.packing import status_of
+from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
 POST_FILTER = identity_pb2.EXTENSION_POINT_POST_FILTER
@@ -62,17 +64,26 @@ def room_of(
     """The status, the node to nominate, and the victims there. Raises: ProtocolError."""
     status = status_of(plugin, response.status)
     nominated = response.nominated_node_name if response.HasField("nominated_node_name") else None
+    row = nodes.row_of.get(nominated) if nominated else None
+    if nominated and row is None:
+        raise ProtocolError(plugin, f"PostFilter nominates node {nominated}, which is not there")
     if not response.victim_uids:
         return status, nominated, []
-    if not (status.ok and nominated):
+    if not status.ok or row is None:
         raise ProtocolError(plugin, "PostFilter names victims without success and a node")
-    row = nodes.row_of.get(nominated)
-    on_node = {} if row is None else nodes.pods[row]
-    missing = [uid for uid in response.victim_uids if uid not in on_node]
-    if missing:
-        text = f"PostFilter names {missing[0]} as a victim, which is not on node {nominated}"
-        raise ProtocolError(plugin, text)
-    return status, nominated, [on_node[uid].pod for uid in response.victim_uids]
+    return status, nominated, [on.pod for on in _victims(plugin, response.victim_uids, nodes.pods[row])]
+
+
+def _victims(plugin: str, uids: Sequence[str], on_node: Mapping[str, PodInfo]) -> Iterator[PodInfo]:
+    """Each of those pods, which have to be there, and named once. Raises: ProtocolError."""
+    named: set[str] = set()
+    for uid in uids:
+        if uid not in on_node:
+            raise ProtocolError(plugin, f"PostFilter names {uid} as a victim, which is not on that node")
+        if uid in named:
+            raise ProtocolError(plugin, f"PostFilter names {uid} as a victim twice")
+        named.add(uid)
+        yield on_node[uid]
 
 
 def _nominating(node_name: str | None) -> NominatingInfo | None:

@@ -12,6 +12,8 @@ from berth.framework.interface import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
 from berth.framework.status import Code, Status
 from berth.out_of_tree._generated import common_pb2, queueing_pb2, scheduling_pb2
 from berth.out_of_tree.errors import PluginFailedError, ProtocolError
+from berth.out_of_tree.limits import REASON_BYTES, STATUS_REASONS, TABLE_BYTES
+from berth.out_of_tree.plugin_text import bounded
 from berth.snapshot.columns import Mask, Rows
 
 ReasonBytes = NDArray[np.uint8]
@@ -44,9 +46,12 @@ def status_of(plugin: str, status: common_pb2.Status) -> Status:
     code = _CODES.get(status.code)
     if code is None:
         raise ProtocolError(plugin, f"status code {status.code} means nothing")
+    if len(status.reasons) > STATUS_REASONS:
+        text = f"status {code} with {len(status.reasons)} reasons, at most {STATUS_REASONS} are read"
+        raise ProtocolError(plugin, text)
     if code not in _WITHOUT_REASON and not any(status.reasons):
         raise ProtocolError(plugin, f"status {code} without a reason")
-    return Status(code, tuple(status.reasons), plugin)
+    return Status(code, tuple(bounded(reason) for reason in status.reasons), plugin)
 
 
 def bitmap(rows: Rows, n: int) -> bytes:
@@ -63,9 +68,11 @@ def verdicts_of(
 
     Shapes: codes uint8 (n,). Raises: ProtocolError.
     """
-    table = tuple(_reason(plugin, reason) for reason in verdicts.reasons)
-    if len(table) > _MAX_REASONS:
-        raise ProtocolError(plugin, f"{len(table)} reasons, at most {_MAX_REASONS} can be numbered")
+    count = len(verdicts.reasons)
+    if count > _MAX_REASONS:
+        raise ProtocolError(plugin, f"{count} reasons, at most {_MAX_REASONS} can be numbered")
+    most = min(REASON_BYTES, TABLE_BYTES // max(count, 1))
+    table = tuple(_reason(plugin, reason, most) for reason in verdicts.reasons)
     if verdicts.WhichOneof("codes") == "all":
         if verdicts.all > len(table):
             raise ProtocolError(plugin, f"reason code {verdicts.all} is not in the table of {len(table)}")
@@ -79,11 +86,11 @@ def verdicts_of(
     return codes, table
 
 
-def _reason(plugin: str, reason: common_pb2.Reason) -> Status:
+def _reason(plugin: str, reason: common_pb2.Reason, most_bytes: int) -> Status:
     code = _CODES.get(reason.code)
     if code not in _TURNED_DOWN or not reason.text:
         raise ProtocolError(plugin, "a reason needs a text and an unschedulable code")
-    return Status(code, (reason.text,), plugin)
+    return Status(code, (bounded(reason.text, most_bytes),), plugin)
 
 
 def scores_of(plugin: str, scores: scheduling_pb2.Scores, n: int) -> Scores:
@@ -159,6 +166,8 @@ def _hint(plugin: str, hint: queueing_pb2.Hint, pods: int) -> Mask:
         case "pods":
             return bits_of(plugin, hint.pods, pods)
         case "listed":
+            if len(hint.listed.columns) > pods:
+                raise ProtocolError(plugin, f"{len(hint.listed.columns)} listed columns of {pods} pods")
             columns = list(hint.listed.columns)
             if columns != sorted(set(columns)) or (columns and columns[-1] >= pods):
                 raise ProtocolError(

@@ -119,8 +119,10 @@ class Following(Generic[T]):
 
     def on_delete(self, obj: T) -> None:
         """Pass it on, then forget."""
-        self._handler.on_delete(obj)
-        self._kept.drop(obj.uid)
+        try:
+            self._handler.on_delete(obj)
+        finally:
+            self._kept.drop(obj.uid)
 
     def on_synced(self) -> None:
         """Pass it on."""

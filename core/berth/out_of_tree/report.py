@@ -83,12 +83,16 @@ def _condition(condition: Any) -> dict[str, Any]:
 
 
 def _point(number: int) -> str:
-    name = identity_pb2.ExtensionPoint.Name(number)  # type: ignore[arg-type]  # any number may be announced
+    if number not in identity_pb2.ExtensionPoint.values():
+        return f"#{number}"
+    name = identity_pb2.ExtensionPoint.Name(number)  # type: ignore[arg-type]  # it is a known one
     return "".join(part.capitalize() for part in name.removeprefix(_PREFIX).split("_"))
 
 
 def _interest(interest: identity_pb2.EventInterest) -> str:
+    known = identity_pb2.ActionType.values()
     actions = [
-        identity_pb2.ActionType.Name(action).removeprefix("ACTION_TYPE_") for action in interest.actions
+        identity_pb2.ActionType.Name(action).removeprefix("ACTION_TYPE_") if action in known else f"#{action}"
+        for action in interest.actions
     ]
     return f"{interest.resource}: {', '.join(actions)}{' (asks)' if interest.ask_hint else ''}"

@@ -36,6 +36,7 @@ from berth.out_of_tree.followed import Followed
 from berth.out_of_tree.making_room import POST_FILTER, packed
 from berth.out_of_tree.opinion import NodeQuestion, Opinion
 from berth.out_of_tree.packing import normalized, status_of, succeeded
+from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.shadow_room import RoomQuestion, turned_down
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.snapshot.pod_group_states import PodGroupStates
@@ -192,6 +193,7 @@ class Shadow:
     def _conclude(self, followed: Followed, outcome: Outcome, detail: str) -> None:
         if not followed.asked:
             return
+        detail = bounded(detail)
         followed.outcome, followed.detail = outcome, detail
         pod, node = followed.pod.key, followed.node_name
         self._count(followed.caller, Comparison(outcome, pod, node, detail, followed.nodes_rejected))

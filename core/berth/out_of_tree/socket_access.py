@@ -1,6 +1,14 @@
 """Who is at the other end of a unix socket: looked at before anything is said to it.
 
-A plugin decides where pods go, so a socket that others may write to, or that others serve, is refused.
+A plugin decides where pods go, so a socket that others may write to, or that others serve, is refused. So is
+one in a folder that belongs to another user, who could put another socket there. A folder that anybody may
+write to is reported and not refused: a volume of Kubernetes is one (emptyDir has mode 0777), and what takes a
+socket's place in it has to be served by a trusted user all the same.
+
+    path --open, O_PATH--> the socket itself --looked at--> dialled by its descriptor
+
+What is dialled is what was looked at, whatever the path leads to by then; where the system has no descriptors
+of that kind (they are Linux'), it is dialled by its path.
 
 Source: docs/protocol.md "Transport".
 """
@@ -9,6 +17,8 @@ import os
 import socket
 import stat
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from berth.out_of_tree.errors import NotConnectedError
@@ -18,23 +28,40 @@ _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 def check_socket(plugin: str, path: str) -> None:
-    """Check the socket's owner and mode, and who serves it.
+    """Check the socket's owner and mode, the folders that lead to it, and who serves it.
+
+    Raises: NotConnectedError with what is wrong.
+    """
+    with held_socket(plugin, path):
+        pass
+
+
+@contextmanager
+def held_socket(plugin: str, path: str) -> Iterator[str]:
+    """The path by which to dial the socket that was checked, and no other, until the block ends.
 
     Raises: NotConnectedError with what is wrong.
     """
     try:
-        found = Path(path).stat()
-        if not stat.S_ISSOCK(found.st_mode):
-            raise NotConnectedError(plugin, f"{path} is no socket")
-        if found.st_mode & WRITABLE_BY_OTHERS:
-            mode = stat.S_IMODE(found.st_mode)
-            raise NotConnectedError(plugin, f"others may write to {path} (mode {mode:04o}): make it 0600")
-        served_by = _served_by(path)
+        descriptor = _opened(path)
     except OSError as error:
         raise NotConnectedError(plugin, f"{path}: {error.strerror or error}") from error
-    for uid, whose in ((found.st_uid, "belongs to"), (served_by, "is served by")):
-        if uid is not None and not _trusted(uid):
-            raise NotConnectedError(plugin, f"{path} {whose} user {uid}, which is neither ours nor root")
+    try:
+        held = path if descriptor is None else f"/proc/self/fd/{descriptor}"
+        _check(plugin, path, held)
+        yield held
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def shared_folder(path: str) -> str:
+    """The first folder on the way to the socket in which others may replace what is there; empty if none."""
+    for folder in _folders(path):
+        mode = folder.stat().st_mode
+        if mode & WRITABLE_BY_OTHERS and not mode & stat.S_ISVTX:
+            return f"others may replace what is in {folder} (mode {stat.S_IMODE(mode):04o})"
+    return ""
 
 
 def missing_folder(path: str) -> str:
@@ -45,6 +72,37 @@ def missing_folder(path: str) -> str:
     """
     folder = Path(path).parent
     return "" if folder.is_dir() or folder.parent.is_dir() else str(folder)
+
+
+def _opened(path: str) -> int | None:
+    """A descriptor of the socket's file, which keeps no connection; None where there is no such thing."""
+    only_path = getattr(os, "O_PATH", None)
+    if only_path is None or not Path("/proc/self/fd").is_dir():
+        return None
+    return os.open(path, only_path | os.O_CLOEXEC)
+
+
+def _check(plugin: str, path: str, held: str) -> None:
+    try:
+        found = Path(held).stat()
+        if not stat.S_ISSOCK(found.st_mode):
+            raise NotConnectedError(plugin, f"{path} is no socket")
+        if found.st_mode & WRITABLE_BY_OTHERS:
+            mode = stat.S_IMODE(found.st_mode)
+            raise NotConnectedError(plugin, f"others may write to {path} (mode {mode:04o}): make it 0600")
+        owners = [(folder.stat().st_uid, f"{folder} belongs to") for folder in _folders(path)]
+        served_by = _served_by(held)
+    except OSError as error:
+        raise NotConnectedError(plugin, f"{path}: {error.strerror or error}") from error
+    for uid, whose in (*owners, (found.st_uid, f"{path} belongs to"), (served_by, f"{path} is served by")):
+        if uid is not None and not _trusted(uid):
+            raise NotConnectedError(plugin, f"{whose} user {uid}, which is neither ours nor root")
+
+
+def _folders(path: str) -> list[Path]:
+    """Every folder on the way to the socket, by its own path and by the one that links lead to."""
+    named, real = Path(path), Path(path).resolve()
+    return list(dict.fromkeys((*named.parents, *real.parents)))
 
 
 def _served_by(path: str) -> int | None:

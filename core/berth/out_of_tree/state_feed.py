@@ -57,6 +57,8 @@ class StateFeed:
         self._own_steps = 0
         self.on_news: Callable[[], None] = lambda: None
         """Is called when there is a step that the snapshot did not make."""
+        self.on_listing: Callable[[], None] = lambda: None
+        """Is called when a kind that the plugin wants was listed, or can't be."""
         self._names: list[str] = []
         self._rows: dict[str, int] = {}
         self._deltas: deque[state_pb2.Delta] = deque(maxlen=KEPT_DELTAS)
@@ -81,6 +83,10 @@ class StateFeed:
             self._nominations.begin(wanted.pod_resources)
         self.wanted = wanted
         self._objects.follow(self, wanted.resources)
+
+    def overdue(self) -> list[str]:
+        """Which of the kinds that the plugin wants can't be listed, and why."""
+        return self._objects.overdue(self.wanted.resources)
 
     def end(self) -> None:
         """Hear of watched objects no more."""

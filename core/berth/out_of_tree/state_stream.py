@@ -7,7 +7,6 @@ Source: docs/protocol.md "State".
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,11 +14,19 @@ from typing import Any
 import grpc.aio
 
 from berth.out_of_tree._generated import state_pb2, state_pb2_grpc
+from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
 from berth.out_of_tree.greeting import readable
+from berth.out_of_tree.limits import (
+    ACK_SECONDS,
+    MESSAGES_A_SECOND,
+    MESSAGES_AT_ONCE,
+    TRANSFERS_A_SECOND,
+    TRANSFERS_AT_ONCE,
+)
+from berth.out_of_tree.plugin_log import PluginLog
+from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.state_feed import StateFeed
-
-log = logging.getLogger(__name__)
 
 TRANSFER_SECONDS = 30.0
 """How long a plugin may take over a full transfer."""
@@ -29,13 +36,17 @@ CALLS_FIRST_SECONDS = 0.02
 
 
 class StateStream:
-    """The stream to one plugin; `on_ack` is told of each Ack, `exchanged` of each message on it."""
+    """The stream to one plugin; `on_ack` is told of each Ack, `exchanged` of each message on it.
+
+    A plugin that acknowledges no step for a while, or wants the whole state too often, loses the stream.
+    """
 
     def __init__(
         self,
         plugin: str,
         epoch: str,
         feed: StateFeed,
+        log: PluginLog,
         *,
         on_ack: Callable[[], None],
         exchanged: Callable[[Any], None],
@@ -47,6 +58,12 @@ class StateStream:
         self._plugin = plugin
         self._epoch = epoch
         self._feed = feed
+        self._log = log
+        self._answers = Allowance(MESSAGES_AT_ONCE, MESSAGES_A_SECOND)
+        self._transfers = Allowance(TRANSFERS_AT_ONCE, TRANSFERS_A_SECOND)
+        self._sent = 0
+        self._overdue = asyncio.Event()
+        self._patience: asyncio.TimerHandle | None = None
         self._on_ack = on_ack
         self._exchanged = exchanged
         self._changed = asyncio.Event()
@@ -61,7 +78,9 @@ class StateStream:
         if generation > self._feed.generation:
             text = f"it holds generation {generation}, the newest is {self._feed.generation}"
             raise ProtocolError(self._plugin, text)
-        self.acknowledged = max(self.acknowledged, generation)
+        if generation > self.acknowledged:
+            self.acknowledged = generation
+            self._wait_for_ack(anew=True)
 
     def notify(self) -> None:
         """There is a new step to send."""
@@ -83,11 +102,35 @@ class StateStream:
         self._stream = state.Sync()
         async with within(self._plugin, OPENING_SECONDS, "the state stream was not answered"):
             held = (await self._read()).held
-        self.acknowledged, self._transfer_wanted = 0, False
+        self.acknowledged, self._transfer_wanted, self._sent = 0, False, 0
         sent = await self._begin(held)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._send_steps(sent))
-            await self._read_answers()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._send_steps(sent))
+                tasks.create_task(self._give_up())
+                await self._read_answers()
+        finally:
+            self._wait_no_more()
+
+    async def _give_up(self) -> None:
+        """Raises: NotConnectedError once a step was not acknowledged in time."""
+        self._overdue.clear()
+        await self._overdue.wait()
+        text = f"a step of the state was not acknowledged within {ACK_SECONDS:g} s"
+        raise NotConnectedError(self._plugin, text)
+
+    def _wait_for_ack(self, *, anew: bool = False) -> None:
+        """Give the plugin its time for what it has not acknowledged yet; all of it, where it moved on."""
+        if anew or self.acknowledged >= self._sent:
+            self._wait_no_more()
+        if self.acknowledged < self._sent and self._patience is None:
+            loop = asyncio.get_running_loop()
+            self._patience = loop.call_later(ACK_SECONDS, self._overdue.set)
+
+    def _wait_no_more(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
 
     async def _begin(self, held: state_pb2.Held) -> int:
         """Resume where the plugin stands, or have everything sent; the generation that it then holds."""
@@ -103,7 +146,8 @@ class StateStream:
 
     async def _transfer(self) -> int:
         self._transfer_wanted = False
-        generation = self._feed.generation
+        generation = self._sent = self._feed.generation
+        self._wait_for_ack()
         requests = list(self._feed.transfer())
         await self._write(state_pb2.SyncRequest(begin=state_pb2.Begin(epoch=self._epoch)))
         for request in requests:
@@ -117,11 +161,14 @@ class StateStream:
             sent = max(sent, self.acknowledged)
             deltas = self._feed.since(sent)
             if self._transfer_wanted or deltas is None:
+                self._check_wish()
                 due = sent = await self._transfer()
                 continue
             for delta in deltas:
                 if delta.generation > due:
                     break  # a call may still carry it
+                self._sent = delta.generation
+                self._wait_for_ack()
                 await self._write(state_pb2.SyncRequest(delta=delta))
                 sent = delta.generation
             await self._changed.wait()
@@ -129,6 +176,12 @@ class StateStream:
             due = self._feed.generation
             if not self._transfer_wanted:
                 await asyncio.sleep(CALLS_FIRST_SECONDS)
+
+    def _check_wish(self) -> None:
+        """Raises: ProtocolError where the plugin wants everything sent too often."""
+        if self._transfer_wanted and not self._transfers.admits():
+            text = f"wants the whole state more than {TRANSFERS_AT_ONCE} times in a row"
+            raise ProtocolError(self._plugin, text)
 
     async def _read_answers(self) -> None:
         while True:
@@ -142,6 +195,8 @@ class StateStream:
                     self._refused(answer.nack)
                 case body:
                     raise ProtocolError(self._plugin, f"{body or 'nothing'} where an Ack is due")
+            if wait := self._answers.debt_seconds():
+                await asyncio.sleep(wait)
 
     def _take(self, generation: int) -> None:
         if generation < 1:
@@ -156,7 +211,8 @@ class StateStream:
         Raises: ProtocolError.
         """
         if self.in_step.is_set() or nack.reason == state_pb2.NACK_REASON_CANNOT_RESUME:
-            log.warning("state refused, sent again plugin=%s error=%s", self._plugin, nack.message)
+            text = bounded(nack.message)
+            self._log.warning("state refused, sent again plugin=%s error=%s", self._plugin, text)
             self.start_over()
         elif nack.reason != state_pb2.NACK_REASON_OUT_OF_ORDER:  # that is a step sent before the transfer
             raise ProtocolError(self._plugin, f"state refused: {nack.message}")

@@ -2,6 +2,7 @@
 
     handshake --StateInterest.resources--> WatchedObjects --start--> a reflector of the scheduler process
     its objects, as the API server's bytes --changes--> StateFeed of each plugin that wants the kind
+    the last of these plugins goes --> the watch ends, and its objects go with it
 
 Source: proto/berth/plugin/v1/identity.proto WatchedResource, state.proto ObjectUpsert.
 """
@@ -40,6 +41,8 @@ class WatchedObject(NamedTuple):
     labels: Mapping[str, str] = MappingProxyType({})
 
 
+Stop = Callable[[], None]
+"""Ends a watch."""
 OnEvent = Callable[[ClusterEvent, WatchedObject | None, WatchedObject | None], None]
 """Told of what happened to an object, which was the old and is the new one."""
 
@@ -50,6 +53,9 @@ class Follower(Protocol):
     def take(self, change: state_pb2.Change) -> None:
         """Hear of one change."""
 
+    def on_listing(self) -> None:
+        """Hear that a kind was listed, or can't be."""
+
 
 class ObjectsOfKind:
     """The objects of one kind, and who follows them; a reflector's handler."""
@@ -58,6 +64,8 @@ class ObjectsOfKind:
         self.kind = kind
         self._on_event = on_event
         self.followers: list[Follower] = []
+        self.overdue = ""
+        """Why the kind counts as one that can't be listed; empty while there is hope, and once it was."""
         self._objects: dict[tuple[str, str], WatchedObject] = {}
 
     def upserts(self) -> Iterator[state_pb2.Change]:
@@ -85,7 +93,17 @@ class ObjectsOfKind:
         self._tell(self._upsert(obj))
 
     def on_synced(self) -> None:
-        """What is there has been told already."""
+        """What is there has been told already; followers hear that it is all."""
+        self._listed("")
+
+    def on_overdue(self, why: str) -> None:
+        """The kind is not listed, and others need not wait for it."""
+        self._listed(why)
+
+    def _listed(self, overdue: str) -> None:
+        self.overdue = overdue
+        for follower in self.followers:
+            follower.on_listing()
 
     def _tell(self, change: state_pb2.Change) -> None:
         for follower in self.followers:
@@ -108,20 +126,24 @@ class ObjectsOfKind:
 class WatchedObjects:
     """All kinds that some plugin wants, watched from the first wish on.
 
-    `start` makes a watch tell a handler; whoever talks to the API server sets it.
+    `start` makes a watch tell a handler, and gives what ends it; the scheduler process sets it.
     """
 
     def __init__(self) -> None:
-        self.start: Callable[[WatchedKind, ObjectsOfKind], None] = lambda _kind, _handler: None
+        self.start: Callable[[WatchedKind, ObjectsOfKind], Stop] = lambda _kind, _handler: _nothing
         self.on_event: OnEvent = lambda _event, _old, _new: None
         self._kinds: dict[WatchedKind, ObjectsOfKind] = {}
+        self._stops: dict[WatchedKind, Stop] = {}
 
     def follow(self, follower: Follower, wanted: Iterable[identity_pb2.WatchedResource]) -> None:
         """Tell the follower of these kinds from now on, and of no others."""
         kinds = set(_kinds(wanted))
-        for kind, objects in self._kinds.items():
+        for kind, objects in list(self._kinds.items()):
             if kind not in kinds and follower in objects.followers:
                 objects.followers.remove(follower)
+                if not objects.followers:
+                    del self._kinds[kind]
+                    self._stops.pop(kind)()
         for kind in kinds:
             objects = self._objects(kind)
             if follower not in objects.followers:
@@ -132,9 +154,15 @@ class WatchedObjects:
         self.follow(follower, ())
 
     def upserts(self, wanted: Iterable[identity_pb2.WatchedResource]) -> Iterator[state_pb2.Change]:
-        """Everything there is of these kinds."""
+        """Everything there is of these kinds, as far as they are followed."""
         for kind in dict.fromkeys(_kinds(wanted)):
-            yield from self._objects(kind).upserts()
+            if kind in self._kinds:
+                yield from self._kinds[kind].upserts()
+
+    def overdue(self, wanted: Iterable[identity_pb2.WatchedResource]) -> list[str]:
+        """Which of these kinds can't be listed, and why."""
+        known = (self._kinds.get(kind) for kind in dict.fromkeys(_kinds(wanted)))
+        return [objects.overdue for objects in known if objects is not None and objects.overdue]
 
     def _happened(self, event: ClusterEvent, old: WatchedObject | None, new: WatchedObject | None) -> None:
         self.on_event(event, old, new)
@@ -143,8 +171,12 @@ class WatchedObjects:
         objects = self._kinds.get(kind)
         if objects is None:
             objects = self._kinds[kind] = ObjectsOfKind(kind, self._happened)
-            self.start(kind, objects)
+            self._stops[kind] = self.start(kind, objects)
         return objects
+
+
+def _nothing() -> None:
+    """End a watch that there is not."""
 
 
 class _Name(msgspec.Struct):

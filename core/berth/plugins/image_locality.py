@@ -51,12 +51,13 @@ def locality(images: tuple[str, ...], containers: int, nodes: Snapshot) -> Score
 
     Shapes: result int64 (n,).
     """
+    high = HIGH_BYTES_PER_CONTAINER * containers
     present_bytes = np.zeros(len(nodes), dtype=np.int64)
     for name in images:
         on = nodes.image_on(name)
         if on is not None:
             spread = nodes.images.holders(name) / len(nodes)
-            present_bytes += on * int(nodes.images.size_bytes(name) * spread)
-    high = HIGH_BYTES_PER_CONTAINER * containers
+            # Bytes beyond the highest score change nothing, and their sum may be more than 64 bits hold.
+            present_bytes += on * max(-high, min(high, int(nodes.images.size_bytes(name) * spread)))
     scores: Scores = MAX_NODE_SCORE * (present_bytes.clip(LOW_BYTES, high) - LOW_BYTES) // (high - LOW_BYTES)
     return scores

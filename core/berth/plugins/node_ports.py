@@ -7,8 +7,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from berth.framework.cluster_event import (
     ActionType,
     ClusterEvent,
@@ -27,7 +25,7 @@ from berth.framework.interface import (
     ReasonCodes,
 )
 from berth.framework.status import SKIP
-from berth.objects.host_ports import HostPort, conflicts, host_ports
+from berth.objects.host_ports import HostPort, HostPorts, host_ports
 from berth.objects.pod import Pod
 from berth.plugins.in_tree import InTreePlugin, all_pass, first_reason
 from berth.plugins.queueing import expected, queue_if, unplaced
@@ -59,11 +57,8 @@ class NodePorts(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
         """Answer 1 where one of the ports is taken."""
         del pod
-        taken = [nodes.port_conflicts(port) for port in state.read(WantedPorts).ports]
-        somewhere = [mask for mask in taken if mask is not None]
-        if not somewhere:
-            return all_pass(len(nodes))
-        return first_reason(np.logical_or.reduce(somewhere))
+        taken = nodes.port_conflicts(state.read(WantedPorts).ports)
+        return all_pass(len(nodes)) if taken is None else first_reason(taken)
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """The distinct ports, in any order."""
@@ -83,5 +78,5 @@ def after_pod_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:
     deleted = expected(Pod, old)
     if unplaced(deleted):
         return QueueingHint.SKIP
-    freed = host_ports(deleted)
-    return queue_if(any(conflicts(wanted, used) for wanted in host_ports(pod) for used in freed))
+    wanted = HostPorts(host_ports(pod))
+    return queue_if(any(wanted.conflicting(freed) for freed in host_ports(deleted)))

@@ -79,15 +79,11 @@ class Shares:
 
     def __init__(self, resources: tuple[str, ...], requests: Mapping[str, int], nodes: Snapshot) -> None:
         self._n = len(nodes)
-        indices = [
-            (name, index)
-            for name in resources
-            if counts(name, requests) and (index := nodes.resource_index(name)) is not None
-        ]
-        self._amounts = [requests[name] for name, _ in indices]
-        self._used: list[Floats] = [nodes.requested[index].astype(np.float64) for _, index in indices]
-        self._offered = [offer(nodes, name, index).divisor for name, index in indices]
-        self._present = [present(nodes, name, index) for name, index in indices]
+        names = [name for name in resources if counts(name, requests) and nodes.offered(name) is not None]
+        self._amounts = [requests[name] for name in names]
+        self._used: list[Floats] = [nodes.held(name).astype(np.float64) for name in names]
+        self._offered = [offer(nodes, name).divisor for name in names]
+        self._present = [present(nodes, name) for name in names]
 
     def add_pod(self) -> None:
         """Count the pod's request as used."""
@@ -142,7 +138,7 @@ def capped(shares: Floats) -> Floats:
     return np.minimum(shares, 1.0, out=shares)
 
 
-def present(nodes: Snapshot, name: str, index: int) -> Mask | None:
-    """Which nodes have any of a resource; None where all have."""
-    mask: Mask = nodes.answer(("has", name), lambda table: table.allocatable[index] != 0)
+def present(nodes: Snapshot, name: str) -> Mask | None:
+    """Which nodes have any of a resource, which some node offers; None where all have."""
+    mask: Mask = nodes.answer(("has", name), lambda table: offer(table, name).amount != 0)
     return None if mask.all() else mask

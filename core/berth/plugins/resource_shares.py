@@ -13,10 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from berth.objects.quantity import MAX_INT64
 from berth.snapshot.columns import Ints
 from berth.snapshot.snapshot import Snapshot
 
 EXACT_BELOW = 2**46
+PERCENT = 100
+# Beyond this, a hundredfold is more than 64 bits hold; kube-scheduler's product wraps around.
+_LARGEST_TIMES_PERCENT = MAX_INT64 // PERCENT
+_SHIFT = 7
 
 Numbers = NDArray[Any]
 """float64 or int64 (n,)."""
@@ -32,12 +37,18 @@ class Offer(NamedTuple):
     divisor: Numbers
 
 
-def offer(nodes: Snapshot, name: str, index: int) -> Offer:
-    """The nodes' allocatable amounts of a resource, which has that index."""
+def offer(nodes: Snapshot, name: str) -> Offer:
+    """The nodes' allocatable amounts of a resource, which some node offers."""
     return Offer(
-        nodes.answer(("allocatable", name), lambda table: _exact(table.allocatable[index])),
-        nodes.answer(("divisor", name), lambda table: _exact(np.maximum(table.allocatable[index], 1))),
+        nodes.answer(("allocatable", name), lambda table: _exact(_offered(table, name))),
+        nodes.answer(("divisor", name), lambda table: _exact(np.maximum(_offered(table, name), 1))),
     )
+
+
+def _offered(nodes: Snapshot, name: str) -> Ints:
+    offered = nodes.offered(name)
+    assert offered is not None, "only resources that some node offers are divided by"
+    return offered
 
 
 def _exact(column: Ints) -> Numbers:
@@ -55,15 +66,37 @@ def considered(nodes: Snapshot, weights: tuple[tuple[str, int], ...]) -> NDArray
 
 def _weight_sums(nodes: Snapshot, weights: tuple[tuple[str, int], ...]) -> NDArray[np.float64]:
     parts = [
-        weight * (nodes.allocatable[index] != 0)
-        for name, weight in weights
-        if (index := nodes.resource_index(name)) is not None
+        weight * (offered != 0) for name, weight in weights if (offered := nodes.offered(name)) is not None
     ]
     sums: NDArray[np.float64] = np.maximum(np.sum(parts, axis=0), 1).astype(np.float64)
     return sums
 
 
-def floor_divided(numerators: Numbers, divisors: Numbers) -> Numbers:
+def with_pod(held: Ints, request: int, offered: Offer) -> Numbers:
+    """What nodes hold with the pod, in the type of the offer; it ends where 64 bits do.
+
+    Shapes: result (n,), the caller's to change.
+    """
+    if offered.amount.dtype.kind == "i" and request > 0:
+        return np.minimum(held, MAX_INT64 - request) + request
+    return np.add(held, request, dtype=offered.amount.dtype)
+
+
+def percents(parts: Numbers, offered: Offer) -> Numbers:
+    """Whole percents of what nodes have, rounded down, in place; parts are not negative and not above that.
+
+    Amounts whose hundredfold 64 bits do not hold are looked at without their last bits.
+    """
+    divisors = offered.divisor
+    if parts.dtype.kind == "i":
+        shift = np.where(divisors > _LARGEST_TIMES_PERCENT, _SHIFT, 0)
+        np.right_shift(parts, shift, out=parts)
+        divisors = np.right_shift(divisors, shift)
+    parts *= PERCENT
+    return _floor_divided(parts, divisors)
+
+
+def _floor_divided(numerators: Numbers, divisors: Numbers) -> Numbers:
     """The quotients rounded down, in place; both as `offer` gives them."""
     if numerators.dtype.kind == "i":
         return np.floor_divide(numerators, divisors, out=numerators)

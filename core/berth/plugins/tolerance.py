@@ -3,10 +3,9 @@
 Source: spec/plugins.md 4.6.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-
-import numpy as np
+from itertools import chain
 
 from berth.framework.handle import Handle
 from berth.objects.node import Node
@@ -16,6 +15,8 @@ from berth.snapshot.snapshot import Snapshot
 
 COMPARISONS_GATE = "TaintTolerationComparisonOperators"
 HARD: AbstractSet[str] = frozenset({TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE})
+NO_TOLERATIONS: Mapping[str | None, list[Toleration]] = {}
+EQUAL: AbstractSet[str] = frozenset({"", "Equal"})
 SOFT: AbstractSet[str] = frozenset({TaintEffect.PREFER_NO_SCHEDULE})
 
 
@@ -31,7 +32,7 @@ class Tolerance:
 
     def has_untolerated(self, tolerations: tuple[Toleration, ...], node: Node) -> bool:
         """Whether the node keeps pods with these tolerations away."""
-        return any(t.effect in HARD and not self.tolerated(tolerations, t) for t in node.spec.taints)
+        return any(self._bare(tolerations, node.spec.taints, HARD))
 
     def kept_away(self, tolerations: tuple[Toleration, ...], nodes: Snapshot) -> Mask:
         """Which nodes keep pods with these tolerations away, worked out once while nodes stay as they are.
@@ -39,15 +40,9 @@ class Tolerance:
         Shapes: result bool (n,).
         """
         return nodes.answer(
-            ("kept away", tolerations, self.comparisons), lambda table: self._kept_away(tolerations, table)
+            ("kept away", tolerations, self.comparisons),
+            lambda table: table.with_taint(self._bare(tolerations, table.taints, HARD)),
         )
-
-    def _kept_away(self, tolerations: tuple[Toleration, ...], nodes: Snapshot) -> Mask:
-        bare = self._bare(tolerations, nodes, HARD)
-        if not bare:
-            return np.zeros(len(nodes), dtype=bool)
-        away: Mask = np.logical_or.reduce(nodes.has_taint[bare])
-        return away
 
     def soft_count(self, tolerations: tuple[Toleration, ...], nodes: Snapshot) -> Ints:
         """How many soft taints of each node are not tolerated, worked out once as above.
@@ -55,19 +50,30 @@ class Tolerance:
         Shapes: result int64 (n,).
         """
         return nodes.answer(
-            ("soft taints", tolerations, self.comparisons), lambda table: self._soft_count(tolerations, table)
+            ("soft taints", tolerations, self.comparisons),
+            lambda table: table.taint_count(self._bare(tolerations, table.taints, SOFT)),
         )
 
-    def _soft_count(self, tolerations: tuple[Toleration, ...], nodes: Snapshot) -> Ints:
-        bare = self._bare(tolerations, nodes, SOFT)
-        counts: Ints = nodes.has_taint[bare].sum(axis=0, dtype=np.int64)
-        return counts
-
     def _bare(
-        self, tolerations: tuple[Toleration, ...], nodes: Snapshot, effects: AbstractSet[str]
-    ) -> list[int]:
-        return [
-            i
-            for i, taint in enumerate(nodes.taints)
-            if taint.effect in effects and not self.tolerated(tolerations, taint)
-        ]
+        self, tolerations: tuple[Toleration, ...], taints: Iterable[Taint], effects: AbstractSet[str]
+    ) -> Iterator[Taint]:
+        """The taints of these effects that no toleration covers.
+
+        Cost: one step for each toleration and each taint: a taint is compared with those alone that name its
+        key or none, and its value or none.
+        """
+        by_key: dict[str, dict[str | None, list[Toleration]]] = {}
+        for toleration in dict.fromkeys(tolerations):
+            value = toleration.value if toleration.operator in EQUAL else None
+            by_key.setdefault(toleration.key, {}).setdefault(value, []).append(toleration)
+        of_any_key = by_key.get("", NO_TOLERATIONS)
+        for taint in taints:
+            if taint.effect not in effects:
+                continue
+            of_key = by_key.get(taint.key, NO_TOLERATIONS)
+            if not (of_key or of_any_key):
+                yield taint
+                continue
+            about = (of.get(value, ()) for of in (of_key, of_any_key) for value in (taint.value, None))
+            if not self.tolerated(chain.from_iterable(about), taint):
+                yield taint

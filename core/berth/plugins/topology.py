@@ -13,13 +13,16 @@ from berth.snapshot.snapshot import Snapshot
 Domains: TypeAlias = Ints
 """(v + 1,): place 0 stands for nodes without the label, place i + 1 for the i-th value of its column."""
 
+_NOWHERE = np.zeros(1, dtype=np.int64)
+
 
 def places(nodes: Snapshot, key: str) -> Ints:
     """The place of each node in an array of the key's domains, 0 where it has no such label.
 
-    Shapes: result int64 (n,).
+    Shapes: result int64 (n,), not to be written to.
     """
-    nodes.label(key)
+    if not nodes.label(key).index:
+        return np.broadcast_to(_NOWHERE, (len(nodes),))
     return nodes.answer(("places", key), lambda table: table.label_ids(key) + 1)
 
 
@@ -51,8 +54,11 @@ def with_all(nodes: Snapshot, keys: frozenset[str]) -> Mask:
     """
 
     def have(table: Snapshot) -> Mask:
-        columns = [table.label_ids(key) >= 0 for key in keys]
-        mask: Mask = np.logical_and.reduce(columns) if columns else np.ones(len(table), dtype=bool)
+        mask = np.ones(len(table), dtype=bool)
+        for key in keys:
+            mask &= table.label_ids(key) >= 0
+            if not mask.any():
+                break
         return mask
 
     return nodes.answer(("has labels", keys), have)

@@ -16,7 +16,7 @@ from berth.cache.cache import Cache
 from berth.cycle.schedule_one import SCHEDULING_CYCLE
 from berth.cycle.schedule_pod import Decision, SchedulePod, guarded_decision
 from berth.framework.attempt import Attempt
-from berth.framework.background import Background
+from berth.framework.cycle_budget import CycleMeter
 from berth.framework.cycle_record import CycleRecord, nanoseconds
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import CLEAR_NOMINATION, NominatingMode
@@ -40,7 +40,6 @@ class Ground:
     snapshot: Snapshot
     nominator: Nominator
     algorithm: SchedulePod
-    background: Background
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,7 @@ class GroupQuestion:
     key: GroupKey
     members: Sequence[Member]
     states: PodGroupStates
+    meter: CycleMeter
     within: Rows | None = None
     simulated: bool = False
 
@@ -67,7 +67,8 @@ async def try_group(ground: Ground, question: GroupQuestion) -> GroupResult:
             if not await trial.go_on_with(member):
                 break
             # A large group takes seconds: bindings, watches and the lease do not wait for its end.
-            await ground.background.breathe()
+            if question.meter.worked("a pod group"):
+                await question.meter.breathe()
     finally:
         await trial.take_back()
     return trial.result
@@ -108,7 +109,7 @@ class _Trial:
         return True
 
     def _attempt(self, member: Member) -> Attempt:
-        record, state = member.record, CycleState()
+        record, state = member.record, CycleState(self.question.meter)
         if self.question.simulated:
             record = replace(record, intervals=[])
         state.skip_post_filter = self.question.simulated

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from berth.cycle.skip_check import skipped
 from berth.framework.clock import Clock
+from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.interface import CLEAR_NOMINATION
 from berth.framework.listers import Store
 from berth.framework.queued_pod import QueuedPodInfo
@@ -74,7 +75,10 @@ class PodGroupCycle:
         members = self._begun(infos, framework.profile_name)
         if not members:
             return
-        result = await self._decide(GroupQuestion(framework, key, members, self.states))
+        budgets = self.submission.failure.budgets
+        meter = budgets.begin_group([member.info for member in members], len(self.ground.snapshot))
+        result = await meter.timed(self._decide(GroupQuestion(framework, key, members, self.states, meter)))
+        budgets.settle(members[0].info)
         await self.submission.submit(framework, members, result)
         self.conditions.tell(key, result)
         seconds = self.clock.monotonic() - started
@@ -107,6 +111,8 @@ class PodGroupCycle:
                 result = await try_group(self.ground, question)
             self.metrics.decided(self.clock.monotonic() - started)
             return await self._with_preemption(question, result)
+        except OverBudgetError as error:
+            return GroupResult(failed(error))
         except Exception as error:
             log.exception("pod-group cycle broke off group=%s", question.key)
             return GroupResult(failed(error))

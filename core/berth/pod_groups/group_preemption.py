@@ -5,6 +5,7 @@ Source: spec/core.md 6.8.
 
 from dataclasses import dataclass, replace
 
+from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.interface import PodGroupPostFilterPlugin
 from berth.framework.listers import Store
 from berth.framework.status import Status, failed, unschedulable
@@ -38,6 +39,8 @@ async def preempt_for_group(ground: Ground, question: GroupQuestion, groups: Sto
     trials = ground.cache.trials
     try:
         return await plugin.pod_group_post_filter(group, pods, _WithoutVictims(ground, question))
+    except OverBudgetError:
+        raise
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this group's attempt
         return failed(error)
     finally:
@@ -61,4 +64,7 @@ class _WithoutVictims:
 
     async def fits(self) -> Status:
         """Whether the group would be scheduled now."""
-        return (await try_group(self.ground, replace(self.question, simulated=True))).status
+        status = (await try_group(self.ground, replace(self.question, simulated=True))).status
+        if isinstance(status.error, OverBudgetError):
+            raise status.error
+        return status

@@ -60,6 +60,7 @@ class Beneath:
 
     def _forget(self) -> None:
         self._position = -1
+        self._names: tuple[str, ...] = ()
         self._index: dict[str, int] = {}
         self._sums: Ints = np.zeros((3, 0), dtype=np.int64)
         self._potential: dict[int, Potential] = {}
@@ -81,10 +82,13 @@ class Beneath:
 
     def follow(self, nodes: Snapshot) -> None:
         """Take over the rows whose pods changed."""
-        if nodes is not self._nodes:
+        if nodes is not self._nodes or nodes.resource_names is not self._names:
             self._forget()
-            self._nodes = nodes
-        self._make_room(len(nodes), nodes.resource_names)
+            self._nodes, self._names = nodes, nodes.resource_names
+            self._index = {name: i for i, name in enumerate(self._names, 3)}
+            self._sums = np.zeros((3 + len(self._names), 0), dtype=np.int64)
+        if len(nodes) > self._sums.shape[1]:
+            self._sums = grown(self._sums, 2 * len(nodes))
         for row in self._changed(nodes):
             self._potential.pop(row, None)
             self._add_up(row, nodes.pods[row])
@@ -143,16 +147,6 @@ class Beneath:
         self._position = nodes.changed_rows.end
         return range(len(nodes)) if changed is None else {row for row in changed if row < len(nodes)}
 
-    def _make_room(self, n: int, resource_names: list[str]) -> None:
-        if n > self._sums.shape[1]:
-            self._sums = grown(self._sums, 2 * n)
-        new = len(resource_names) - len(self._index)
-        if new > 0:
-            more = np.zeros((new, self._sums.shape[1]), dtype=np.int64)
-            self._sums = np.vstack((self._sums, more))
-            self._index = {name: i for i, name in enumerate(resource_names, 3)}
-            self._potential.clear()
-
     def _add_up(self, row: int, pods: dict[str, PodInfo]) -> None:
         sums = [0] * len(self._sums)
         for info in pods.values():
@@ -165,7 +159,9 @@ class Beneath:
         sums[1] += info.non_zero[0]
         sums[2] += info.non_zero[1]
         for name, amount in info.requests.items():
-            sums[self._index[name]] += amount
+            # What has no column is either offered nowhere, or added up from the table's pods.
+            if name in self._index:
+                sums[self._index[name]] += amount
 
     def _ordered(self, beneath: list[PodInfo], now: float) -> Potential:
         infos = by_importance(beneath, now)
@@ -204,8 +200,5 @@ def may_fit(framework: Framework, state: CycleState, nodes: Snapshot, beneath: B
     asked = any(isinstance(plugin, NodeResourcesFit) for plugin in framework.plugins.filter)
     if fit is None or not asked or NodeResourcesFit.__name__ in state.skip_filter:
         return np.ones(len(nodes), dtype=bool)
-    freed = copy(nodes)
-    freed.requested = nodes.requested - beneath.requested
-    freed.pod_count = nodes.pod_count - beneath.count
-    fits: Mask = fit.codes(freed) == 0
+    fits: Mask = fit.codes(beneath.everywhere()) == 0
     return fits

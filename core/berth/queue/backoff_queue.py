@@ -45,11 +45,16 @@ class Backoff:
     def _expiry(self, record: QueuedPodInfo) -> float:
         count = record.consecutive_errors_count or record.unschedulable_count
         duration = backoff_duration(count, self.initial_seconds, self.max_seconds)
-        return self._window(record.timestamp + duration) if duration else -inf
+        expiry = self._window(record.timestamp + duration) if duration else -inf
+        return expiry if record.held_until is None else max(expiry, self._window(record.held_until))
 
     def backing_off(self, record: QueuedPodInfo, now: float) -> bool:
         """Whether the record still waits; its last second counts in full."""
         return self.expiry(record) >= self._window(now)
+
+    def held(self, record: QueuedPodInfo, now: float) -> bool:
+        """Whether the record waits whatever happens, because it used more than its share of CPU."""
+        return record.held_until is not None and self.backing_off(record, now)
 
     def _window(self, moment: float) -> float:
         return float(floor(moment)) if self.windowed else moment
@@ -59,7 +64,8 @@ class BackoffQueue:
     """Three heaps, one queue: lookups and removals see all of them.
 
     `resting` are rejected pods of a group. They come back without any event that could help them, so trying
-    them before their time would be in vain, again and again (docs/decisions/0011-groups-rest.md).
+    them before their time would be in vain, again and again (docs/decisions/0011-groups-rest.md). So are pods
+    that are held back because their cycles went over budget (docs/decisions/0020-cycle-budget.md).
     """
 
     def __init__(self, order: Order, backoff: Backoff) -> None:
@@ -102,7 +108,7 @@ class BackoffQueue:
     def _heap_for(self, record: QueuedPodInfo) -> RecordHeap:
         if not record.rejectors:
             return self.error
-        return self.resting if record.rests else self.normal
+        return self.resting if record.rests or record.held_until is not None else self.normal
 
     def pop_completed(self, now: float) -> Iterator[QueuedPodInfo]:
         """Take out the records that have waited enough, rejected ones first."""

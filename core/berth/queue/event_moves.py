@@ -100,7 +100,7 @@ class EventMoves:
             strategy = Strategy.IMMEDIATELY if immediately else Strategy.AFTER_BACKOFF
             places.pool.remove(key)
             return places.requeue(record, strategy, event)
-        if immediately and places.backoff.get(key) is record:
+        if immediately and places.backoff.get(key) is record and not places.held(record):
             places.backoff.remove(key)
             return places.move_to_active(record, event, from_backoff=True)
         return False

@@ -71,7 +71,8 @@ class Places:
     def sizes(self) -> QueueSizes:
         """How many pods wait where."""
         gated = self.pool.gated_count()
-        return QueueSizes(len(self.active), len(self.backoff), len(self.pool) - gated, gated)
+        # Asked in another thread, gated ones may have left between the two counts.
+        return QueueSizes(len(self.active), len(self.backoff), max(0, len(self.pool) - gated), gated)
 
     def get(self, key: str) -> QueuedPodInfo | None:
         """The record of a pod, wherever it waits."""
@@ -82,13 +83,18 @@ class Places:
         return self.active.remove(key) or self.backoff.remove(key) or self.pool.remove(key)
 
     def activate(self, pod: Pod) -> bool:
-        """Make a pod ready, whatever its backoff; answers whether it became so."""
+        """Make a pod ready, whatever its backoff, unless it is held back; answers whether it became so."""
         key = pod.key
-        if (record := self.pool.get(key)) is not None:
+        record = self.pool.get(key) or self.backoff.get(key)
+        if record is None or self.held(record):
+            return False
+        if self.backoff.remove(key) is None:
             return self.move_to_active(record, FORCE_ACTIVATE.label)
-        if (record := self.backoff.remove(key)) is not None:
-            return self.move_to_active(record, FORCE_ACTIVATE.label, from_backoff=True)
-        return False
+        return self.move_to_active(record, FORCE_ACTIVATE.label, from_backoff=True)
+
+    def held(self, record: QueuedPodInfo) -> bool:
+        """Whether nothing may bring the pod back yet."""
+        return self.backoff.backoff.held(record, self._clock.now())
 
     def move_to_active(self, record: QueuedPodInfo, event: str, *, from_backoff: bool = False) -> bool:
         """Make a pod ready, unless it is gated; answers whether it is ready now."""
@@ -131,8 +137,11 @@ class Places:
         if strategy is Strategy.SKIP:
             self.park(record, event)
             return False
-        waits = strategy is Strategy.AFTER_BACKOFF and self.backoff.backoff.backing_off(
-            record, self._clock.now()
+        backoff, now = self.backoff.backoff, self._clock.now()
+        waits = (
+            backoff.held(record, now)
+            if strategy is Strategy.IMMEDIATELY
+            else backoff.backing_off(record, now)
         )
         return self.move_to_backoff(record, event) if waits else self.move_to_active(record, event)
 

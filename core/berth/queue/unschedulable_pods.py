@@ -55,7 +55,8 @@ class UnschedulablePods:
 
     def gated_count(self) -> int:
         """How many records a PreEnqueue plugin holds back."""
-        return sum(len(records) for group, records in self._groups.items() if group.gating_plugin)
+        # Metrics ask in another thread: only a copy made in one step keeps its size meanwhile.
+        return sum(len(records) for group, records in self._groups.copy().items() if group.gating_plugin)
 
     def put(self, key: str, record: QueuedPodInfo) -> bool:
         """Insert a record, or take note that its rejectors changed; answers whether the key is new."""

@@ -5,7 +5,7 @@ Calls go to it as the host sends them: over one stream where it offers that.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -133,11 +133,11 @@ async def connected(spec: SidecarSpec, steps: Steps, seconds: float) -> AsyncIte
 
     Raises: ReplayError where nobody is there, or another plugin.
     """
-    try:
-        channel = open_channel(spec, spec.address)
-    except SidecarError as error:
-        raise ReplayError(f"{spec.address}: {error}: start the plugin first") from error
-    async with channel:
+    async with AsyncExitStack() as open_until_the_end:
+        try:
+            channel = await open_until_the_end.enter_async_context(open_channel(spec))
+        except SidecarError as error:
+            raise ReplayError(f"{spec.address}: {error}: start the plugin first") from error
         try:
             async with asyncio.timeout(seconds):
                 await channel.channel_ready()

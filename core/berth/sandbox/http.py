@@ -27,6 +27,9 @@ _MAX_BODY: Final = 12 << 20
 # Answers up to this size are written in one piece.
 _AT_ONCE: Final = 1 << 18
 _BOOKMARK_SECONDS: Final = 30.0
+# The last bookmark comes this long before a watch's time is up, and none where its time is shorter.
+# Source: staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, nextBookmarkTime (v1.36).
+_BEFORE_END_SECONDS: Final = 2.0
 _END: Final = b"0\r\n\r\n"
 
 
@@ -227,6 +230,9 @@ class _Stream:
         self._closed = False
         self._deadline = self._loop.call_later(events.timeout_seconds, self._finish)
         self._heartbeat = self._loop.call_later(_BOOKMARK_SECONDS, self._mark)
+        self._last_mark = self._loop.call_later(events.timeout_seconds - _BEFORE_END_SECONDS, self._mark_last)
+        if events.timeout_seconds <= _BEFORE_END_SECONDS:
+            self._last_mark.cancel()
         events.subscribe(self.wake)
 
     def wake(self) -> None:
@@ -241,6 +247,7 @@ class _Stream:
             self._closed = True
             self._deadline.cancel()
             self._heartbeat.cancel()
+            self._last_mark.cancel()
             self._events.close()
 
     def _pull(self) -> None:
@@ -264,10 +271,12 @@ class _Stream:
         self._write(self._events.heartbeat())
         self._heartbeat = self._loop.call_later(_BOOKMARK_SECONDS, self._mark)
 
+    def _mark_last(self) -> None:
+        self._write(self._events.heartbeat())
+
     def _finish(self) -> None:
         if self._closed:
             return
-        self._write(self._events.heartbeat())
         self.close()
         self._transport.write(_END)
         self._loop.call_soon(self._ended)

@@ -8,7 +8,11 @@ from decimal import ROUND_UP, Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-_FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)([EPTGMKkmun]i?|[eE][+-]?\d+)?")
+from berth.objects.quantity import nanos
+
+_FORM = re.compile(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)([EPTGMKkmun]i?|[eE][+-]?\d+)?")
+_LONGEST: Final = 40
+_LARGE_EXPONENT: Final = re.compile(r"[eE][+-]?\d{3}")
 _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _NANO: Final = Decimal("1e-9")
@@ -17,12 +21,19 @@ BAD_QUANTITY: Final = (
 )
 
 
-@lru_cache(maxsize=8192)
+def _is_long(text: str) -> bool:
+    """Say whether there are more digits, or larger exponents, than amounts need."""
+    return len(text) > _LONGEST or _LARGE_EXPONENT.search(text) is not None
+
+
+@lru_cache(maxsize=1024)
 def value_of(text: str) -> Decimal:
-    """Give the exact value.
+    """Give the value: exact, or as far as 64 bits hold it where the text is long.
 
     Raises: ValueError when it is not a quantity.
     """
+    if _is_long(text):
+        return Decimal(nanos(text)).scaleb(-9)
     match = _FORM.fullmatch(text)
     if match is None:
         raise ValueError(BAD_QUANTITY)
@@ -37,12 +48,15 @@ def value_of(text: str) -> Decimal:
     raise ValueError(BAD_QUANTITY)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1024)
 def canonical(text: str) -> str:
     """Write a quantity as the API server does: `1000m` is `1`, `0.5` is `500m`, `1024Ki` is `1Mi`.
 
-    Raises: ValueError when it is not a quantity.
+    Long ones stay as they are. Raises: ValueError when it is not a quantity.
     """
+    if _is_long(text):
+        nanos(text)
+        return text
     value = value_of(text)
     suffix = (_FORM.fullmatch(text) or [""] * 4)[3] or ""
     if suffix in _BINARY and abs(value) >= 1024 and value == value.to_integral_value():  # noqa: PLR2004 (one Ki)

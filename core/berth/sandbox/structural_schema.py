@@ -5,10 +5,9 @@ Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/{schema,validat
 """
 
 import copy
-import re
-from functools import lru_cache
 from typing import Any, Final
 
+from berth.cel.patterns import compiled
 from berth.sandbox.errors import Cause, duplicate, not_supported, required, shown
 from berth.sandbox.store import Json
 
@@ -131,9 +130,17 @@ def _list(node: list[Any], schema: Json, path: str) -> list[Cause]:
 def _string(node: str, schema: Json, path: str) -> list[Cause]:
     found = _bounds(len(node), schema, path, ("minLength", "maxLength"), "chars long")
     pattern = schema.get("pattern")
-    if pattern and not _pattern(pattern).search(node):
-        found.append(_invalid(path, node, f"should match '{pattern}'"))
+    if pattern:
+        found += _matching(node, pattern, path)
     return found
+
+
+def _matching(node: str, pattern: str, path: str) -> list[Cause]:
+    program = compiled(pattern)
+    if program.problem:
+        return [_invalid(path, node, f"should match '{pattern}, but pattern is invalid: {program.problem}'")]
+    found = program.find(node.encode())
+    return [_invalid(path, node, f"should match '{pattern}'")] if found is None else []
 
 
 def _number(node: float, schema: Json, path: str) -> list[Cause]:
@@ -204,11 +211,6 @@ def _is(node: Any, kind: str) -> bool:
     if kind == "number":
         return isinstance(node, int | float) and not isinstance(node, bool)
     return isinstance(node, {"string": str, "boolean": bool, "array": list, "object": dict}[kind])
-
-
-@lru_cache(maxsize=1024)
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text)
 
 
 def _join(path: str, key: str) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from contextvars import Context
 from typing import Any, TypeVar
 
 from berth.framework.background import Outcome
@@ -38,9 +39,9 @@ class AsyncioBackground:
         self._mine: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
         """Run it beside everything else; a failure that it did not handle itself is logged."""
-        task = self._tasks.create_task(_logged(work, name), name=name)
+        task = self._tasks.create_task(_logged(work, name), name=name, context=context)
         self._mine.add(task)
         task.add_done_callback(self._mine.discard)
         # Work that was cancelled before it began would otherwise be reported as never awaited.

@@ -175,9 +175,12 @@ def _of_snapshots(rebuilt: Snapshot, held: Snapshot) -> Iterator[str]:
     for field in ("pod_count", "allowed_pods", "unschedulable"):
         if not np.array_equal(getattr(rebuilt, field), getattr(held, field)[rows]):
             yield f"the snapshot's column {field} differs from a rebuilt one"
-    for field in ("requested", "allocatable"):
-        for index, resource in enumerate(rebuilt.resource_names):
-            row = held.resource_index(resource)
-            found = np.zeros(len(rows), dtype=np.int64) if row is None else getattr(held, field)[row][rows]
-            if not np.array_equal(getattr(rebuilt, field)[index], found):
-                yield f"the snapshot's column {field} of {resource} differs from a rebuilt one"
+    for index, resource in enumerate(rebuilt.resource_names):
+        offered = held.offered(resource)
+        found = np.zeros(len(rows), dtype=np.int64) if offered is None else offered[rows]
+        if not np.array_equal(rebuilt.allocatable[index], found):
+            yield f"the snapshot's column allocatable of {resource} differs from a rebuilt one"
+        # Without a place among the columns, a resource is known where nodes offer it.
+        known = slice(None) if held.resource_index(resource) is not None else rebuilt.allocatable[index] != 0
+        if not np.array_equal(rebuilt.requested[index][known], held.held(resource)[rows][known]):
+            yield f"the snapshot's column requested of {resource} differs from a rebuilt one"

@@ -10,9 +10,9 @@ import msgspec
 
 from berth.client.api import MERGE_PATCH, Api
 from berth.client.errors import ConflictError, NotFoundError
-from berth.client.pods import always
 from berth.client.resources import PODS, RESOURCE_CLAIMS
 from berth.client.wire import encode
+from berth.client.write_guard import WriteGuard
 from berth.framework.claim_writing import ClaimWriteError
 from berth.objects.decode import decoder
 from berth.objects.pod import Pod
@@ -28,7 +28,7 @@ T = TypeVar("T")
 class ApiClaimWriter:
     """Implements berth.framework.claim_writing.ClaimWriter. `may_write` is asked right before each write."""
 
-    def __init__(self, api: Api, *, may_write: Callable[[], bool] = always) -> None:
+    def __init__(self, api: Api, *, may_write: WriteGuard | None = None) -> None:
         self._api = api
         self._may_write = may_write
         self._decode = decoder(ResourceClaim)

@@ -18,6 +18,7 @@ from berth.cache.cache import Cache
 from berth.config.loading import Loaded
 from berth.cycle.assume_and_bind import AssumeAndBind
 from berth.cycle.attempts import Attempts
+from berth.cycle.budgets import CycleBudgets
 from berth.cycle.equal_pods import EqualPods
 from berth.cycle.failure import FailureHandler
 from berth.cycle.find_nodes import NodeSearch, Rotation
@@ -87,6 +88,8 @@ class Surroundings:
     """Those of the configuration, in calling order."""
     call_metrics: CallMetrics | None = None
     claim_metrics: ClaimMetrics | None = None
+    on_over_budget: Callable[[str], None] = lambda _: None
+    """Called with the profile of each cycle that used more CPU than it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ class Shared:
     pods_in_pre_bind: PodsInPreBind
     screening: Screening
     equal_pods: EqualPods
+    budgets: CycleBudgets
     at_work: Counter[str]
     """How many tasks of each kind run: the values of goroutines."""
 
@@ -237,6 +241,7 @@ def _shared(
         PodsInPreBind(around.background),
         Screening(),
         EqualPods(snapshot),
+        CycleBudgets(around.clock, around.background, around.on_over_budget),
         Counter(),
     )
 
@@ -300,6 +305,7 @@ def _schedule_one(
         around.recorder,
         around.background,
         around.clock,
+        shared.budgets,
     )
     search = NodeSearch(queue.nominator, Rotation(), loaded.configuration.percentage_of_nodes_to_score)
     attempts = Attempts(around.clock, around.chance, around.on_record)
@@ -319,7 +325,7 @@ def _schedule_one(
     commit = AssumeAndBind(shared.cache, queue.nominator, binding, failure, attempts)
     groups = None
     if shared.cache.pod_groups is not None:
-        ground = Ground(shared.cache, shared.snapshot, queue.nominator, algorithm, around.background)
+        ground = Ground(shared.cache, shared.snapshot, queue.nominator, algorithm)
         submission = Submission(commit, failure, attempts)
         groups = _group_cycle(loaded, frameworks, shared, around, ground=ground, submission=submission)
     return ScheduleOne(

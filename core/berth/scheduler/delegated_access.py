@@ -2,22 +2,30 @@
 
     bearer token -> TokenReview -> user and groups -> SubjectAccessReview on the path -> yes or no
 
-Answers are kept for a few seconds. When the API server can't be asked, the answer is no.
+Answers are kept for a few seconds, and each question is put once, however many wait for its answer. When the
+API server can't be asked, the answer is no. Without a token it is no, too: anonymous
+clients see the paths that are always allowed, and no others.
+
+Any client can make tokens up. Questions that were answered yes within the last hour are always put; all
+others share a rate: a flood of them becomes neither a flood of reviews nor a denial for those who are known.
 
 Source: spec/config.md 15.1, 14.2 (authentication and authorization flags).
 """
 
+import asyncio
+import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from berth.client.errors import ClientError
 from berth.client.resources import Resource
-from berth.scheduler.serving import ANONYMOUS, Access, Asked
+from berth.scheduler.errors import TooManyReviewsError
+from berth.scheduler.gate import ANONYMOUS, Access, Asked
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +33,10 @@ TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", namespac
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", namespaced=False)
 
 KEPT_SECONDS = 10.0
+KNOWN_SECONDS = 3600.0
 MAX_KEPT = 1000
-UNAUTHENTICATED = "system:unauthenticated"
+STRANGERS_PER_SECOND = 5.0
+STRANGERS_AT_ONCE = 20
 SUPERUSERS = "system:masters"
 
 T = TypeVar("T")
@@ -40,7 +50,7 @@ class Creator(Protocol):
 
 
 class User(msgspec.Struct, frozen=True):
-    """Somebody, as a TokenReview describes them."""
+    """The user that a TokenReview names."""
 
     username: str = ""
     uid: str = ""
@@ -65,26 +75,62 @@ class _AccessReview(msgspec.Struct):
     status: _AccessStatus
 
 
-NOBODY = User(ANONYMOUS, groups=(UNAUTHENTICATED,))
+@dataclass(slots=True)
+class Strangers:
+    """How many questions may be put about those who are not known: a rate, and some at once."""
+
+    monotonic: Callable[[], float]
+    _left: float = STRANGERS_AT_ONCE
+    _counted_at: float = 0.0
+
+    def admit(self) -> None:
+        """Count one more. Raises: TooManyReviewsError."""
+        now = self.monotonic()
+        earned = (now - self._counted_at) * STRANGERS_PER_SECOND
+        self._left, self._counted_at = min(STRANGERS_AT_ONCE, self._left + earned), now
+        if self._left < 1:
+            raise TooManyReviewsError
+        self._left -= 1
 
 
 @dataclass(slots=True)
-class _Kept:
-    """Answers that are still good."""
+class Answers(Generic[T]):
+    """Answers by question; bounded, the oldest of strangers leave before any of those known to be good."""
 
     monotonic: Callable[[], float]
-    answers: dict[Hashable, tuple[float, Any]] = field(default_factory=dict)
+    strangers: Strangers
+    good: Callable[[T], bool]
+    _known: dict[bytes, tuple[float, T]] = field(default_factory=dict)
+    _refused: dict[bytes, tuple[float, T]] = field(default_factory=dict)
+    _open: dict[bytes, asyncio.Task[T]] = field(default_factory=dict)
 
-    async def get(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
-        """The kept answer, or a new one."""
-        until, answer = self.answers.get(key, (0.0, None))
-        if until <= self.monotonic():
-            answer = await ask()
-            if len(self.answers) >= MAX_KEPT:
-                self.answers.clear()
-            self.answers[key] = self.monotonic() + KEPT_SECONDS, answer
-        found: T = answer
-        return found
+    async def get(self, question: str, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The kept answer, or a new one. Raises: TooManyReviewsError, and what `ask` raises."""
+        # Tokens are long, and not to be kept.
+        key, now = hashlib.sha256(question.encode()).digest(), self.monotonic()
+        kept = self._known.get(key) or self._refused.get(key)
+        if kept is not None and now < kept[0] + KEPT_SECONDS:
+            return kept[1]
+        if (task := self._open.get(key)) is None:
+            if key not in self._known or now >= self._known[key][0] + KNOWN_SECONDS:
+                self.strangers.admit()
+            task = self._open[key] = asyncio.create_task(ask())
+            task.add_done_callback(lambda done: self._keep(key, done))
+        # Others wait for the same answer: it comes even if this client has gone.
+        return await asyncio.shield(task)
+
+    def _keep(self, key: bytes, done: asyncio.Task[T]) -> None:
+        del self._open[key]
+        if done.cancelled() or done.exception() is not None:
+            return
+        answer = done.result()
+        good = self.good(answer)
+        into, other = (self._known, self._refused) if good else (self._refused, self._known)
+        other.pop(key, None)
+        into.pop(key, None)
+        into[key] = self.monotonic(), answer
+        if len(into) > MAX_KEPT:
+            del into[next(iter(into))]
 
 
 class DelegatedAccess:
@@ -92,12 +138,16 @@ class DelegatedAccess:
 
     def __init__(self, api: Creator, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._api = api
-        self._users, self._verdicts = _Kept(monotonic), _Kept(monotonic)
+        strangers = Strangers(monotonic)
+        self._users = Answers[User | None](monotonic, strangers, lambda user: user is not None)
+        self._verdicts = Answers[bool](monotonic, strangers, bool)
 
     async def __call__(self, asked: Asked) -> Access | None:
-        """Whether the one behind the token may; None where the token is nobody's."""
+        """Whether the user behind the token may; None where it is no user's. Raises: TooManyReviewsError."""
+        if not asked.token:
+            return Access(ANONYMOUS, allowed=False)
         try:
-            user = await self._user(asked.token)
+            user = await self._users.get(asked.token, lambda: self._review_token(asked.token))
             if user is None:
                 return None
             return Access(user.username, await self._allowed(user, asked))
@@ -105,16 +155,11 @@ class DelegatedAccess:
             log.warning("access not reviewed path=%s error=%s", asked.path, error)
             return Access(ANONYMOUS, allowed=False)
 
-    async def _user(self, token: str) -> User | None:
-        if not token:
-            return NOBODY
-        return await self._users.get(token, lambda: self._review_token(token))
-
     async def _allowed(self, user: User, asked: Asked) -> bool:
         if SUPERUSERS in user.groups:
             return True
-        key = msgspec.json.encode(user), asked.verb, asked.path
-        return await self._verdicts.get(key, lambda: self._review_access(user, asked))
+        question = msgspec.json.encode((user, asked.verb, asked.path)).decode()
+        return await self._verdicts.get(question, lambda: self._review_access(user, asked))
 
     async def _review_token(self, token: str) -> User | None:
         answer = await self._create(TOKEN_REVIEWS, "TokenReview", {"token": token})

@@ -13,8 +13,13 @@ from berth.config.types import LeaderElection
 from berth.out_of_tree.conditions import Condition, Kind
 
 
-def new_elector(api: Api, election: LeaderElection, announce: Callable[[str], None]) -> LeaderElector | None:
-    """Who campaigns for the lease, None where there is no election; `announce` is told who won."""
+def new_elector(
+    api: Api,
+    election: LeaderElection,
+    announce: Callable[[str], None],
+    may_hold: Callable[[], bool],
+) -> LeaderElector | None:
+    """The candidate for the lease, None where there is no election; `announce` is called with who won."""
     if not election.leader_elect:
         return None
     settings = LeaseSettings(
@@ -24,7 +29,7 @@ def new_elector(api: Api, election: LeaderElection, announce: Callable[[str], No
         election.renew_deadline.seconds,
         election.retry_period.seconds,
     )
-    return LeaderElector(api, settings, new_identity(), announce=announce)
+    return LeaderElector(api, settings, new_identity(), announce=announce, may_hold=may_hold)
 
 
 class LeaseEvents:

@@ -10,3 +10,11 @@ class FinishedError(Exception):
 
     Source: spec/config.md 15.6.
     """
+
+
+class LoopBusyError(Exception):
+    """The scheduling loop did not answer in time; the request may be repeated."""
+
+
+class TooManyReviewsError(Exception):
+    """More unknown clients came than the API server is asked about; the request may be repeated."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from berth.cycle.find_nodes import Feasible, NodeSearch, Rotation
 from berth.framework.attempt import Attempt
+from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis, FitError
@@ -83,8 +84,16 @@ class Explainer:
         waiting = _unplaced(pod)
         framework = Framework(framework.profile_name, framework.plugins, percentage_of_nodes_to_score=0)
         record = CycleRecord(waiting, framework.profile_name, 0, b"", b"", 0, 0, 0)
-        attempt = Attempt(waiting, nodes, CycleState(), record)
-        search = NodeSearch(shared.queue.nominator, Rotation(), exhaustive=True)
+        meter = shared.budgets.look(pod.namespace, len(nodes))
+        attempt = Attempt(waiting, nodes, CycleState(meter), record)
+        try:
+            return await meter.timed(self._tried(framework, attempt))
+        except OverBudgetError as error:
+            return {"message": str(error), "nodes": []}
+
+    async def _tried(self, framework: Framework, attempt: Attempt) -> dict[str, Any]:
+        nodes = attempt.nodes
+        search = NodeSearch(self.core.shared.queue.nominator, Rotation(), exhaustive=True)
         found = await search.find(framework, attempt)
         if isinstance(found, Status):
             diagnosis = found.error.diagnosis if isinstance(found.error, FitError) else Diagnosis(nodes.names)

@@ -1,13 +1,14 @@
 """Health checks as kube-scheduler's endpoints show them.
 
 A check answers with the reason why it fails, or with nothing. The reason is withheld from the list of checks
-and given only where one check is asked for by name.
+and given only where one check is asked for by name. A note says how things are and is shown in both.
 
 Source: spec/core.md 8.4; spec/config.md 15.2.
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 Check = Callable[[], str]
@@ -16,6 +17,18 @@ Check = Callable[[], str]
 def ping() -> str:
     """The check of a process that has no other: it answers, so it lives."""
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class NotedCheck:
+    """A check with a note, which is no secret and is shown whatever the check answers."""
+
+    check: Check
+    note: Callable[[], str]
+
+    def __call__(self) -> str:
+        """The reason why the check fails."""
+        return self.check()
 
 
 class Report(NamedTuple):
@@ -40,10 +53,10 @@ class HealthChecks:
             if name in excluded:
                 lines.append(f"[+]{name} excluded: ok")
             elif self._reason(name):
-                lines.append(f"[-]{name} failed: reason withheld")
+                lines.append(f"[-]{name} failed: reason withheld{self._noted(name)}")
                 healthy = False
             else:
-                lines.append(f"[+]{name} ok")
+                lines.append(f"[+]{name} ok{self._noted(name)}")
         if unknown := sorted(set(excluded) - self._checks.keys()):
             quoted = ", ".join(f'"{each}"' for each in unknown)
             lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
@@ -57,7 +70,9 @@ class HealthChecks:
         if name not in self._checks:
             return None
         reason = self._reason(name)
-        return Report(not reason, f"internal server error: {reason}\n" if reason else "ok")
+        return Report(
+            not reason, f"internal server error: {reason}\n" if reason else f"ok{self._noted(name)}"
+        )
 
     def outcomes(self) -> list[str]:
         """The lines of `/metrics/slis` that say what each check answers now."""
@@ -73,6 +88,10 @@ class HealthChecks:
             f'kubernetes_healthchecks_total{{name="{name}",type="{self._name}",status="{status}"}} {count}'
             for (name, status), count in sorted(self._counts.items())
         ]
+
+    def _noted(self, name: str) -> str:
+        check = self._checks[name]
+        return f": {check.note()}" if isinstance(check, NotedCheck) else ""
 
     def _reason(self, name: str) -> str:
         reason = self._checks[name]()

@@ -1,6 +1,6 @@
 """Who schedules: campaigning for the lease, scheduling while it is held, stepping down and campaigning again.
 
-    synced ──► campaigning ──► leading: the loop runs ──► lost: the loop stops between two turns
+    synced ──► campaigning ──► leading: fence, then the loop runs ──► lost: the loop stops between two turns
                   (with delayCacheUntilActive the first lists are read while leading, not before)
 
 Without an election the loop simply runs. Writes ask for themselves whether the lease is fresh.
@@ -13,10 +13,13 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from berth.client.errors import LeaseLostError
-from berth.client.leases import LeaderElector
+from berth.scheduler.campaign import Campaign
+from berth.scheduler.fence import Fence
 from berth.scheduler.scheduling_loop import SchedulingLoop
 
 log = logging.getLogger(__name__)
+
+RELEASE_SECONDS = 1.0
 
 
 class Leadership:
@@ -24,17 +27,21 @@ class Leadership:
 
     def __init__(
         self,
-        elector: LeaderElector | None,
+        elector: Campaign | None,
         loop: SchedulingLoop,
+        fence: Fence,
         prepare: Callable[[], Awaitable[None]],
         *,
         delayed: bool,
     ) -> None:
         self._elector = elector
         self._loop = loop
+        self._fence = fence
         self._prepare = prepare
         self._delayed = delayed and elector is not None
         self._prepared = False
+        self._deciding = False
+        self._holding: asyncio.Task[None] | None = None
 
     @property
     def leads(self) -> bool:
@@ -47,7 +54,7 @@ class Leadership:
         return "" if healthy else "the lease ran out and was not renewed"
 
     async def run(self) -> None:
-        """Campaign and schedule until cancelled, or until the loop breaks."""
+        """Campaign and schedule until cancelled, or until the loop breaks; hold the lease until `release`."""
         if not self._delayed:
             await self._make_ready()
         while True:
@@ -55,28 +62,58 @@ class Leadership:
                 await self._elector.acquire()
             await self._schedule_while_leading()
 
-    async def release(self) -> None:
-        """Give the lease back."""
-        if self._elector is not None:
-            await self._elector.release()
+    async def release(self, *, settled: bool) -> None:
+        """Give the lease back, or let it run out where writes are not `settled`.
+
+        A successor that takes a released lease does not wait until what is under way can land no more.
+        """
+        if self._holding is not None:
+            self._holding.cancel()
+            await asyncio.gather(self._holding, return_exceptions=True)
+        if self._elector is None or not self._elector.leading:
+            return
+        if not settled:
+            log.warning("lease not released, it will run out: writes under way are not answered")
+            return
+        try:
+            async with asyncio.timeout(RELEASE_SECONDS):
+                await self._elector.release()
+        except TimeoutError:
+            log.warning("lease not released, it will run out: no answer within %.0f s", RELEASE_SECONDS)
 
     async def _schedule_while_leading(self) -> None:
         """Schedule while the lease is held; a loop that breaks ends the process rather than hold on to it."""
         work, holding = asyncio.create_task(self._schedule()), asyncio.create_task(self._hold())
+        self._holding = holding
         try:
-            done, _ = await asyncio.wait((work, holding), return_when=asyncio.FIRST_COMPLETED)
-            for part in done:
+            await asyncio.wait((work, holding), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            # The process ends, and with it everything that a turn which is cut off leaves half done.
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            raise
+        for part in (work, holding):
+            if part.done():
                 part.result()
-        finally:
-            self._loop.stop()
-            holding.cancel()
-            if not self._prepared:
-                work.cancel()
-            await asyncio.gather(work, holding, return_exceptions=True)
+        self._loop.stop()
+        if not self._deciding:
+            work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
 
     async def _schedule(self) -> None:
+        """Decide whenever the fence is down, until the loop is stopped."""
+        first_lists = not self._prepared
         await self._make_ready()
-        await self._loop.run()
+        # Lists begun after the acquisition are a proof; without an election there is no predecessor.
+        self._fence.begin_term(raised=self._elector is not None and not first_lists)
+        stopped = False
+        while not stopped:
+            await self._fence.lower()
+            self._deciding = True
+            try:
+                stopped = await self._loop.run()
+            finally:
+                self._deciding = False
 
     async def _make_ready(self) -> None:
         await self._prepare()

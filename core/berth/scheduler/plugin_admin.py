@@ -4,7 +4,8 @@
     PUT /plugins/NAME/shadow   DELETE /plugins/NAME/shadow
     POST /plugins/NAME/recording (plugin_recording.py)
 
-Who may do so is asked of the same review as for every other path (docs/decisions/).
+Access is reviewed as for every other path (docs/decisions/). Plugins belong to the scheduling loop: it
+answers, and the secure port's own loop waits for it.
 """
 
 import asyncio
@@ -18,27 +19,44 @@ from berth.config.errors import PluginListError
 from berth.config.plugin_list import read_plugin_list
 from berth.out_of_tree.attaching import AttachError, Attaching, Wanted
 from berth.scheduler.http_status import http_status
+from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.plugin_recording import record
 
 BODY = "request"
 
+Answer = Callable[[web.Request], Coroutine[Any, Any, web.Response]]
+
 
 class PluginAdmin:
-    """Answers requests about plugins. `keep_objects` is awaited before the first plugin joins."""
+    """Answers requests about plugins.
 
-    def __init__(self, attaching: Attaching, keep_objects: Callable[[], Awaitable[None]]) -> None:
+    `keep_objects` is awaited before the first plugin joins; `turns` are those of the loop that owns them.
+    """
+
+    def __init__(
+        self, attaching: Attaching, keep_objects: Callable[[], Awaitable[None]], turns: LoopTurns
+    ) -> None:
         self._attaching = attaching
         self._keep_objects = keep_objects
+        self._turns = turns
 
     def mount(self, router: web.UrlDispatcher) -> None:
         """Put the paths in."""
-        router.add_get("/plugins", self._list)
-        router.add_put("/plugins", self._attach)
-        router.add_get("/plugins/{name}", self._describe)
-        router.add_delete("/plugins/{name}", self._detach)
+        router.add_get("/plugins", self._asked(self._list))
+        router.add_put("/plugins", self._asked(self._attach))
+        router.add_get("/plugins/{name}", self._asked(self._describe))
+        router.add_delete("/plugins/{name}", self._asked(self._detach))
         router.add_post("/plugins/{name}/recording", self._record)
-        router.add_put("/plugins/{name}/shadow", self._shadow)
-        router.add_delete("/plugins/{name}/shadow", self._shadow)
+        router.add_put("/plugins/{name}/shadow", self._asked(self._shadow))
+        router.add_delete("/plugins/{name}/shadow", self._asked(self._shadow))
+
+    def _asked(self, answer: Answer) -> Answer:
+        """That answer, given by the loop that owns the plugins."""
+
+        async def asked(request: web.Request) -> web.Response:
+            return await self._turns.ask(lambda: answer(request))
+
+        return asked
 
     async def _list(self, _request: web.Request) -> web.Response:
         return _json({"plugins": self._attaching.list()})
@@ -68,7 +86,7 @@ class PluginAdmin:
 
     async def _record(self, request: web.Request) -> web.StreamResponse:
         try:
-            return await record(self._attaching, request)
+            return await record(self._attaching, request, self._turns)
         except KeyError:
             return _unknown(request.match_info["name"])
 

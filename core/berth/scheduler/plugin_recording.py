@@ -6,39 +6,60 @@ Nothing of them is kept here, so a recording costs no disk, and its memory is bo
 have one is asked under a verb of its own (docs/decisions/).
 """
 
+from collections.abc import AsyncIterator
+from functools import partial
 from typing import TypeVar
 
 from aiohttp import web
 
 from berth.out_of_tree.attaching import AttachError, Attaching
-from berth.out_of_tree.recording import MAX_BYTES, Extent
+from berth.out_of_tree.recording import MAX_BYTES, Extent, Recording
+from berth.scheduler.errors import LoopBusyError
 from berth.scheduler.http_status import http_status
+from berth.scheduler.loop_turns import LoopTurns
+from berth.scheduler.request_bounds import within_write_time
 
 LEAST_BYTES = 1024
 DEFAULT_SECONDS = 30.0
 N = TypeVar("N", int, float)
 
 
-async def record(attaching: Attaching, request: web.Request) -> web.StreamResponse:
-    """Answer such a request."""
+async def record(attaching: Attaching, request: web.Request, turns: LoopTurns) -> web.StreamResponse:
+    """Answer such a request; the loop that owns the plugins records, this one writes."""
     name = request.match_info["name"]
+
+    async def begin() -> Recording:
+        return attaching.record(name, _extent(request))
+
     try:
-        recording = attaching.record(name, _extent(request))
+        recording = await turns.ask(begin)
     except ValueError as error:
         status, reason = (409, "Conflict") if isinstance(error, AttachError) else (400, "BadRequest")
         return http_status(status, reason, str(error))
     response = web.StreamResponse(headers={"Content-Type": "application/octet-stream"})
     try:
         await response.prepare(request)
-        async for batch in recording.batches():
-            if request.transport is None or request.transport.is_closing():
-                break
-            await response.write(batch)
-    except ConnectionResetError:
+        await _write(request, response, recording.batches(), turns)
+    except (ConnectionResetError, LoopBusyError):
+        # The file shows that it was cut: its last entry is missing.
         return response
     finally:
-        attaching.end_recording(recording)
+        turns.tell(partial(attaching.end_recording, recording))
     return response
+
+
+async def _write(
+    request: web.Request, response: web.StreamResponse, batches: AsyncIterator[bytes], turns: LoopTurns
+) -> None:
+    """Write one batch after the other, for as long as they are read."""
+
+    async def following() -> bytes | None:
+        return await anext(batches, None)
+
+    while (batch := await turns.ask(following)) is not None:
+        if request.transport is None or request.transport.is_closing():
+            return
+        await within_write_time(request, response.write(batch))
 
 
 def _extent(request: web.Request) -> Extent:

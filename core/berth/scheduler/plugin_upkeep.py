@@ -6,7 +6,7 @@ directory where they appear (plugin_directory.py); shown on our own pod (plugin_
 
 import os
 
-from berth.client.pods import Pods, always
+from berth.client.pods import Pods
 from berth.out_of_tree.attaching import Attaching
 from berth.scheduler.core_assembly import SchedulerCore
 from berth.scheduler.plugin_directory import PluginDirectory
@@ -33,7 +33,7 @@ class PluginUpkeep:
         self._settings = settings
         self._tasks = tasks
         # Our own pod is ours to write about whether we lead or not.
-        self._own_pods = Pods(transports.events, may_write=always)
+        self._own_pods = Pods(transports.events)
         host = plugins.host
         host.rewire = core.rewire
         self.raw = RawKeeping(host, transports.main)

@@ -6,6 +6,7 @@ made --> the core is assembled with `factories` and `extenders`, and `connect` -
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from berth.client.errors import DeadlineError
 from berth.client.reflector import Reflector
 from berth.client.resources import Resource
 from berth.client.transport import Transport
@@ -15,7 +16,12 @@ from berth.out_of_tree.conditions import Condition
 from berth.out_of_tree.extender import ExtenderSurroundings, HttpExtenders
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.plugin_metrics import PluginMetrics
-from berth.out_of_tree.watched_objects import ObjectsOfKind, WatchedKind, decode_object
+from berth.out_of_tree.watched_objects import (
+    ObjectsOfKind,
+    WatchedKind,
+    WatchedObject,
+    decode_object,
+)
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import PluginFactory
 from berth.scheduler.background import AsyncioBackground
@@ -23,6 +29,9 @@ from berth.scheduler.core_assembly import Shared
 from berth.scheduler.process_settings import ProcessSettings
 from berth.scheduler.running_tasks import RunningTasks
 from berth.scheduler.writers import Writers
+
+LISTING_SECONDS = 30.0
+"""How long the first list of a kind may take before it is said that it does not come."""
 
 
 class PluginsElsewhere:
@@ -76,8 +85,26 @@ class PluginsElsewhere:
         return on_record
 
 
-def _watch(transport: Transport, tasks: RunningTasks, kind: WatchedKind, handler: ObjectsOfKind) -> None:
+def _watch(
+    transport: Transport, tasks: RunningTasks, kind: WatchedKind, handler: ObjectsOfKind
+) -> Callable[[], None]:
+    """Start a watch of that kind beside all others; what ends it."""
     resource = Resource(kind.group, kind.version, kind.resource, namespaced=True)
     source = Source(resource, label_selector=kind.label_selector)
     reflector = Reflector(transport, source, decode_object, handler)
-    tasks.spawn(reflector.run(), f"watch of {kind.resource} for plugins")
+    watch = tasks.spawn(reflector.run(), f"watch of {kind.events} for plugins")
+    look = tasks.spawn(_look(reflector, kind, handler), f"listing of {kind.events} for plugins")
+
+    def stop() -> None:
+        watch.cancel()
+        look.cancel()
+
+    return stop
+
+
+async def _look(reflector: Reflector[WatchedObject], kind: WatchedKind, handler: ObjectsOfKind) -> None:
+    try:
+        await reflector.wait_synced(LISTING_SECONDS)
+    except DeadlineError:
+        why = "the API server has no such kind, or this scheduler no right to it"
+        handler.on_overdue(f"{kind.events} not listed within {LISTING_SECONDS:g} s: {why}")

@@ -3,21 +3,20 @@
 Source: spec/core.md 7.7.
 """
 
-from collections.abc import Callable
-
 import msgspec
 
 from berth.client.api import STRATEGIC_PATCH, Api
-from berth.client.pods import STATUS_RETRY, always
+from berth.client.pods import STATUS_RETRY
 from berth.client.resources import POD_GROUPS
 from berth.client.wire import encode
+from berth.client.write_guard import WriteGuard
 from berth.objects.pod_groups import PodGroup, PodGroupCondition
 
 
 class ApiPodGroupWriter:
     """Implements berth.framework.pod_group_writing.PodGroupWriter. `may_write` is asked before each write."""
 
-    def __init__(self, api: Api, *, may_write: Callable[[], bool] = always) -> None:
+    def __init__(self, api: Api, *, may_write: WriteGuard | None = None) -> None:
         self._api = api
         self._may_write = may_write
 

@@ -4,7 +4,7 @@
                                           |
                                           +-- lost: leadership.py stops the loop, writes are refused
 
-    made in process_parts.py, started and ended here
+    made in process_parts.py, started and ended here; lease and secure port run in control_thread.py
 
 Everything durable is in the API server: a process that dies at any point leaves nothing to clean up.
 
@@ -16,14 +16,17 @@ from contextlib import AsyncExitStack
 
 from berth.client.credentials import load_endpoint
 from berth.client.endpoint import Endpoint
+from berth.scheduler.control_thread import ControlThread
 from berth.scheduler.leadership import Leadership
-from berth.scheduler.process_parts import Parts, make_parts
+from berth.scheduler.loop_turns import LoopTurns
+from berth.scheduler.process_parts import Control, Parts, make_parts
 from berth.scheduler.process_settings import ProcessSettings
-from berth.scheduler.serving import SecureServer
-from berth.scheduler.transports import open_transports
+from berth.scheduler.transports import open_control_transports, open_transports
 
-LAST_WRITES_SECONDS = 5.0
-LOOK_SECONDS = 0.02
+LAST_EVENTS_SECONDS = 5.0
+# How long requests that were sent may wait for their answers, and what else ends by itself for its end.
+LAST_ANSWERS_SECONDS = 1.0
+SETTLE_SECONDS = 0.1
 
 
 async def run(settings: ProcessSettings, stop: asyncio.Event, dump: asyncio.Event | None = None) -> None:
@@ -31,13 +34,10 @@ async def run(settings: ProcessSettings, stop: asyncio.Event, dump: asyncio.Even
 
     Raises: ConfigurationError, BuildError, EventRegistrationError, StartError before anything runs.
     """
-    configuration = settings.loaded.configuration
-    endpoint = await asyncio.to_thread(
-        load_endpoint, kubeconfig=configuration.client_connection.kubeconfig, master=settings.master
-    )
+    endpoints = await asyncio.to_thread(_endpoints, settings)
     try:
         async with AsyncExitStack() as stack:
-            process = await _make(settings, endpoint, stack)
+            process = await _make(settings, endpoints, stack)
             await _run(process, stack, stop, dump or asyncio.Event())
     except BaseExceptionGroup as group:
         # What the body of a task group raises comes out wrapped; alone, it is the error that was raised.
@@ -46,16 +46,26 @@ async def run(settings: ProcessSettings, stop: asyncio.Event, dump: asyncio.Even
         raise group.exceptions[0] from None
 
 
-async def _make(settings: ProcessSettings, endpoint: Endpoint, stack: AsyncExitStack) -> "Process":
-    transports = open_transports(settings, endpoint, stack)
+def _endpoints(settings: ProcessSettings) -> tuple[Endpoint, Endpoint]:
+    """The API server twice, once for each loop: credentials that are renewed belong to one loop."""
+    kubeconfig = settings.loaded.configuration.client_connection.kubeconfig
+    first, second = (load_endpoint(kubeconfig=kubeconfig, master=settings.master) for _ in range(2))
+    return first, second
+
+
+async def _make(
+    settings: ProcessSettings, endpoints: tuple[Endpoint, Endpoint], stack: AsyncExitStack
+) -> "Process":
+    turns = LoopTurns(asyncio.get_running_loop())
+    thread = await stack.enter_async_context(ControlThread(turns))
+    transports = open_transports(settings, endpoints[0], stack)
+    control = Control(thread, open_control_transports(endpoints[1], thread, stack))
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
-    return Process(make_parts(settings, transports, tasks))
+    return Process(make_parts(settings, transports, control, tasks))
 
 
 async def _run(process: "Process", stack: AsyncExitStack, stop: asyncio.Event, dump: asyncio.Event) -> None:
-    server = await process.serve()
-    if server is not None:
-        stack.push_async_callback(server.close)
+    await process.serve(stack)
     try:
         await process.until(stop, dump)
     finally:
@@ -73,19 +83,27 @@ class Process:
         self._leadership = Leadership(
             parts.elector,
             parts.loop,
+            parts.fence,
             self._prepare,
             delayed=parts.settings.loaded.configuration.delay_cache_until_active,
         )
 
-    async def serve(self) -> SecureServer | None:
-        """Show what the process shows of itself, if it is to be shown anywhere."""
+    async def serve(self, stack: AsyncExitStack) -> None:
+        """Show what the process shows of itself until the stack is left, if it is to be shown at all."""
         shown = self._parts.shown(self._leadership)
         shown.watch_metrics()
         endpoints = shown.endpoints(
             synced=lambda: "" if self._parts.first_sync.synced else "handlers are not fully synchronized",
             ending=lambda: "the process is ending" if self._stopping else "",
         )
-        return await self._settings.serving.start(endpoints, self._parts.review)
+        control = self._parts.control
+        server = await control.run(self._settings.serving.start(endpoints, self._parts.review))
+        if server is not None:
+
+            async def close() -> None:
+                await control.run(server.close())
+
+            stack.push_async_callback(close)
 
     async def until(self, stop: asyncio.Event, dump: asyncio.Event) -> None:
         """Watch, campaign and schedule until `stop` is set."""
@@ -113,22 +131,19 @@ class Process:
         self._spawn(self._parts.loop.follow(), "snapshot")
 
     async def finish(self) -> None:
-        """Let the last writes out, give the lease back, and stop everything else."""
+        """Let what was sent be answered, give the lease back, write the last events, and stop everything.
+
+        What has sent no binding yet needs none: its pod is on no node, and the successor takes it up.
+        """
         parts = self._parts
         self._stopping = True
-        parts.upkeep.attaching.end_recordings()
+        parts.guard.close()
         parts.core.shared.queue.close()
-        await parts.background.settle(LAST_WRITES_SECONDS)
+        settled = await parts.guard.settled(LAST_ANSWERS_SECONDS)
+        await self._leadership.release(settled=settled)
+        parts.upkeep.attaching.end_recordings()
+        await parts.background.settle(SETTLE_SECONDS)
         await parts.plugins.extenders.close()
         parts.plugins.host.shadows.close()
-        await parts.recorder.drain(LAST_WRITES_SECONDS)
-        await self._observe_own_bindings(LAST_WRITES_SECONDS)
-        await self._leadership.release()
+        await parts.recorder.drain(LAST_EVENTS_SECONDS)
         parts.tasks.cancel()
-
-    async def _observe_own_bindings(self, seconds: float) -> None:
-        """Wait until the watch has told of them, so that a successor's watch has had its time, too."""
-        end = asyncio.get_running_loop().time() + seconds
-        cache, now = self._parts.core.shared.cache, asyncio.get_running_loop().time
-        while cache.assumed_count() and now() < end:  # noqa: ASYNC110 - the cache has no event for it
-            await asyncio.sleep(LOOK_SECONDS)

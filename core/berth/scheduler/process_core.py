@@ -57,6 +57,7 @@ class CoreMeans:
             pod_group_metrics=metrics.pod_groups,
             call_metrics=metrics.calls,
             claim_metrics=metrics.claims,
+            on_over_budget=metrics.over_budget,
             event_handled=metrics.event_handled,
             max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
             extenders=self.plugins.extenders,

@@ -12,7 +12,8 @@ from berth.config.loading import Loaded
 from berth.config.sidecars import SidecarSpec, SocketDirectory
 from berth.framework.cycle_record import CycleRecord
 from berth.scheduler.core_assembly import SchedulerCore
-from berth.scheduler.serving import ALWAYS_ALLOWED, Endpoints, Review, SecureServer, listen
+from berth.scheduler.gate import ALWAYS_ALLOWED, Review
+from berth.scheduler.serving import Endpoints, SecureServer, listen
 from berth.scheduler.serving_certificate import server_context
 from berth.telemetry.tracing import Tracing
 

@@ -4,6 +4,7 @@ Only one turn runs at a time; whoever wants to look at the snapshot in between t
 """
 
 import asyncio
+from collections.abc import Callable
 
 from berth.framework.clock import Clock
 from berth.scheduler.core_assembly import SchedulerCore
@@ -13,21 +14,30 @@ FOLLOW_SECONDS = 5.0
 
 
 class SchedulingLoop:
-    """Pops pods for as long as it runs; `stop` ends it between two turns, so that nothing is half done."""
+    """Pops pods for as long as it runs; `stop` ends it between two turns, so that nothing is half done.
 
-    def __init__(self, core: SchedulerCore, clock: Clock) -> None:
+    `may_decide` is asked before each pop; a no ends the run, but does not stop the loop.
+    """
+
+    def __init__(
+        self, core: SchedulerCore, clock: Clock, may_decide: Callable[[], bool] = lambda: True
+    ) -> None:
         self.turn = asyncio.Lock()
+        self._may_decide = may_decide
         self._core = core
         self._clock = clock
         self._wake = asyncio.Event()
         self._stopping = False
         core.shared.queue.on_ready = self._wake.set
 
-    async def run(self) -> None:
-        """Schedule until stopped; may be called again after that."""
+    async def run(self) -> bool:
+        """Schedule until stopped, or until no decision may be taken; whether it was stopped.
+
+        May be called again after that.
+        """
         queue = self._core.shared.queue
         self._stopping = False
-        while not self._stopping:
+        while not self._stopping and self._may_decide():
             if self._clock.now() >= queue.next_flush_time():
                 queue.flush()
             record = queue.pop()
@@ -38,6 +48,7 @@ class SchedulingLoop:
                 await self._core.schedule_one.schedule(record)
             # Watches, bindings and lease renewals get their share after every pod.
             await asyncio.sleep(0)
+        return self._stopping
 
     def stop(self) -> None:
         """End `run` after the turn that is on, if any."""

@@ -1,66 +1,43 @@
 """The HTTPS endpoints of a scheduler process: health, metrics, the effective configuration.
 
-The process starts it before anything else runs, so that a standby answers too. A request is always allowed on
-a few paths; who may see the others is asked of a `Review`, which the process gives.
+The process starts it before anything else runs, because a standby answers too. connections.py accepts,
+gate.py lets requests through; the answers by path are here. What may take long is made in a worker thread,
+one text at a time: health checks need not wait for it.
 
 Source: spec/core.md 8.4; spec/config.md 15.1, 15.2, 15.6.
 """
 
+import asyncio
 import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from aiohttp import web
 
+from berth.scheduler.connections import Connections
 from berth.scheduler.errors import StartError
+from berth.scheduler.gate import ALWAYS_ALLOWED, Gate, Review, nobody
 from berth.scheduler.health import Check, HealthChecks, ping
 from berth.scheduler.http_status import http_status
+from berth.scheduler.request_bounds import MOST_BODY_BYTES
 
-ALWAYS_ALLOWED = ("/healthz", "/readyz", "/livez")
-ANONYMOUS = "system:anonymous"
-BACKLOG = 128
+BACKLOG = 4096
+"""Connections that wait to be accepted: a burst of others must not make a probe's come too late."""
 STOP_SECONDS = 5.0
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Access(NamedTuple):
-    """Who asks, and whether they may."""
-
-    user: str
-    allowed: bool
-
-
-class Asked(NamedTuple):
-    """What a review is about: the bearer token, empty if none came; the verb in lower case; the path."""
-
-    token: str
-    verb: str
-    path: str
-
-
-Review = Callable[[Asked], Awaitable[Access | None]]
-"""Answers None where the token is nobody's."""
-
-
-async def nobody(asked: Asked) -> Access:
-    """The review of a process that has nobody to ask: forbid."""
-    del asked
-    return Access(ANONYMOUS, allowed=False)
-
-
-async def anybody(asked: Asked) -> Access:
-    """The review for development on loopback: allow."""
-    del asked
-    return Access(ANONYMOUS, allowed=True)
-
-
 Page = Callable[[web.Request], Awaitable[web.Response]]
 """Answers one path."""
+
+
+async def _no_bytes() -> bytes:
+    return b""
 
 
 def _only_ping() -> dict[str, Check]:
@@ -73,7 +50,7 @@ class Endpoints:
 
     metrics: Callable[[Sequence[str]], bytes]
     """The series of these names, all of them where none is named."""
-    reset_metrics: Callable[[], None]
+    reset_metrics: Callable[[], Awaitable[None]]
     configuration: Callable[[], Mapping[str, Any]]
     healthz: Mapping[str, Check] = field(default_factory=_only_ping)
     livez: Mapping[str, Check] = field(default_factory=_only_ping)
@@ -85,7 +62,7 @@ class Endpoints:
     """What is known of a pod, by namespace and name; LookupError where nothing is."""
     cache: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
     """What cache and queue hold, and where they differ from what was watched."""
-    resource_metrics: Callable[[], bytes] = bytes
+    resource_metrics: Callable[[], Awaitable[bytes]] = _no_bytes
     """What pods request and are limited to; empty in a process that does not lead."""
     pages: Mapping[str, Page] = field(default_factory=dict)
     """More to GET, by path."""
@@ -113,8 +90,10 @@ def listen(address: str, port: int, *, share: bool = False) -> socket.socket | N
 class SecureServer:
     """A running server; `close` ends it."""
 
-    def __init__(self, runner: web.AppRunner, port: int) -> None:
+    def __init__(self, runner: web.AppRunner, connections: Connections, port: int) -> None:
         self._runner = runner
+        self.connections = connections
+        self._accepting = asyncio.create_task(connections.accept(), name="secure port")
         self.port = port
 
     @classmethod
@@ -128,54 +107,20 @@ class SecureServer:
         always_allowed: tuple[str, ...] = ALWAYS_ALLOWED,
     ) -> "SecureServer":
         """Serve on a listening socket."""
-        app = web.Application(middlewares=[_Gate(review, always_allowed).pass_through])
+        gate = Gate(review, always_allowed)
+        app = web.Application(middlewares=[gate.pass_through], client_max_size=MOST_BODY_BYTES)
         _Handlers(endpoints).mount(app)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=STOP_SECONDS)
         await runner.setup()
-        await web.SockSite(runner, listener, ssl_context=tls).start()
-        return cls(runner, listener.getsockname()[1])
+        assert runner.server is not None, "set up"
+        return cls(runner, Connections(runner.server, listener, tls), listener.getsockname()[1])
 
     async def close(self) -> None:
         """Stop listening; requests that are being answered get a few seconds."""
+        self._accepting.cancel()
+        await asyncio.gather(self._accepting, return_exceptions=True)
         await self._runner.cleanup()
-
-
-class _Gate:
-    """Lets requests through to the paths that they may see."""
-
-    def __init__(self, review: Review, always_allowed: tuple[str, ...]) -> None:
-        self._review = review
-        self._exact = frozenset(path for path in always_allowed if not path.endswith("*"))
-        self._prefixes = tuple(path[:-1] for path in always_allowed if path.endswith("*"))
-
-    @property
-    def pass_through(self) -> Any:
-        """The middleware."""
-
-        @web.middleware
-        async def middleware(request: web.Request, handler: Any) -> web.StreamResponse:
-            refusal = await self._refusal(request)
-            if refusal is not None:
-                return refusal
-            try:
-                response: web.StreamResponse = await handler(request)
-            except web.HTTPNotFound:
-                return web.Response(status=404, text="404 page not found\n")
-            return response
-
-        return middleware
-
-    async def _refusal(self, request: web.Request) -> web.Response | None:
-        path, verb = request.path, request.method.lower()
-        if path in self._exact or (self._prefixes and path.startswith(self._prefixes)):
-            return None
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        access = await self._review(Asked(token.strip() if scheme.lower() == "bearer" else "", verb, path))
-        if access is None:
-            return http_status(401, "Unauthorized", "Unauthorized")
-        if access.allowed:
-            return None
-        return http_status(403, "Forbidden", f'forbidden: User "{access.user}" cannot {verb} path "{path}"')
+        await self.connections.close()
 
 
 class _Handlers:
@@ -183,6 +128,7 @@ class _Handlers:
 
     def __init__(self, endpoints: Endpoints) -> None:
         self._endpoints = endpoints
+        self._one_text = asyncio.Lock()
         self._checks = {
             "healthz": HealthChecks("healthz", endpoints.healthz),
             "livez": HealthChecks("livez", endpoints.livez),
@@ -223,11 +169,12 @@ class _Handlers:
         return web.Response(status=200 if report.healthy else 500, text=report.text)
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        body = self._endpoints.metrics(request.query.getall("name[]", []))
+        async with self._one_text:
+            body = await asyncio.to_thread(self._endpoints.metrics, request.query.getall("name[]", []))
         return web.Response(body=body, headers={"Content-Type": EXPOSITION})
 
     async def _reset_metrics(self, _request: web.Request) -> web.Response:
-        self._endpoints.reset_metrics()
+        await self._endpoints.reset_metrics()
         return web.Response(text="metrics reset\n")
 
     async def _indicators(self, _request: web.Request) -> web.Response:
@@ -242,7 +189,9 @@ class _Handlers:
         return web.Response(body=text.encode(), headers={"Content-Type": EXPOSITION})
 
     async def _resources(self, _request: web.Request) -> web.Response:
-        return web.Response(body=self._endpoints.resource_metrics(), headers={"Content-Type": EXPOSITION})
+        async with self._one_text:
+            body = await self._endpoints.resource_metrics()
+        return web.Response(body=body, headers={"Content-Type": EXPOSITION})
 
     async def _configuration(self, _request: web.Request) -> web.Response:
         body = msgspec.json.encode({"componentconfig": self._endpoints.configuration()})

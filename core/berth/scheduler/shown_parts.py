@@ -1,18 +1,26 @@
 """What a scheduler process shows of itself: health, metrics, configuration, plugins, cache and decisions.
 
+The control thread serves it. What belongs to the scheduling loop is asked of that loop (`turns.ask`):
+plugins, cache, decisions, a new start of the metrics. All else is read in the control thread, whatever the
+loop does.
+
 Source: spec/core.md 8; spec/config.md 15.
 """
 
+import asyncio
 from dataclasses import dataclass
+from threading import get_ident
 
 from berth.config.dump import to_v1
+from berth.objects.pod import Pod
 from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.cache_debugger import CacheDebugger
 from berth.scheduler.component_pages import component_pages
 from berth.scheduler.core_assembly import SchedulerCore
 from berth.scheduler.explain import Explainer
-from berth.scheduler.health import Check, ping
+from berth.scheduler.health import Check, NotedCheck, ping
 from berth.scheduler.leadership import Leadership
+from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.plugin_admin import PluginAdmin
 from berth.scheduler.plugin_upkeep import PluginUpkeep
 from berth.scheduler.process_settings import ProcessSettings
@@ -36,6 +44,7 @@ class ShownParts:
     loop: SchedulingLoop
     leadership: Leadership
     debugger: CacheDebugger
+    turns: LoopTurns
 
     def watch_metrics(self) -> None:
         """Let the gauges mirror the parts."""
@@ -57,20 +66,24 @@ class ShownParts:
         configuration = self.settings.loaded.configuration
         profiled = configuration.enable_profiling
         leading = self._leading()
+        turning: dict[str, Check] = {"schedulingLoop": NotedCheck(self.turns.check, self.turns.note)}
+        ask = self.turns.ask
+        explainer = Explainer(self.core, self.attempts, self.loop.turn)
         return Endpoints(
             self.metrics.text,
-            self.metrics.reset,
+            lambda: ask(self._reset_metrics),
             lambda: to_v1(configuration),
-            healthz=leading or {"ping": ping},
+            healthz={**(leading or {"ping": ping}), **turning},
+            livez={"ping": ping, **turning},
             readyz={**leading, "shutdown": ending, "sched-handler-sync": synced},
             set_verbosity=set_verbosity if profiled else None,
-            plugins=PluginAdmin(self.plugins.attaching, self.plugins.raw.begin).mount,
-            explain=Explainer(self.core, self.attempts, self.loop.turn).explain,
-            cache=self.debugger.report,
+            plugins=PluginAdmin(self.plugins.attaching, self.plugins.raw.begin, self.turns).mount,
+            explain=lambda namespace, name: ask(lambda: explainer.explain(namespace, name)),
+            cache=lambda: ask(self.debugger.report),
             resource_metrics=self._resource_metrics,
             pages={
                 **component_pages(self.settings.flags, self.core.feature_enabled),
-                **(profiling_pages() if profiled else {}),
+                **(profiling_pages(self.turns.loop, get_ident()) if profiled else {}),
             },
         )
 
@@ -78,5 +91,14 @@ class ShownParts:
         elected = self.settings.loaded.configuration.leader_election.leader_elect
         return {"leaderElection": self.leadership.check} if elected else {}
 
-    def _resource_metrics(self) -> bytes:
-        return pod_resource_text(self.debugger.pods.objects()) if self.leadership.leads else b""
+    async def _reset_metrics(self) -> None:
+        self.metrics.reset()
+
+    async def _resource_metrics(self) -> bytes:
+        if not self.leadership.leads:
+            return b""
+        pods = await self.turns.ask(self._pods)
+        return await asyncio.to_thread(pod_resource_text, pods)
+
+    async def _pods(self) -> list[Pod]:
+        return self.debugger.pods.objects()

@@ -3,15 +3,15 @@
 Source: spec/plugins.md 5.12 (PreBind).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from berth.client.api import MERGE_PATCH, Api
-from berth.client.pods import always
 from berth.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Resource
 from berth.client.wire import encode
+from berth.client.write_guard import WriteGuard
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import decoder
 from berth.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
@@ -20,7 +20,7 @@ from berth.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, Persistent
 class ApiVolumeWriter:
     """Implements berth.framework.handle.VolumeWriter. `may_write` is asked right before each write."""
 
-    def __init__(self, api: Api, *, may_write: Callable[[], bool] = always) -> None:
+    def __init__(self, api: Api, *, may_write: WriteGuard | None = None) -> None:
         self._api = api
         self._may_write = may_write
         self._read_volume = decoder(PersistentVolume)

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from berth.cache.errors import CacheCorruptedError
 from berth.client import resources
 from berth.client.reflector import Reflector
 from berth.client.resources import Resource
+from berth.client.set_aside import Report, ignore
 from berth.client.transport import Transport
 from berth.client.watch import Source
 from berth.framework.cluster_event import EventResource
@@ -47,6 +49,8 @@ DEVICE_TAINT_RULES = "DRADeviceTaintRules"
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 KNOWN: frozenset[str] = frozenset(EventResource)
+FATAL = (CacheCorruptedError,)
+"""Cache and watch contradict each other: only a new process knows better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,21 @@ LOOKED_UP = (
 )
 
 
+def watch(
+    transport: Transport,
+    core: SchedulerCore,
+    host: PluginHost,
+    *,
+    groups: frozenset[str],
+    report: Report = ignore,
+) -> list[Reflector[Any]]:
+    """The reflectors, which report the objects that they set aside."""
+    found = list(reflectors(transport, core, host, groups=groups))
+    for reflector in found:
+        reflector.aside.report = report
+    return found
+
+
 def reflectors(
     transport: Transport, core: SchedulerCore, host: PluginHost, *, groups: frozenset[str]
 ) -> Iterator[Reflector[Any]]:
@@ -146,8 +165,9 @@ def reflectors(
     """
     decode_node, nodes = host.nodes.decoding(decoder(Node)), host.nodes.following(core.nodes)
     decode_pod, pods = host.pods.decoding(decoder(Pod)), host.pods.following(core.pods)
-    yield Reflector(transport, Source(resources.NODES), decode_node, nodes)
-    yield Reflector(transport, Source(resources.PODS, field_selector=LIVE_PODS), decode_pod, pods)
+    yield Reflector(transport, Source(resources.NODES), decode_node, nodes, fatal=FATAL)
+    live = Source(resources.PODS, field_selector=LIVE_PODS)
+    yield Reflector(transport, live, decode_pod, pods, fatal=FATAL)
     for watched in LOOKED_UP:
         if watched.gate and not core.feature_enabled(watched.gate):
             continue

@@ -1,11 +1,11 @@
 """Everything that the core writes to the API server with, refused while this process does not lead."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from berth.client.api import Api
 from berth.client.pods import Pods
 from berth.client.transport import Transport
+from berth.client.write_guard import WriteGuard
 from berth.scheduler.claim_writer import ApiClaimWriter
 from berth.scheduler.pod_group_writer import ApiPodGroupWriter
 from berth.scheduler.pod_writer import PodWriter
@@ -14,16 +14,16 @@ from berth.scheduler.volume_writer import ApiVolumeWriter
 
 @dataclass(frozen=True, slots=True)
 class Writers:
-    """A writer for each kind of object; `may_write` says whether the lease is fresh."""
+    """A writer for each kind of object; `may_write` says whether a write may leave."""
 
     pods: PodWriter
     volumes: ApiVolumeWriter
     claims: ApiClaimWriter
     pod_groups: ApiPodGroupWriter
-    may_write: Callable[[], bool]
+    may_write: WriteGuard
 
     @classmethod
-    def over(cls, transport: Transport, may_write: Callable[[], bool]) -> "Writers":
+    def over(cls, transport: Transport, may_write: WriteGuard) -> "Writers":
         """Writers that share a transport."""
         api = Api(transport)
         return cls(

@@ -17,8 +17,6 @@ class ImageColumns:
     def __init__(self, capacity: int) -> None:
         self._on = FlagColumns[str](capacity)
         self._sizes: dict[str, int] = {}
-        self._holders: dict[str, int] = {}
-        self._by_row: dict[int, frozenset[str]] = {}
 
     def set_row(self, row: int, node: Node) -> None:
         """Take over the images that one node reports."""
@@ -27,16 +25,14 @@ class ImageColumns:
             for image in reversed(node.status.images)
             for name in image.names or ()
         }
-        self._release(row)
+        self.drop_row(row)
         for name, size in sizes.items():
-            self._holders[name] = self._holders.get(name, 0) + 1
             self._sizes.setdefault(name, size)
-        self._by_row[row] = frozenset(sizes)
-        self._on.set_row(row, sizes)
+        self._on.set_row(row, tuple(sizes))
 
     def on_nodes(self, name: str, n: int) -> Mask | None:
         """Which of the first n nodes have the image; None where none has."""
-        return self._on.column(name, n) if name in self._holders else None
+        return self._on.column(name, n)
 
     def size_bytes(self, name: str) -> int:
         """The size of an image that some node has."""
@@ -44,7 +40,7 @@ class ImageColumns:
 
     def holders(self, name: str) -> int:
         """How many nodes have it."""
-        return self._holders.get(name, 0)
+        return self._on.holders(name)
 
     def grow(self, capacity: int) -> None:
         """Make room for more nodes."""
@@ -52,16 +48,14 @@ class ImageColumns:
 
     def drop_row(self, row: int) -> None:
         """Forget a removed node's images."""
-        self._release(row)
+        gone = self._on.on(row)
         self._on.drop_row(row)
+        for name in gone:
+            if not self._on.holders(name):
+                del self._sizes[name]
+        if len(gone) > len(self._sizes):
+            self._sizes = dict(self._sizes)
 
     def move_row(self, source: int, target: int) -> None:
         """Carry a row over to another that was dropped."""
         self._on.move_row(source, target)
-        self._by_row[target] = self._by_row.pop(source)
-
-    def _release(self, row: int) -> None:
-        for name in self._by_row.pop(row, ()):
-            self._holders[name] -= 1
-            if not self._holders[name]:
-                del self._holders[name], self._sizes[name]

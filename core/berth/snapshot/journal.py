@@ -1,28 +1,41 @@
 """What changed, in order, for any number of readers who each ask from where they left off."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 KEPT = 16384
+MOST_BYTES = 16 << 20
 
 
 class Journal(Generic[T]):
-    """The last changes; a reader that lags behind what is kept has to start from the whole again."""
+    """The last changes; a reader that lags behind what is kept has to start from the whole again.
 
-    __slots__ = ("_kept", "end")
+    Changes that users can make large are weighed by `size_of`, and take at most `MOST_BYTES` together.
+    """
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._kept: deque[T] = deque(maxlen=kept)
+    __slots__ = ("_bytes", "_kept", "_most", "_size_of", "end")
+
+    def __init__(self, kept: int = KEPT, size_of: Callable[[T], int] | None = None) -> None:
+        self._kept: deque[T] = deque()
+        self._most = kept
+        self._size_of = size_of
+        self._bytes = 0
         self.end = 0
 
     def note(self, change: T) -> None:
         """Add a change."""
-        self._kept.append(change)
         self.end += 1
+        self._kept.append(change)
+        if self._size_of is not None:
+            self._bytes += self._size_of(change)
+        while len(self._kept) > self._most or self._bytes > MOST_BYTES:
+            gone = self._kept.popleft()
+            if self._size_of is not None:
+                self._bytes -= self._size_of(gone)
 
     def since(self, position: int) -> Sequence[T] | None:
         """The changes since the journal ended there; None where some of them are gone."""

@@ -55,11 +55,12 @@ class NodeInfo:
 
     def set_node(self, node: Node | None) -> None:
         """Take over the node object, or lose it."""
-        self.node = node
-        self.node_changed = True
         amounts = node.status.allocatable if node else {}
-        self.allocatable = {k: scaled(k, v) for k, v in amounts.items() if is_accounted(k)}
-        self.allowed_pods = scaled(PODS, amounts[PODS]) if PODS in amounts else 0
+        # What may fail comes before what is changed.
+        allocatable = {k: scaled(k, v) for k, v in amounts.items() if is_accounted(k)}
+        allowed_pods = scaled(PODS, amounts[PODS]) if PODS in amounts else 0
+        self.node, self.node_changed = node, True
+        self.allocatable, self.allowed_pods = allocatable, allowed_pods
 
     def add_pod(self, info: PodInfo) -> None:
         """Count a pod in."""
@@ -73,11 +74,14 @@ class NodeInfo:
         """
         info = self.pods.pop(uid)
         self._count(info, -1)
+        # A dictionary that had many keys keeps their room otherwise.
+        self.requested, self.ports = self.requested or {}, self.ports or {}
+        self.claims = self.claims or {}
         return info
 
     def _count(self, info: PodInfo, sign: int) -> None:
         for name, amount in info.requests.items():
-            self.requested[name] = self.requested.get(name, 0) + sign * amount
+            _tally(self.requested, name, sign * amount)
         self.non_zero[0] += sign * info.non_zero[0]
         self.non_zero[1] += sign * info.non_zero[1]
         for port in info.ports:
@@ -87,8 +91,8 @@ class NodeInfo:
         self.unseen.append((sign, info))
 
 
-def _tally(counts: dict[K, int], key: K, sign: int) -> None:
-    count = counts.get(key, 0) + sign
+def _tally(counts: dict[K, int], key: K, more: int) -> None:
+    count = counts.get(key, 0) + more
     if count:
         counts[key] = count
     else:

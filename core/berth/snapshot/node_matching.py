@@ -58,6 +58,8 @@ def matching_term(nodes: Snapshot, term: NodeSelectorTerm) -> Mask:
     mask = np.ones(len(nodes), dtype=bool)
     for requirement in term.match_expressions:
         mask &= nodes.label(requirement.key).matching(requirement, len(nodes))
+        if not mask.any():
+            return mask
     for requirement in term.match_fields:
         mask &= _matching_field(nodes, requirement)
     return mask
@@ -71,6 +73,8 @@ def matching_labels(nodes: Snapshot, labels: Mapping[str, str]) -> Mask:
     mask = np.ones(len(nodes), dtype=bool)
     for key, value in labels.items():
         mask &= nodes.label(key).matching(Requirement(key, "In", (value,)), len(nodes))
+        if not mask.any():
+            break
     return mask
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from berth.objects.pod_volumes import PlacedVolume
 from berth.snapshot.journal import Journal
 from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.recent import size_of
 
 NOWHERE: Mapping[int, int] = {}
 
@@ -17,7 +18,7 @@ class PlacedVolumes:
 
     def __init__(self) -> None:
         self._rows: dict[PlacedVolume, dict[int, int]] = {}
-        self.changes: Journal[PlacedVolume] = Journal()
+        self.changes: Journal[PlacedVolume] = Journal(size_of=size_of)
 
     def __iter__(self) -> Iterator[PlacedVolume]:
         return iter(self._rows)

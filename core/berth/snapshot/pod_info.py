@@ -1,6 +1,6 @@
 """A placed or assumed pod, with everything that is counted on its node worked out once."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from berth.objects.host_ports import HostPort, host_ports
 from berth.objects.pod import Pod
@@ -9,12 +9,31 @@ from berth.objects.pod_volumes import PlacedVolume, placed_volumes
 from berth.snapshot.affinity_terms import HeldTerm, placed_terms
 
 
-class PodClass(NamedTuple):
-    """What a label selector can tell of a pod: pods of one class are counted together."""
+class PodClass:
+    """What a label selector can tell of a pod: pods of one class are counted together.
 
-    namespace: str
-    labels: tuple[tuple[str, str], ...]
-    terminating: bool
+    It is hashed once: a pod may have as many labels as a request has room for.
+    """
+
+    __slots__ = ("_hash", "labels", "namespace", "terminating")
+
+    def __init__(self, pod: Pod) -> None:
+        self.namespace = pod.namespace
+        self.labels: Mapping[str, str] = pod.labels
+        self.terminating = pod.terminating
+        self._hash = hash((self.namespace, frozenset(self.labels.items()), self.terminating))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, PodClass)
+            and self._hash == other._hash
+            and self.namespace == other.namespace
+            and self.terminating == other.terminating
+            and self.labels == other.labels
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 class PodInfo:
@@ -33,7 +52,7 @@ class PodInfo:
         self.ports: tuple[HostPort, ...] = host_ports(pod)
         self.claims: tuple[str, ...] = claim_keys(pod)
         self.volumes: tuple[PlacedVolume, ...] = placed_volumes(pod)
-        self.pod_class = PodClass(pod.namespace, tuple(sorted(pod.labels.items())), pod.terminating)
+        self.pod_class = PodClass(pod)
         self.terms: tuple[HeldTerm, ...] = placed_terms(pod)
 
     def followed_by(self, pod: Pod) -> "PodInfo":

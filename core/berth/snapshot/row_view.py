@@ -51,6 +51,6 @@ def _numbered(whole: Snapshot, rows: Rows) -> dict[str, int]:
 _CUT: Mapping[str, Callable[[Snapshot, Rows], Any]] = {
     **{name: _each(name) for name in ("names", "nodes", "pods")},
     **{name: _along_rows(name) for name in ("pod_count", "allowed_pods", "unschedulable")},
-    **{name: _across_rows(name) for name in ("allocatable", "requested", "non_zero_requested", "has_taint")},
+    **{name: _across_rows(name) for name in ("allocatable", "requested", "non_zero_requested")},
     "row_of": _numbered,
 }

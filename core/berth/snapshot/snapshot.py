@@ -15,14 +15,15 @@ Source: spec/core.md 3.5; docs/architecture.md.
 """
 
 import copy
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.objects.host_ports import HostPort, conflicts
+from berth.objects.host_ports import HostPort, HostPorts
 from berth.objects.node import Node
+from berth.objects.quantity import MAX_INT64
 from berth.objects.taint import Taint
 from berth.snapshot.affinity_terms import HeldTerm
 from berth.snapshot.columns import Ints, Mask, Rows, grown
@@ -35,10 +36,12 @@ from berth.snapshot.node_tree import NodeTree
 from berth.snapshot.placed_pods import PlacedPods, Question
 from berth.snapshot.placed_volumes import PlacedVolumes
 from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.port_columns import PortColumns
+from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.resource_columns import ResourceColumns, RowSums, write
 
 FIRST_CAPACITY = 64
-MAX_ANSWERS = 1024
+MOST_ANSWER_BYTES = 64 << 20
 
 
 class RowState(NamedTuple):
@@ -52,8 +55,8 @@ class Snapshot:
     """Nodes as rows 0 to n-1, and columns over them.
 
     Shapes: allocatable, requested int64 (r, n) by `resource_names`; non_zero_requested int64 (2, n), cpu and
-        memory; pod_count, allowed_pods int64 (n,); unschedulable bool (n,); has_taint bool (t, n) by
-        `taints`; `rows` selects this table's rows out of arrays made for the whole snapshot.
+        memory; pod_count, allowed_pods int64 (n,); unschedulable bool (n,); `rows` selects this table's rows
+        out of arrays made for the whole snapshot.
     Units: milli-CPU, bytes, whole units of scalar resources.
     """
 
@@ -83,14 +86,14 @@ class Snapshot:
         self._resources = ResourceColumns(self._capacity)
         self._labels = LabelColumns(self._capacity, self.nodes)
         self._taints = FlagColumns[Taint](self._capacity)
-        self._ports = FlagColumns[HostPort](self._capacity)
+        self._ports = PortColumns(self._capacity)
         self._features = FlagColumns[str](self._capacity)
         self._unschedulable: Mask = np.zeros(self._capacity, dtype=bool)
         self.images = ImageColumns(self._capacity)
         self._placed = PlacedPods(self._capacity)
         self.volumes = PlacedVolumes()
         """Which rows of the whole snapshot have pods with which volume."""
-        self._answers: dict[Hashable, Any] = {}
+        self._answers: Recent[Hashable, NDArray[Any]] = Recent(MOST_ANSWER_BYTES)
         self.tree = NodeTree()
         """The zones that the nodes are in, as the cache knows them."""
         self._search: tuple[tuple[int, int], Rows] | None = None
@@ -100,18 +103,70 @@ class Snapshot:
         return len(self.names)
 
     @property
-    def resource_names(self) -> list[str]:
-        """The resource of each row of `allocatable` and `requested`."""
+    def resource_names(self) -> tuple[str, ...]:
+        """The resource of each row of `allocatable` and `requested`; another tuple once these are others."""
         return self._resources.names
 
     def resource_index(self, name: str) -> int | None:
-        """The row of a resource, None where no node offers it and no pod asked for it."""
+        """The row of a resource; None for one that no node offers, and for what `offered` alone knows."""
         return self._resources.index.get(name)
 
+    def offered(self, name: str) -> Ints | None:
+        """What each node offers of a resource, not to be written to; None where no node offers any.
+
+        Shapes: result int64 (n,).
+        """
+        index = self._resources.index.get(name)
+        if index is not None:
+            amounts: Ints = self.allocatable[index]
+            return amounts
+        apart = self._resources.offered_apart(name)
+        if not apart:
+            return None
+        everywhere = np.zeros(len(self._whole), dtype=np.int64)
+        everywhere[[*apart]] = [min(amount, MAX_INT64) for amount in apart.values()]
+        return everywhere[self.rows]
+
+    def held(self, name: str) -> Ints:
+        """What the pods of each node hold of a resource, not to be written to; 0 where the node offers none.
+
+        Shapes: result int64 (n,).
+        """
+        index = self._resources.index.get(name)
+        if index is not None:
+            amounts: Ints = self.requested[index]
+            return amounts
+        apart = self._resources.offered_apart(name)
+        there = np.zeros(len(self._whole), dtype=np.int64)
+        if self.ports is None:
+            held = (self._resources.held_apart(row).get(name, 0) for row in apart)
+            there[[*apart]] = [min(amount, MAX_INT64) for amount in held]
+            return there[self.rows]
+        there[[*apart]] = 1
+        sums = there[self.rows]
+        for i in np.flatnonzero(sums).tolist():
+            held = (info.requests.get(name, 0) for info in self.pods[i].values())
+            sums[i] = min(sum(held), MAX_INT64)
+        return sums
+
     @property
-    def taints(self) -> list[Taint]:
-        """The distinct taints, in the order of `has_taint`."""
+    def taints(self) -> Collection[Taint]:
+        """The distinct taints that nodes have."""
         return self._taints.things
+
+    def with_taint(self, taints: Iterable[Taint]) -> Mask:
+        """Which nodes have any of these taints.
+
+        Shapes: result bool (n,).
+        """
+        return self._taints.any_of(taints, len(self._whole))[self.rows]
+
+    def taint_count(self, taints: Iterable[Taint]) -> Ints:
+        """How many of these taints each node has.
+
+        Shapes: result int64 (n,).
+        """
+        return self._taints.count_of(taints, len(self._whole))[self.rows]
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key, over the whole snapshot."""
@@ -124,17 +179,18 @@ class Snapshot:
         """
         return self._labels.column(key).ids[: len(self._whole)][self.rows]
 
-    def port_conflicts(self, wanted: HostPort) -> Mask | None:
-        """Where the port is taken; None where it is nowhere.
+    def port_conflicts(self, wanted: Collection[HostPort]) -> Mask | None:
+        """Where one of the ports is taken; None where it is nowhere.
 
         Shapes: result bool (n,).
         """
-        taken = self._port_taken(wanted)
+        everywhere = self._ports.conflicts(wanted, len(self._whole))
+        taken = None if everywhere is None else everywhere[self.rows]
         if self.ports is None:
             return taken
-        own = np.zeros(len(self), dtype=bool)
+        own, ports = np.zeros(len(self), dtype=bool), HostPorts(wanted)
         for i in self.unsure(np.zeros_like(own) if taken is None else taken).tolist():
-            own[i] = any(conflicts(wanted, used) for used in self.ports[i])
+            own[i] = any(ports.conflicting(used) for used in self.ports[i])
         return own
 
     def unsure(self, rejected: Mask) -> Rows:
@@ -144,13 +200,6 @@ class Snapshot:
         Shapes: rejected bool (n,); result intp (k,).
         """
         return np.arange(len(self)) if self.added is None else np.flatnonzero(rejected | self.added)
-
-    def _port_taken(self, wanted: HostPort) -> Mask | None:
-        columns = [self._ports.has[i] for i, used in enumerate(self._ports.things) if conflicts(wanted, used)]
-        if not columns:
-            return None
-        taken: Mask = np.logical_or.reduce(columns)[: len(self._whole)]
-        return taken[self.rows]
 
     def declares(self, feature: str) -> Mask | None:
         """Which nodes declare the feature; None where none does.
@@ -222,9 +271,8 @@ class Snapshot:
         """
         known = self._answers.get(question)
         if known is None:
-            if len(self._answers) >= MAX_ANSWERS:
-                self._answers.pop(next(iter(self._answers)))
-            known = self._answers[question] = compute(self._whole)
+            known = compute(self._whole)
+            self._answers.put(question, known, known.nbytes + size_of(question))
         return known[self.rows]
 
     def view(self, rows: slice | Rows) -> "Snapshot":
@@ -238,7 +286,7 @@ class Snapshot:
         table.ports = None if self.ports is None else [self.ports[i] for i in picked]
         table.added = None if self.added is None else self.added[rows]
         table.row_of = {name: i for i, name in enumerate(table.names)}
-        for column in ("allocatable", "requested", "non_zero_requested", "has_taint"):
+        for column in ("allocatable", "requested", "non_zero_requested"):
             setattr(table, column, getattr(self, column)[:, rows])
         for column in ("pod_count", "allowed_pods", "unschedulable"):
             setattr(table, column, getattr(self, column)[rows])
@@ -283,8 +331,6 @@ class Snapshot:
             del pods[info.uid]
         self._resources.add(row, info.requests, info.non_zero, sign)
         self._changed_apart(row, pods, sign, info)
-        if self.allocatable.shape[0] != len(self.resource_names):
-            self._show()
 
     def put_back(self, row: int, before: RowState, sign: int, info: PodInfo) -> None:
         """Undo the latest `count_apart` of a row, which was of that sign and pod."""
@@ -312,7 +358,7 @@ class Snapshot:
         row, last = self.row_of.pop(name), len(self.names) - 1
         for info in self.pods[row].values():
             self._count(row, -1, info)
-        for group in (self._taints, self._ports, self._features, self.images):
+        for group in (self._resources, self._labels, self._taints, self._ports, self._features, self.images):
             group.drop_row(row)
         if row != last:
             self._move(last, row)
@@ -335,13 +381,13 @@ class Snapshot:
 
     def _take(self, info: NodeInfo) -> None:
         assert info.node is not None, "a ghost has no row"
-        row = self.row_of.get(info.name)
+        row, before = self.row_of.get(info.name), None
         if row is None:
             row = self._append(info)
             changes = [(1, pod) for pod in info.pods.values()]
             info.node_changed = True
         else:
-            changes = info.unseen
+            before, changes = self.nodes[row], info.unseen
             if not (changes or info.node_changed):
                 self._pods[row] = info.pods.copy()
                 self.changed_rows.note(row)
@@ -351,25 +397,29 @@ class Snapshot:
             self._count(row, sign, pod)
         self._pods[row] = info.pods.copy()
         self._resources.set_row(row, info)
-        if info.ports or any(pod.ports for _, pod in changes):
+        if any(pod.ports for _, pod in changes):
             self._ports.set_row(row, info.ports)
         if info.node_changed:
-            self._take_node(row, info.node)
+            self._take_node(row, before, info.node)
         info.unseen, info.node_changed = [], False
-        if self.allocatable.shape != (len(self.resource_names), len(self.names)):
+        if self._shown != (self.resource_names, len(self.names)):
             self._show()
 
     def _note(self, row: int) -> None:
         self.changed_rows.note(row)
         self.changed_footprints.note(row)
 
-    def _take_node(self, row: int, node: Node) -> None:
+    def _take_node(self, row: int, before: Node | None, node: Node) -> None:
         self.nodes[row] = node
-        self._labels.set_row(row, node)
-        self._taints.set_row(row, node.spec.taints)
-        self._features.set_row(row, node.status.declared_features)
         self._unschedulable[row] = node.spec.unschedulable
-        self.images.set_row(row, node)
+        if before is None or before.metadata.labels != node.metadata.labels:
+            self._labels.set_row(row, node.metadata.labels)
+        if before is None or before.spec.taints != node.spec.taints:
+            self._taints.set_row(row, tuple(dict.fromkeys(node.spec.taints)))
+        if before is None or before.status.declared_features != node.status.declared_features:
+            self._features.set_row(row, tuple(dict.fromkeys(node.status.declared_features)))
+        if before is None or before.status.images != node.status.images:
+            self.images.set_row(row, node)
 
     def _append(self, info: NodeInfo) -> int:
         row = len(self.names)
@@ -423,4 +473,4 @@ class Snapshot:
         self.pod_count = self._resources.pod_count[:n]
         self.allowed_pods = self._resources.allowed_pods[:n]
         self.unschedulable: Mask = self._unschedulable[:n]
-        self.has_taint: Mask = self._taints.has[:, :n]
+        self._shown = self.resource_names, n

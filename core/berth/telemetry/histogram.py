@@ -1,7 +1,9 @@
 """Histograms that cost two additions an observation.
 
 A pod is observed in some twenty of them; prometheus_client takes a lock for each of their parts and looks at
-one bucket after the other. These belong to the one loop that observes, and are shown by the same library.
+one bucket after the other. These belong to the one loop that observes, and are shown by the same library, in
+any thread: series and counts are copied in one step, and bucket counts are those of one moment. The sum may
+be one observation ahead or behind.
 """
 
 from bisect import bisect_left
@@ -60,8 +62,8 @@ class Histogram(Collector):
     def collect(self) -> Iterator[Metric]:
         """The family as it is now."""
         family = self._family()
-        for values, series in list(self._series.items()):
-            counts = map(float, accumulate(series.counts))
+        for values, series in self._series.copy().items():
+            counts = map(float, accumulate(series.counts.copy()))
             family.add_metric(values, list(zip(self._shown_bounds, counts, strict=True)), series.total)
         yield family
 

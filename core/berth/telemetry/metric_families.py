@@ -79,6 +79,11 @@ COUNTERS = (
         "[ALPHA] Errors of volume scheduling.",
     ),
     Family(
+        "berth_cycle_budget_exceeded_total",
+        ("profile",),
+        "Scheduling cycles that used more CPU than their budgets.",
+    ),
+    Family(
         "berth_plugin_calls_total",
         ("plugin", "method", "outcome"),
         "Calls of out-of-tree plugins: ok, error (their own), failed, late, garbled, refused, gave up.",
@@ -175,6 +180,12 @@ HISTOGRAMS = (
         ("sidecar", "method"),
         "Calls of a sidecar within a cycle, its binding cycle included.",
         exponential(0.0001, 2, 14),
+    ),
+    Family(
+        "berth_fence_seconds",
+        (),
+        "From an acquired lease, or a watch's return, until the view was proven to be up to date.",
+        LONG,
     ),
 )
 

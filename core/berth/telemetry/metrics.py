@@ -1,6 +1,7 @@
 """All metrics of one scheduler, in a registry of their own: several schedulers may share a process.
 
-Counters and histograms start afresh with a reset; gauges that mirror state do not.
+Counters and histograms start afresh with a reset; gauges that mirror state do not. One thread counts and
+resets, another may read the text meanwhile: what is read is copied in one step, or counted under a lock.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,6 +68,14 @@ class SchedulerMetrics:
             child = self._events[event] = family.labels(event)
         child.observe(seconds)
 
+    def over_budget(self, profile: str) -> None:
+        """Count a cycle that used more CPU than it may."""
+        self.families.counters["berth_cycle_budget_exceeded_total"].labels(profile).inc()
+
+    def fence_lowered(self, seconds: float) -> None:
+        """Observe for how long no decision was taken, until the view was proven."""
+        self.families.histograms["berth_fence_seconds"].observe(seconds)
+
     def watch_queue(self, sizes: Callable[[], QueueSizes]) -> None:
         """Show how many pods wait where."""
         text = "[STABLE] Pending pods, by the queue they are in."
@@ -116,6 +125,17 @@ class SchedulerMetrics:
         mirror = Mirror("berth_plugin_condition", text, ("plugin", "type"), conditions)
         self._state.mirrored.append(mirror)
 
+    def watch_set_aside(
+        self, total: Callable[[], Mapping[str, float]], now: Callable[[], Mapping[str, float]]
+    ) -> None:
+        """Show how many versions of objects could not be taken in, and how many objects are set aside."""
+        text = (
+            "Versions of objects that could not be taken in, because of what is written in them or of a bug."
+        )
+        self._watch("berth_objects_set_aside", text, "resource", total, counts=True)
+        text = "Objects whose latest version is set aside now."
+        self._watch("berth_objects_set_aside_now", text, "resource", now)
+
     def text(self, names: Sequence[str] = ()) -> bytes:
         """Everything, or only the series of these names, in Prometheus's text format."""
         return generate_latest(_Named(self._state, self.registry, names) if names else self.registry)
@@ -150,7 +170,7 @@ class SchedulerMetrics:
         counts: bool = False,
     ) -> None:
         def by_label() -> dict[tuple[str, ...], float]:
-            return {(value,): number for value, number in read().items()}
+            return {(value,): number for value, number in dict(read()).items()}
 
         self._state.mirrored.append(Mirror(name, text, (label,), by_label, counts))
 

@@ -24,7 +24,8 @@ class Mirror(NamedTuple):
         """The values of the moment."""
         kind = CounterMetricFamily if self.counts else GaugeMetricFamily
         family = kind(self.name, self.text, labels=self.labels)
-        for labels, number in self.read().items():
+        # The owner's thread goes on counting; only a copy made in one step keeps its size meanwhile.
+        for labels, number in dict(self.read()).items():
             family.add_metric(labels, number)
         return family
 

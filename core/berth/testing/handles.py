@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -28,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class ManualClock:
-    """A clock that moves only when a test moves it. Units: seconds."""
+    """A clock that moves only when a test moves it; all time that passes is CPU. Units: seconds."""
 
     seconds: float = 0.0
 
@@ -38,6 +39,10 @@ class ManualClock:
 
     def monotonic(self) -> float:
         """The clock that never jumps."""
+        return self.seconds
+
+    def cpu(self) -> float:
+        """The thread's CPU."""
         return self.seconds
 
 
@@ -196,9 +201,9 @@ class NobodyInPreBind:
 class Unstarted:
     """Background work that is never started, and timers that never fire."""
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
         """Drop the work."""
-        del name
+        del name, context
         work.close()
 
     def outcome(self) -> Outcome:

@@ -193,5 +193,9 @@ func asStatus(ctx context.Context, err error) error {
 	if failed.reason != "" {
 		_ = grpc.SetTrailer(ctx, metadata.Pairs(reasonKey, failed.reason))
 	}
-	return status.Error(failed.code, failed.text)
+	// The host reads 8 KiB of trailers and nothing of longer ones; percent-encoded, this is 6.
+	text := []rune(failed.text)
+	return status.Error(failed.code, string(text[:min(len(text), longestError)]))
 }
+
+const longestError = 512

@@ -36,6 +36,7 @@ import { Stream } from "./sync.ts";
 import { Tracing } from "./tracing.ts";
 
 // Replies and calls grow with the cluster; Sync stays below 4 MiB by itself.
+const LONGEST_ERROR = 512;
 const MAX_MESSAGE_BYTES = 64 << 20;
 
 /** How a plugin is served. */
@@ -231,5 +232,6 @@ function refusal({ code, message, remedy }: CallError): {
 } {
   const metadata = new Metadata();
   if (remedy) metadata.set("berth-reason", remedy);
-  return { code, details: message, metadata };
+  // The host reads 8 KiB of trailers and nothing of longer ones; percent-encoded, this is at most 6.
+  return { code, details: [...message].slice(0, LONGEST_ERROR).join(""), metadata };
 }

@@ -22,6 +22,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self):
         return self._now_ns / NANOSECONDS
 
+    def work(self, seconds):
+        """Let time pass while nothing else runs: what runs uses CPU."""
+        self._now_ns += round(seconds * NANOSECONDS)
+
     async def idle(self):
         """Return once nothing can go on at this moment."""
         waiter = self.create_future()
@@ -63,4 +67,7 @@ class LoopClock:
         return self.loop.time()
 
     def monotonic(self):
+        return self.loop.time()
+
+    def cpu(self):
         return self.loop.time()

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from berth.framework.cycle_budget import TURN_SECONDS
 from berth.framework.status import SUCCESS, failed, unschedulable
 from tests.fakes import PostFilters
 from tests.scenarios.pod_groups.kit import ASKED_TO_WAIT, UNSCHEDULABLE, Groups, gang_of
@@ -138,10 +139,22 @@ async def test_7_5_6_members_are_taken_back_in_reverse_order():
     assert 0 == sum(len(pods) for pods in cluster.snapshot.pods)
 
 
+class Toils(TurnsDown):
+    """A filter that takes its time."""
+
+    def __init__(self, seconds):
+        super().__init__()
+        self.seconds = seconds
+
+    def filter(self, state, pod, nodes):
+        asyncio.get_running_loop().work(self.seconds)
+        return super().filter(state, pod, nodes)
+
+
 async def test_the_rest_goes_on_while_a_group_is_tried():
-    """Between two members everything else has its turn: a large group holds up neither lease nor bindings."""
+    """In a long cycle everything else has its turn: a large group holds up neither lease nor bindings."""
     turns = []
-    door = TurnsDown()
+    door = Toils(2 * TURN_SECONDS)
     cluster = gang_of(3, door)
 
     async def others():
@@ -154,3 +167,13 @@ async def test_the_rest_goes_on_while_a_group_is_tried():
     await task
 
     assert {1, 2} <= set(turns)
+
+
+async def test_a_group_ends_with_its_budget():
+    """None of its pods is placed, and the error names the budget: that of its pods together."""
+    cluster = gang_of(4, Toils(0.3), names="abcd")
+    await cluster.run()
+
+    assert not cluster.bound
+    error = "scheduling cycle exceeded its budget of 1s of CPU in TurnsDown"
+    assert all(cluster.message(name).endswith(error) for name in "abcd")

@@ -75,8 +75,9 @@ async def elector(server, clock):
             clock=clock,
             sleep=clock.sleep,
             rng=Random(1),
+            may_hold=lambda: elector.works,
         )
-        elector.said = said
+        elector.said, elector.works = said, True
         yield elector
 
 
@@ -286,3 +287,42 @@ def test_settings(times, problem):
     """Times that contradict each other are refused."""
     with pytest.raises(ConfigurationError, match=f"couldn't create leader elector: {problem}"):
         LeaseSettings(**times)
+
+
+async def test_a_process_that_does_not_work_takes_no_lease(server, elector, clock):
+    """It asks for nothing until it works again."""
+    elector.works = False
+    campaign = asyncio.create_task(elector.acquire())
+    await eventually(lambda: len(clock.slept) > 3)
+    idle = list(server.requests)
+    elector.works = True
+    await campaign
+
+    assert [] == idle
+    assert elector.is_fresh()
+
+
+async def test_a_process_that_ceases_to_work_loses_its_lease(server, elector, clock):
+    """It renews no more, and knows that it leads no longer before another may take the lease."""
+    await elector.acquire()
+    renewed, start = list(server.requests), clock.monotonic()
+    elector.works = False
+
+    with pytest.raises(LeaseLostError):
+        await elector.hold()
+    assert renewed == server.requests
+    assert elector.settings.renew_deadline <= clock.monotonic() - start < elector.settings.duration
+    assert not elector.is_fresh()
+
+
+async def test_a_process_that_works_again_in_time_keeps_its_lease(server, elector, clock):
+    """A renewal that was left out is made up for within the renew deadline."""
+    await elector.acquire()
+    elector.works = False
+    holding = asyncio.create_task(elector.hold())
+    await eventually(lambda: len(clock.slept) > 2)
+    elector.works = True
+    await eventually(lambda: "PUT" in server.requests)
+    holding.cancel()
+
+    assert elector.is_fresh()

@@ -7,6 +7,7 @@ import pytest
 
 from berth.client.errors import ConflictError, NotFoundError, ServerError
 from berth.client.pods import Ambiguous, Bound, Conflict, NotFound, Pods, Rejected
+from berth.client.write_guard import WriteGuard
 from tests.unit.client.conftest import answer, raw_server, read_request, silent_later, transport_to
 
 
@@ -99,7 +100,7 @@ async def test_bind_without_proof():
     """Without a fresh lease nothing is sent."""
     seen = []
 
-    outcome = await bind(seen=seen, may_write=lambda: False)
+    outcome = await bind(seen=seen, may_write=WriteGuard(lambda: False))
 
     assert isinstance(outcome, Rejected)
     assert seen == []

@@ -273,7 +273,7 @@ async def test_garbage_is_skipped(clock):
         await handler.until("add", "good@12")
 
     assert handler.story == [("synced",), ("add", "good@12")]
-    assert reflector.statistics.decode_failures == 5
+    assert reflector.aside.total == 5
 
 
 async def test_delete_undecodable(clock):

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from berth.client.errors import CutError, DeadlineError, HeldBackError, NotSentError
 from berth.client.timing import TokenBucket
+from berth.client.write_guard import WriteGuard
 from tests.unit.client.conftest import (
     answer,
     eventually,
@@ -195,7 +196,7 @@ async def test_guard():
     """A guard that says no at the last moment keeps the bytes back."""
     async with raw_server(lambda reader, _: reader.read()) as server, transport_to(server.url) as transport:
         with pytest.raises(HeldBackError):
-            await transport.request("POST", "/", guard=lambda: False)
+            await transport.request("POST", "/", guard=WriteGuard(lambda: False))
 
 
 async def test_cancelled_request():

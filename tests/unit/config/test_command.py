@@ -9,7 +9,7 @@ from berth.cli import main
 from tests.unit.config.files import BUILDING, DEFAULTS, file, names, plugins_file
 
 LIST = (
-    "apiVersion: berth.dev/v1alpha1\nkind: PluginList\nplugins: [{name: Shop, address: 'h:1',"
+    "apiVersion: berth.dev/v1alpha1\nkind: PluginList\nplugins: [{name: Shop, address: 'localhost:1',"
     " extensionPoints: [score]}]\n"
 )
 SHOP = plugins_file(multiPoint={"enabled": names("Shop")})
@@ -103,7 +103,7 @@ def test_plugins(run):
 
 def test_wrong_plugins(run):
     """A mistake in the list names the list's file."""
-    status, _output, lines = run("validate", SHOP, "--plugins", "list", list=LIST.replace("h:1", "h"))
+    status, _output, lines = run("validate", SHOP, "--plugins", "list", list=LIST.replace("localhost:1", "h"))
 
     expected = 'Error: list: plugins[0].address: "h" is no address; write unix:/path/to.sock or host:port'
     assert (2, [expected]) == (status, lines)

@@ -244,7 +244,7 @@ def test_named_values():
     )
 
 
-LIST = "apiVersion: berth.dev/v1alpha1\nkind: PluginList\nplugins: [{name: Shop, address: 'h:1'}]\n"
+LIST = "apiVersion: berth.dev/v1alpha1\nkind: PluginList\nplugins: [{name: Shop, address: 'localhost:1'}]\n"
 SHOP = plugins_file(score={"enabled": names("Shop")})
 
 

@@ -179,6 +179,8 @@ FAULTS = {
     "pre-bind/answer": answered({"PreBind"}, says(SKIP)),
     "pre-bind/patch": answered({"PreBind"}, patches(b'{"spec": {}}')),
     "reserve/patch": answered({"Reserve"}, patches(b'{"spec": {}}')),
+    "pre-bind/keys": answered({"PreBind"}, patches(b'{"labels": {"pod-template-hash": null}}')),
+    "reserve/keys": answered({"Reserve"}, patches(b'{"annotations": {"a.kubernetes.io/b": "c"}}')),
     "pre-bind/repeated": answered({"PreBind"}, other_patches),
     "bind/answer": answered({"Bind"}, says(NO, "no")),
     "post-bind/any-generation": asked({"PostBind"}, of_its_epoch()),

@@ -99,6 +99,11 @@ def some_fail(server, request, response):
         response.verdicts.reasons.add(code=common_pb2.CODE_UNSCHEDULABLE, text="not in this company")
 
 
+def on_two_lines(_server, _request, response):
+    for reason in response.verdicts.reasons:
+        reason.text += "\nand more"
+
+
 def none_is_nothing(_server, request, response):
     if request.HasField("candidates") and not bits(request):
         response.verdicts.each = b""
@@ -307,6 +312,7 @@ class CountsAllReservations(Slots):
 FILTER, OVERLAYS = {"Filter"}, {"FilterOverlays"}
 FAULTS = {
     "filter/answer": answered(FILTER, short),
+    "filter/texts": answered(FILTER, on_two_lines),
     "filter/status": filters(waits),
     "filter/verdicts": filters(skips_with_verdicts),
     "filter/deterministic": answered(FILTER, flips),

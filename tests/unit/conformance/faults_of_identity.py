@@ -143,6 +143,7 @@ FAULTS = {
     "handshake/watched-kinds": introduced(
         lambda _s, _q, r: r.capabilities.state.resources[0].ClearField("version")
     ),
+    "handshake/limits": introduced(lambda _s, _q, r: setattr(r, "version", "1.2.3 of today")),
     "handshake/events": introduced(lambda _s, _q, r: r.capabilities.events[1].ClearField("actions")),
     "handshake/event-conditions": introduced(
         lambda _s, _q, r: r.capabilities.events[1].changed_fields.append("no pointer")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.objects.host_ports import HostPort, conflicts, host_ports
+from berth.objects.host_ports import HostPort, HostPorts, host_ports
 from berth.objects.pod import Container, ContainerPort
 from berth.testing.builders import make_pod
 
@@ -23,8 +23,8 @@ ANY = "0.0.0.0"
     ],
 )
 def test_conflicts(wanted, used, conflict):
-    assert conflict is conflicts(HostPort(*wanted), HostPort(*used))
-    assert conflict is conflicts(HostPort(*used), HostPort(*wanted))
+    assert conflict is bool(HostPorts([HostPort(*used)]).conflicting(HostPort(*wanted)))
+    assert conflict is bool(HostPorts([HostPort(*wanted)]).conflicting(HostPort(*used)))
 
 
 def test_which_ports_a_pod_claims():

@@ -39,10 +39,10 @@ MONITOR = {
 
 
 class AtWork:
-    """The sandbox, what the operator may and did, and an administrator's client."""
+    """The sandbox, what the operator may and did, an administrator's client, and the running operator."""
 
-    def __init__(self, sandbox, ledger, api):
-        self.sandbox, self.ledger, self.api = sandbox, ledger, api
+    def __init__(self, sandbox, ledger, api, process):
+        self.sandbox, self.ledger, self.api, self.process = sandbox, ledger, api, process
 
     def objects(self, collection):
         """Give the stored objects of a collection by name."""
@@ -100,7 +100,7 @@ async def operating(tmp_path, *, more=(), namespaces=(SYSTEM,), grants=()):
             waiting = asyncio.create_task(ready.wait())
             await asyncio.wait([process, waiting], timeout=30, return_when=asyncio.FIRST_COMPLETED)
             assert ready.is_set(), process.result() if process.done() else ledger.denied
-            yield AtWork(sandbox, ledger, Api(transport))
+            yield AtWork(sandbox, ledger, Api(transport), process)
 
 
 def namespaced(document):

@@ -125,10 +125,23 @@ def test_plugins_roles():
 
 def test_elsewhere():
     """A plugin with an address is dialled there, and runs beside nobody."""
-    result = made(kit.plugin(address="plugins.team:50051", image=None))
+    result = made(kit.plugin(address="localhost:50051", image=None))
 
     assert "initContainers" not in pod(result)
-    assert "plugins.team:50051" == files(result)["plugins.yaml"]["plugins"][0]["address"]
+    assert "localhost:50051" == files(result)["plugins.yaml"]["plugins"][0]["address"]
+
+
+def test_elsewhere_without_certificates():
+    """A plugin on a network is refused without certificates, with the plugin and the remedy."""
+    with pytest.raises(ConfigurationProblemError, match=r'plugin gpu-share: "10\.1\.2\.3:7777" .*: give tls'):
+        made(kit.plugin(address="10.1.2.3:7777", image=None))
+
+
+def test_metadata_keys():
+    """Which labels and annotations a plugin may write is in its entry."""
+    result = made(kit.plugin(metadataKeys=["example.com/*"]))
+
+    assert ["example.com/*"] == files(result)["plugins.yaml"]["plugins"][0]["metadataKeys"]
 
 
 def test_tls():

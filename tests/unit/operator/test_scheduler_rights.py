@@ -10,9 +10,9 @@ from berth.sandbox.access.identity import service_account
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import json_response
 from berth.scheduler.delegated_access import DelegatedAccess
+from berth.scheduler.gate import Asked
 from berth.scheduler.process import run
 from berth.scheduler.process_settings import ProcessSettings
-from berth.scheduler.serving import Asked
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator.rights import bound, documents, guarded, running
 from tests.unit.scheduler import test_devices_end_to_end as devices

@@ -280,7 +280,7 @@ async def test_reserve_to_pre_bind():
     """Labels that Reserve asks for are written at PreBind without another call, and shown at once."""
     plugin = Scripted()
     plugin.replies["Reserve"] = scheduling_pb2.ReserveResponse(
-        status=SUCCESS, metadata_patch=b'{"labels":{"gpu":"1"}}'
+        status=SUCCESS, metadata_patch=b'{"labels":{"scripted/gpu":"1"}}'
     )
     async with hosted(plugin) as world:
         await world.up()
@@ -289,8 +289,8 @@ async def test_reserve_to_pre_bind():
         assert world.plugin.pre_bind_pre_flight(state, pod, "n0").status.ok
         assert (await world.plugin.pre_bind(state, pod, "n0")).ok
 
-    assert [(pod, {"labels": {"gpu": "1"}})] == world.writer.patches
-    assert b'"gpu":"1"' in world.host.pods.get(pod.uid)
+    assert [(pod, {"labels": {"scripted/gpu": "1"}})] == world.writer.patches
+    assert b'"scripted/gpu":"1"' in world.host.pods.get(pod.uid)
     assert [] == plugin.requests("PreBind")
 
 
@@ -298,7 +298,7 @@ async def test_binding_annotations():
     """Annotations go with the binding, and are shown at once; an attempt that fails takes them back."""
     plugin = Scripted()
     plugin.replies["Reserve"] = scheduling_pb2.ReserveResponse(
-        status=SUCCESS, metadata_patch=b'{"annotations":{"gpu":"1"}}'
+        status=SUCCESS, metadata_patch=b'{"annotations":{"scripted/gpu":"1"}}'
     )
     async with hosted(plugin) as world:
         await world.up()
@@ -306,10 +306,10 @@ async def test_binding_annotations():
         before = world.host.pods.get(pod.uid)
         assert (await world.plugin.reserve(state, pod, "n0")).ok
         assert world.plugin.pre_bind_pre_flight(state, pod, "n0").status.skip
-        assert b'"gpu":"1"' in world.host.pods.get(pod.uid)
+        assert b'"scripted/gpu":"1"' in world.host.pods.get(pod.uid)
         await world.plugin.unreserve(state, pod, "n0")
 
-    assert {"gpu": "1"} == state.binding_annotations
+    assert {"scripted/gpu": "1"} == state.binding_annotations
     assert [] == world.writer.patches
     assert before == world.host.pods.get(pod.uid)
 
@@ -317,7 +317,7 @@ async def test_binding_annotations():
 async def test_write_fails():
     """A patch that could not be written is taken back."""
     plugin = Scripted()
-    reply = scheduling_pb2.PreBindResponse(status=SUCCESS, metadata_patch=b'{"labels":{"a":"b"}}')
+    reply = scheduling_pb2.PreBindResponse(status=SUCCESS, metadata_patch=b'{"labels":{"scripted/a":"b"}}')
     plugin.replies["PreBind"] = reply
     async with hosted(plugin) as world:
         await world.up()

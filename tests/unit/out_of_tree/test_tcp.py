@@ -11,6 +11,8 @@ from berth.config.sidecars import PluginTls, SidecarSpec
 from berth.demo.surface import Surface
 from berth.out_of_tree import attaching
 from berth.out_of_tree.attaching import AttachError, Wanted
+from berth.out_of_tree.channels import open_channel
+from berth.out_of_tree.errors import NotConnectedError
 from berth_sdk.serving import Server
 from tests.unit.extender.test_tls import self_signed
 from tests.unit.out_of_tree.scripted import PROFILE
@@ -63,6 +65,13 @@ async def test_a_stranger(files, monkeypatch, wrong):
     monkeypatch.setattr(attaching, "READY_SECONDS", 1.0)
     with pytest.raises(AttachError, match="not ready within 1 s"):
         await attached(files, **wrong)
+
+
+async def test_no_certificates_on_a_network():
+    """A channel that would be in plain text on a network is not opened."""
+    with pytest.raises(NotConnectedError, match=r'"10\.1\.2\.3:7777" is reached over a network: give tls'):
+        async with open_channel(SidecarSpec("far", "10.1.2.3:7777")):
+            pass
 
 
 async def test_files_that_are_not_there(files, monkeypatch):

@@ -3,6 +3,7 @@
 import pytest
 
 from berth.out_of_tree._generated import identity_pb2, queueing_pb2
+from berth.out_of_tree.conditions import Kind
 from berth.out_of_tree.watched_objects import WatchedKind, WatchedObject, WatchedObjects, decode_object
 from berth.queue.hints import build_hint_map
 from berth.queue.queue_profile import QueueProfile
@@ -32,7 +33,12 @@ class Watches:
 
     def __init__(self, host):
         self.handlers = {}
-        host.objects.start = self.handlers.__setitem__
+        self.stopped = []
+        host.objects.start = self.start
+
+    def start(self, kind, handler):
+        self.handlers[kind] = handler
+        return lambda: self.stopped.append(kind)
 
 
 def told(plugin):
@@ -119,6 +125,50 @@ def test_a_plugin_that_changed_its_mind():
     handler.on_add(group("b"))
 
     assert ["a", "a", "b"] == heard
+
+
+def test_the_last_follower_ends_the_watch():
+    """A kind that no plugin wants any more is not watched, and its objects are forgotten."""
+    stopped = []
+    objects = WatchedObjects()
+    objects.start = lambda kind, _handler: lambda: stopped.append(kind)
+    wanted, follower = interest(GROUPS).resources, object()
+    objects.follow(follower, wanted)
+    objects.forget(follower)
+
+    assert ([GROUPS], []) == (stopped, list(objects.upserts(wanted)))
+
+
+def test_wishes_that_change_every_time():
+    """A plugin that wants another kind after each connection leaves no watch behind."""
+    watched = set()
+    objects = WatchedObjects()
+
+    def start(kind, _handler):
+        watched.add(kind)
+        return lambda: watched.discard(kind)
+
+    objects.start = start
+    follower = object()
+    for i in range(100):
+        objects.follow(follower, interest(WatchedKind("example.com", "v1", f"kind{i}")).resources)
+
+    assert {WatchedKind("example.com", "v1", "kind99")} == watched
+
+
+async def test_a_kind_that_is_not_listed():
+    """A kind that the API server does not have is a condition of the plugin, which is ready without it."""
+    plugin = Scripted(state=interest(GROUPS))
+    async with hosted(plugin) as world:
+        watches = Watches(world.host)
+        await world.up()
+        conditions = world.connection.conditions
+        watches.handlers[GROUPS].on_overdue("podgroups not listed")
+        assert world.connection.ready
+        assert not conditions.holds(Kind.KINDS_LISTED)
+
+        watches.handlers[GROUPS].on_synced()
+        assert conditions.holds(Kind.KINDS_LISTED)
 
 
 def test_bytes_are_kept_as_they_are():

@@ -170,14 +170,32 @@ async def test_watch(sandbox, client, watcher):
 
 
 async def test_watch_bookmark(sandbox, client):
-    """A watch with bookmarks ends with one at the latest revision."""
+    """As with kube-apiserver, a bookmark comes two seconds before a watch's time is up."""
     revision = sandbox.store.revision
-    query = f"watch=1&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersion={revision}"
+    query = f"watch=1&allowWatchBookmarks=true&timeoutSeconds=3&resourceVersion={revision}"
     client.send("GET", f"/api/v1/pods?{query}")
     await client.head()
 
     kind, mark = await client.event()
     assert ("BOOKMARK", str(revision)) == (kind, mark["metadata"]["resourceVersion"])
+
+
+async def test_a_short_watch_has_no_bookmark(sandbox, client):
+    """A watch of two seconds or less ends without one."""
+    query = f"watch=1&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersion={sandbox.store.revision}"
+    client.send("GET", f"/api/v1/pods?{query}")
+    await client.head()
+
+    assert b"" == await client.chunk()
+
+
+async def test_the_version_of_a_list_of_one_covers_every_write(sandbox, client):
+    """A list without a resource version is as of now, whatever kind was written last."""
+    sandbox.load({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"n{i}"}} for i in range(3))
+    client.send("GET", "/api/v1/pods?limit=1")
+    status, body = await client.answer()
+
+    assert (200, str(sandbox.store.revision)) == (status, json.loads(body)["metadata"]["resourceVersion"])
 
 
 async def test_watch_hung_up(sandbox, client):

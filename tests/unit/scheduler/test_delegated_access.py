@@ -1,12 +1,14 @@
 """The API server decides who sees the endpoints."""
 
+import asyncio
 import json
 
 import pytest
 
 from berth.client.errors import DeadlineError
-from berth.scheduler.delegated_access import KEPT_SECONDS, DelegatedAccess
-from berth.scheduler.serving import Access, Asked
+from berth.scheduler.delegated_access import KEPT_SECONDS, MAX_KEPT, STRANGERS_AT_ONCE, DelegatedAccess
+from berth.scheduler.errors import TooManyReviewsError
+from berth.scheduler.gate import Access, Asked
 
 USERS = {
     "t-jane": {"username": "jane", "groups": ["devs"]},
@@ -83,3 +85,103 @@ async def test_no_answer_means_no(server, caplog):
 
     assert Access("system:anonymous", False) == await DelegatedAccess(server)(Asked("t-jane", "get", "/x"))
     assert ["access not reviewed path=/x error=late"] == caplog.messages
+
+
+def jane(path="/metrics"):
+    return Asked("t-jane", "get", path)
+
+
+@pytest.fixture
+def now():
+    return [0.0]
+
+
+@pytest.fixture
+def access(server, now):
+    return DelegatedAccess(server, monotonic=lambda: now[0])
+
+
+async def flood(access, count, begin=0):
+    """Ask with that many tokens that are of no user; how many questions were turned away."""
+    asked = [access(Asked(f"made-up-{begin + i}", "get", "/metrics")) for i in range(count)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    return sum(isinstance(answer, TooManyReviewsError) for answer in answers)
+
+
+async def test_without_a_token_nothing_is_asked(server, access):
+    """Anonymous clients see what is always allowed, which is decided before."""
+    assert Access("system:anonymous", False) == await access(Asked("", "get", "/metrics"))
+    assert [] == server.seen
+
+
+async def test_a_flood_of_tokens_is_no_flood_of_reviews(server, access):
+    """Beyond a few at once they are turned away."""
+    assert 1000 - STRANGERS_AT_ONCE == await flood(access, 1000)
+    assert STRANGERS_AT_ONCE == len(server.seen)
+
+
+async def test_known_users_pass_a_flood(server, access, now):
+    """A token that was good lately is reviewed anew, whatever the others do."""
+    await access(jane())
+    now[0] = KEPT_SECONDS
+    await flood(access, 1000)
+    before = len(server.seen)
+
+    assert Access("jane", True) == await access(jane())
+    assert before + 2 == len(server.seen)
+
+
+async def test_a_known_user_who_asks_for_what_is_forbidden(server, access):
+    """Paths that were never allowed are as many questions as strangers may put."""
+    answers = [access(jane(f"/{i}")) for i in range(1000)]
+    refused = await asyncio.gather(*answers, return_exceptions=True)
+
+    assert 1000 - STRANGERS_AT_ONCE < sum(isinstance(each, TooManyReviewsError) for each in refused)
+    assert STRANGERS_AT_ONCE == len(server.seen)
+
+
+async def test_strangers_are_asked_about_again_with_time(access, now):
+    """One for each part of a second that their rate gives."""
+    await flood(access, 1000)
+    now[0] = 1.0
+
+    assert 100 - 5 == await flood(access, 100, begin=1000)
+
+
+async def test_one_question_for_all_who_wait(server, access):
+    """Many requests at once with one token are one review of it, and one of what it may see."""
+    answers = await asyncio.gather(*(access(jane()) for _ in range(50)))
+
+    assert [Access("jane", True)] * 50 == answers
+    assert 2 == len(server.seen)
+
+
+async def test_an_answer_comes_though_the_first_to_ask_has_gone(access):
+    """The others wait for the same question."""
+    gone, stays = asyncio.create_task(access(jane())), asyncio.create_task(access(jane()))
+    await asyncio.sleep(0)
+    gone.cancel()
+
+    assert Access("jane", True) == await stays
+
+
+async def test_answers_about_strangers_displace_no_known_user(server, access, now):
+    """More of them than are kept leave those that were good where they are."""
+    await access(jane())
+    for i in range(2 * MAX_KEPT):
+        now[0] += 1e-3
+        await flood(access, 1, begin=i)
+    asked = len(server.seen)
+    await access(jane())
+
+    assert asked == len(server.seen)
+
+
+async def test_an_error_is_not_kept(server, access, caplog):
+    """The next request asks again."""
+    server.error = DeadlineError("late")
+    await access(jane())
+    server.error = None
+
+    assert Access("jane", True) == await access(jane())
+    assert 1 == len(caplog.messages)

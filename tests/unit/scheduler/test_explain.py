@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from berth.cycle.budgets import CycleBudgets
 from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.explain import Explainer, UnknownPodError
 from berth.testing.builders import make_node, make_pod
@@ -14,7 +15,11 @@ from tests.fakes import PROFILE, Binds, Normalizes, PreFilters, Rejects, Scores,
 def cluster(n=3, **points):
     w = world(framework(bind=[Binds()], **points), *(make_node(f"n{i}") for i in range(1, n + 1)))
     shared = SimpleNamespace(
-        cache=w.cache, snapshot=w.schedule_one.snapshot, queue=w.queue, unassigned=w.unassigned
+        budgets=CycleBudgets(w.clock, w.background),
+        cache=w.cache,
+        snapshot=w.schedule_one.snapshot,
+        queue=w.queue,
+        unassigned=w.unassigned,
     )
     core = SimpleNamespace(shared=shared, frameworks=w.frameworks)
     attempts = AttemptLog()

@@ -1,12 +1,19 @@
 """The pages for people: what the process was started with, how it is, and what it is doing."""
 
+import asyncio
 import json
+import threading
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from berth.scheduler.component_pages import component_pages
 from berth.scheduler.profiling import profiling_pages
+
+
+def profiled():
+    return profiling_pages(asyncio.get_running_loop(), threading.get_ident())
+
 
 FLAGS = {"secure-port": 10259, "leader-elect": True, "feature-gates": ("A=true", "B=false")}
 KIND = "application/json;as={};v=v1beta1;g=config.k8s.io"
@@ -57,7 +64,7 @@ def test_gates():
 
 async def test_tasks_are_shown():
     """The stacks of all tasks, this test's among them."""
-    status, text = await ask(profiling_pages(), "/debug/pprof/goroutine")
+    status, text = await ask(profiled(), "/debug/pprof/goroutine")
 
     assert 200 == status
     assert "test_tasks_are_shown" in text
@@ -65,8 +72,27 @@ async def test_tasks_are_shown():
 
 async def test_profile():
     """What the loop's thread does meanwhile, as long as is asked for."""
-    status, text = await ask(profiling_pages(), "/debug/pprof/profile?seconds=0.01")
-    refused, _ = await ask(profiling_pages(), "/debug/pprof/profile?seconds=soon")
+    status, text = await ask(profiled(), "/debug/pprof/profile?seconds=0.01")
 
-    assert (200, 400) == (status, refused)
+    assert 200 == status
     assert "cumulative" in text
+
+
+@pytest.mark.parametrize("seconds", ["soon", "0", "-1", "nan"])
+async def test_profile_of_no_time(seconds):
+    """Seconds are a number above nought."""
+    assert 400 == (await ask(profiled(), f"/debug/pprof/profile?seconds={seconds}"))[0]
+
+
+async def test_one_profile_at_a_time():
+    """A second profile is refused as kube-scheduler refuses it, and one after the first is taken."""
+    pages = profiled()
+    first = asyncio.create_task(ask(pages, "/debug/pprof/profile?seconds=300"))
+    await asyncio.sleep(0)
+    busy = await ask(pages, "/debug/pprof/profile?seconds=0.01")
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    again, _ = await ask(pages, "/debug/pprof/profile?seconds=0.01")
+
+    assert (500, "Could not enable CPU profiling: it is in use already\n") == busy
+    assert 200 == again

@@ -243,12 +243,12 @@ async def test_no_profiles(followed, caplog):
 
 async def test_an_entry_elsewhere(followed, caplog):
     """A plugin whose entry says another address is not the one in the directory."""
-    here = followed("plugins: [{name: a, address: 'h:1', profiles: [p]}]\ndirectory: {path: /x}")
+    here = followed("plugins: [{name: a, address: 'localhost:1', profiles: [p]}]\ndirectory: {path: /x}")
     here.directory.use(read_plugin_list(HEAD + defaults(here.folder), "list").directory)
     here.serve("a")
     with caplog.at_level(logging.WARNING):
         assert [] == await here.after()
-    assert "its entry of the list says h:1" in caplog.text
+    assert "its entry of the list says localhost:1" in caplog.text
 
 
 async def test_refused_and_tried_again(followed):

@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from berth.scheduler.errors import StartError
-from berth.scheduler.health import HealthChecks
-from berth.scheduler.serving import Access, Endpoints, SecureServer, anybody, listen, nobody
+from berth.scheduler.errors import StartError, TooManyReviewsError
+from berth.scheduler.gate import Access, anybody, nobody
+from berth.scheduler.health import HealthChecks, NotedCheck
+from berth.scheduler.serving import Endpoints, SecureServer, listen
 from berth.scheduler.serving_certificate import self_signed, server_context
 
 
@@ -46,11 +47,15 @@ def serve(certificate):
     return serving
 
 
+async def nothing():
+    """Do nothing."""
+
+
 def make_endpoints(**changes):
     return Endpoints(
         **{
             "metrics": lambda _names: b"up 1\n",
-            "reset_metrics": lambda: None,
+            "reset_metrics": nothing,
             "configuration": lambda: {"kind": "KubeSchedulerConfiguration"},
         }
         | changes
@@ -112,7 +117,11 @@ async def test_configuration(serve):
 async def test_reset_of_metrics(serve):
     """DELETE starts the metrics afresh."""
     resets = []
-    endpoints = make_endpoints(reset_metrics=lambda: resets.append(1))
+
+    async def reset():
+        resets.append(1)
+
+    endpoints = make_endpoints(reset_metrics=reset)
     async with serve(endpoints, review=anybody) as client:
         assert (200, "metrics reset\n") == await fetch(client, "/metrics", "DELETE")
 
@@ -234,3 +243,35 @@ def test_reason_is_withheld_from_lists():
 
     assert not report.healthy
     assert "secret" not in report.text
+
+
+@pytest.mark.parametrize(
+    ("reason", "listed", "single"),
+    [
+        ("", "[+]a ok: busy for 2 s\n", "ok: busy for 2 s"),
+        ("stuck", "[-]a failed: reason withheld: busy for 2 s\n", "internal server error: stuck\n"),
+    ],
+)
+def test_notes_are_shown(reason, listed, single):
+    """A note says how things are, in the list and by name; the reason is by name alone."""
+    checks = HealthChecks("livez", {"a": NotedCheck(lambda: reason, lambda: "busy for 2 s")})
+
+    assert listed in checks.report(verbose=True).text
+    assert single == checks.single("a").text
+
+
+async def test_too_many_unknown_clients(serve):
+    """They are told to come again, and when."""
+
+    async def review(_asked):
+        raise TooManyReviewsError
+
+    async with serve(review=review) as client, client.get("/metrics") as response:
+        assert (429, "1") == (response.status, response.headers["Retry-After"])
+
+
+async def test_a_page_that_breaks(serve, caplog):
+    """It is a server error, with the cause in the log and not in the answer."""
+    async with serve(make_endpoints(configuration=lambda: 1 / 0), review=anybody) as client:
+        assert (500, "internal server error\n") == await fetch(client, "/configz")
+    assert ["page not made path=/configz"] == caplog.messages

@@ -8,7 +8,7 @@ from berth.cache.cache import Cache
 from berth.objects.host_ports import HostPort
 from berth.objects.resource_names import MEMORY
 from berth.objects.taint import Taint
-from berth.snapshot.flag_columns import FIRST_THINGS, FlagColumns
+from berth.snapshot.flag_columns import FlagColumns
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
@@ -34,7 +34,7 @@ def test_a_new_node_does_not_inherit_ports():
     cache.add_node(make_node("new"))
     cache.update_snapshot(snapshot)
 
-    assert snapshot.port_conflicts(WEB) is None or not snapshot.port_conflicts(WEB).any()
+    assert snapshot.port_conflicts([WEB]) is None or not snapshot.port_conflicts([WEB]).any()
 
 
 def test_the_last_row_fills_the_hole():
@@ -52,27 +52,33 @@ def test_the_last_row_fills_the_hole():
     assert {"c": 0, "b": 1} == snapshot.row_of
 
 
-def test_flags_of_things_that_are_gone_give_their_place():
+def test_flags_of_things_that_are_gone_leave_nothing():
     """A taint with a new value every time takes no more room than one taint."""
     flags = FlagColumns[str](4)
-    for i in range(10 * FIRST_THINGS):
+    for i in range(100):
         flags.set_row(0, [f"taint-{i}"])
 
-    assert len(flags.things) <= 2
-    assert flags.has.sum() == 1
+    assert ["taint-99"] == list(flags.things)
     assert flags.column("taint-0", 4) is None
-    assert [True, False, False, False] == flags.column(f"taint-{10 * FIRST_THINGS - 1}", 4).tolist()
+    assert [True, False, False, False] == flags.column("taint-99", 4).tolist()
 
 
-def test_flags_keep_their_columns_when_many_things_appear():
-    """More things than there was room for at first push nothing out."""
-    flags = FlagColumns[int](3)
-    flags.set_row(1, range(3 * FIRST_THINGS))
-    flags.set_row(2, [7])
+@pytest.mark.parametrize("held_by", [1, 3, 40, 64])
+def test_flags_say_the_same_whether_few_or_many_rows_have_a_thing(held_by):
+    """Rows are numbered while they are few and flagged once they are many; growing changes neither."""
+    flags = FlagColumns[str](64)
+    for row in range(held_by):
+        flags.set_row(row, ["here", f"own-{row}"])
+    flags.grow(1024)
+    flags.set_row(1000, ["here"])
+    flags.drop_row(0)
+    flags.move_row(1000, 0)
 
-    assert (3 * FIRST_THINGS, 3) == flags.has.shape
-    assert [False, True, True] == flags.column(7, 3).tolist()
-    assert [False, True, False] == flags.column(3 * FIRST_THINGS - 1, 3).tolist()
+    assert held_by == flags.holders("here") == flags.column("here", 1024).sum()
+    assert list(range(held_by)) == flags.rows("here").rows().tolist()
+    assert flags.column("here", 1024).tolist() == flags.any_of(["here", "gone"], 1024).tolist()
+    assert flags.column("here", 1024).tolist() == flags.count_of(["here"], 1024).tolist()
+    assert flags.column("own-0", 1024) is None
 
 
 def test_sums_beyond_64_bits_do_not_break_the_table():
@@ -113,11 +119,11 @@ def test_a_view_agrees_with_its_rows(rows):
 
     assert np.array(nodes.names)[rows].tolist() == view.names
     assert {name: i for i, name in enumerate(view.names)} == view.row_of
-    assert nodes.port_conflicts(WEB)[rows].tolist() == view.port_conflicts(WEB).tolist()
+    assert nodes.port_conflicts([WEB])[rows].tolist() == view.port_conflicts([WEB]).tolist()
     assert nodes.image_on("app:1")[rows].tolist() == view.image_on("app:1").tolist()
     assert nodes.requested[:, rows].tolist() == view.requested.tolist()
     assert nodes.unschedulable[rows].tolist() == view.unschedulable.tolist()
-    assert nodes.has_taint[:, rows].tolist() == view.has_taint.tolist()
+    assert nodes.with_taint([taint])[rows].tolist() == view.with_taint([taint]).tolist()
     assert [nodes.pods[nodes.row_of[name]] for name in view.names] == view.pods
 
 

@@ -48,7 +48,7 @@ def test_the_table_itself_does_not_change():
     nodes.what_if("b", add=[PodInfo(make_pod("q", requests={"cpu": "1"}, host_ports=[81]))])
 
     assert before == [node_facts(nodes, row) for row in range(2)]
-    assert nodes.port_conflicts(HostPort("0.0.0.0", "TCP", 81)) is None
+    assert nodes.port_conflicts([HostPort("0.0.0.0", "TCP", 81)]) is None
 
 
 def test_an_unknown_node_is_an_error():

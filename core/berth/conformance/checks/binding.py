@@ -4,15 +4,18 @@ from typing import Any
 
 import msgspec
 
+from berth.config.pod_metadata import is_reserved
 from berth.conformance.check import check, expect
 from berth.conformance.checks.reserving import Hold, reservable
 from berth.conformance.subject import Subject, brief
 from berth.conformance.world import World, shown
 from berth.out_of_tree._generated import common_pb2 as pb
 from berth.out_of_tree._generated import scheduling_pb2
+from berth.out_of_tree.metadata_patch import read_patch
 from berth.out_of_tree.packing import status_of
 
 CLAUSE = "Scheduling calls"
+LIMITS = "Limits"
 REFUSALS = {pb.CODE_UNSCHEDULABLE, pb.CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, pb.CODE_ERROR}
 PERMIT = {pb.CODE_SUCCESS, pb.CODE_WAIT, *REFUSALS}
 PRE_BIND = {pb.CODE_SUCCESS, pb.CODE_PENDING, *REFUSALS}
@@ -112,6 +115,40 @@ async def reserve_patch(subject: Subject) -> None:
     world = await shown(subject)
     hold = await reservable(world)
     _check_patch(await _ask(world, "Reserve", hold))
+
+
+@check(
+    "pre-bind/keys",
+    "PreBind's patch writes keys and values that a plugin may write",
+    LIMITS,
+    needs=("PRE_BIND",),
+    after=("pre-bind/patch",),
+)
+async def pre_bind_keys(subject: Subject) -> None:
+    """Plugins do not write Kubernetes' own keys, and an entry of the plugin list has to allow the others."""
+    response = await _verdict(await shown(subject), "PreBind", PRE_BIND)
+    _check_keys(response)
+
+
+@check(
+    "reserve/keys",
+    "Reserve's patch writes keys and values that a plugin may write",
+    LIMITS,
+    needs=("RESERVE",),
+    after=("reserve/patch",),
+)
+async def reserve_keys(subject: Subject) -> None:
+    """As PreBind's."""
+    world = await shown(subject)
+    _check_keys(await _ask(world, "Reserve", await reservable(world)))
+
+
+def _check_keys(response: Any) -> None:
+    if not response.HasField("metadata_patch"):
+        return
+    patch = read_patch("under test", response.metadata_patch)
+    reserved = [key for changes in patch.values() for key in changes if is_reserved(key)]
+    expect(not reserved, "no keys of Kubernetes and its controllers", reserved)
 
 
 def _check_patch(response: Any) -> None:

@@ -3,10 +3,12 @@
 import grpc
 
 from berth.conformance.answers import Comparable, filtered, same
-from berth.conformance.check import check
+from berth.conformance.check import check, expect
 from berth.conformance.subject import Subject, refused
 from berth.conformance.world import shown
 from berth.out_of_tree._generated import common_pb2, scheduling_pb2
+from berth.out_of_tree.limits import REASON_BYTES, TABLE_BYTES
+from berth.out_of_tree.plugin_text import bounded
 
 CLAUSE = "Vectors"
 NEEDS = ("FILTER", "nodes")
@@ -49,6 +51,23 @@ async def candidates(subject: Subject) -> None:
         status, reasons, texts = await filtered(world, pod)
         wanted = (status, reasons, tuple(texts[row] for row in rows) if texts else ())
         same(wanted, await filtered(world, pod, rows), "the verdicts as of all nodes")
+
+
+@check(
+    "filter/texts",
+    "reasons are short, and on one line without control characters",
+    "Limits",
+    needs=NEEDS,
+)
+async def texts(subject: Subject) -> None:
+    """The host cuts and escapes them otherwise, since they come to stand in pods' conditions."""
+    world = await shown(subject)
+    for pod in subject.pods:
+        response = await world.ask("Filter", pod)
+        reasons = [each.text for each in response.verdicts.reasons]
+        most = min(REASON_BYTES, TABLE_BYTES // max(len(reasons), 1))
+        for text in (*reasons, *response.status.reasons):
+            expect(text == bounded(text, most), f"one line of at most {most} bytes", repr(text[:200]))
 
 
 @check("filter/no-candidates", "to ask about no node is a question", CLAUSE, needs=NEEDS)

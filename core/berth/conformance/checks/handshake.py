@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
 
@@ -10,6 +11,7 @@ from berth.conformance.subject import Subject, brief
 from berth.objects.label_selector import InvalidSelectorError
 from berth.out_of_tree._generated import identity_pb2
 from berth.out_of_tree.event_interest import parse_selector
+from berth.out_of_tree.introduction import problems_of
 
 CLAUSE = "Order of calls"
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -118,6 +120,18 @@ async def pod_fields(subject: Subject) -> None:
     paths = subject.capabilities.pod_fields.paths
     _check_pointers(paths)
     expect(all(paths), "pointers to fields", "a pointer to the whole pod")
+
+
+@check(
+    "handshake/limits",
+    "the introduction keeps the limits",
+    "Limits",
+    after=(*HEARD, "handshake/watched-kinds", "handshake/event-conditions", "handshake/pod-fields"),
+)
+async def limits(subject: Subject) -> None:
+    """The host refuses a plugin that says too much, or that wants to see what plugins may not."""
+    found = list(islice(problems_of(subject.introduction), 3))
+    expect(not found, "an introduction within the limits", "; ".join(found))
 
 
 @check("handshake/deadlines", "wanted deadlines are positive, one for each point", "Failures", after=HEARD)

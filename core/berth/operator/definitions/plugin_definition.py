@@ -22,6 +22,8 @@ from berth.operator.definitions.schema import (
 )
 
 _OF_SIDECARS = ("command", "args", "env", "resources", "automountServiceAccountToken")
+MAX_KEY = 317
+"""A key: 253 bytes of prefix, "/", 63 bytes of name."""
 POINTS = tuple(point.value for point in ExtensionPoint if point in SIDECAR_POINTS)
 
 
@@ -116,6 +118,13 @@ def _spec() -> Schema:
                 {point: policy_choice() for point in POINTS}, "What a failing call means, by extension point."
             ),
             "exemptPods": _exempt(),
+            "metadataKeys": listed(
+                text(longest=MAX_KEY),
+                "The keys of labels and annotations that it may write to pods, or prefix/* for all keys of a "
+                "prefix; if not given, keys whose prefix begins with its own name.",
+                most=64,
+                kind="set",
+            ),
             "timeout": duration("The longest that one call may take."),
             "profiles": listed(
                 text(shortest=1),

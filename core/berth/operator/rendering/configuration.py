@@ -20,7 +20,7 @@ from berth.operator.rendering.nesting import DEEPEST, too_deep
 SOCKETS = "/run/berth"
 CERTIFICATES = "/etc/berth/tls"
 # Of a SchedulerPlugin's spec, what a PluginList's entry has under the same name.
-_SAME = ("extensionPoints", "failurePolicy", "timeout", "exemptPods", "shadow")
+_SAME = ("extensionPoints", "failurePolicy", "timeout", "exemptPods", "shadow", "metadataKeys")
 # Of a Scheduler's spec, what the configuration has under the same name.
 _COPIED = (
     "parallelism",

@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-DEEPEST: Final = 64
+DEEPEST: Final = 48
+"""Less than what client.wire reads of a document that is too deep for it: such a one is found here."""
 _SHOWN: Final = 80
 
 

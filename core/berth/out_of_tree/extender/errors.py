@@ -7,9 +7,14 @@ ExtenderError              the call has failed; whether the extender is ignorabl
 └── ReplyError             it answered 200, with an error or with something that the protocol does not allow
 """
 
+from berth.out_of_tree.plugin_text import bounded
+
 
 class ExtenderError(Exception):
-    """A call to an extender has failed."""
+    """A call to an extender has failed; the text is bounded: extenders write parts of it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(bounded(text))
 
 
 class NotAskedError(ExtenderError):

@@ -31,11 +31,14 @@ from berth.out_of_tree.extender.errors import (
     UnansweredError,
 )
 from berth.out_of_tree.extender.tls import client_context
+from berth.out_of_tree.limits import MESSAGE_BYTES
 from berth.out_of_tree.raw_objects import RawObjects
 from berth.out_of_tree.traceparent import CallSpan
 
 OK = 200
 JSON = {"Content-Type": "application/json"}
+REPLY_BYTES = MESSAGE_BYTES
+"""What a reply may hold beside the nodes or pods that it was sent, which it may send back."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Landed = Callable[[Pod, str], Awaitable[bool]]
@@ -164,13 +167,14 @@ class HttpExtender:
         if row is None:
             raise ReplyError(f'extender: {self.name} names node "{node_name}", which is not known')
         there = attempt.nodes.pods[row]
-        for uid in answer.uids:
+        uids = dict.fromkeys(answer.uids)
+        for uid in uids:
             if uid not in there:
                 raise ReplyError(
                     f"extender: {self.name} claims to preempt pod (UID: {uid}) on node: {node_name}, "
                     "but the pod is not found on that node"
                 )
-        return Victims(tuple(there[uid].pod for uid in answer.uids), answer.pdb_violations)
+        return Victims(tuple(there[uid].pod for uid in uids), answer.pdb_violations)
 
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Have the pod bound; an answer that leaves open whether it is, is cleared up by reading the pod.
@@ -226,7 +230,16 @@ class HttpExtender:
         ) as response:
             if response.status != OK:
                 raise StatusError(f"failed {verb} with extender at URL {url}, code {response.status}")
-            return await response.read()
+            return await self._read(response, verb, REPLY_BYTES + 2 * len(body))
+
+    async def _read(self, response: aiohttp.ClientResponse, verb: str, most: int) -> bytes:
+        """The body, unpacked. Raises: ReplyError where it is larger than any answer to that question."""
+        data = bytearray()
+        async for piece in response.content.iter_any():
+            data += piece
+            if len(data) > most:
+                raise ReplyError(f"extender: {self.name} answers {verb} with more than {most} bytes")
+        return bytes(data)
 
 
 class HttpExtenders(Sequence[HttpExtender]):

@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from berth.out_of_tree.extender.errors import ReplyError
+from berth.out_of_tree.plugin_text import bounded
 
 T = TypeVar("T")
 
@@ -98,9 +99,15 @@ def filter_reply(data: bytes, *, by_name: bool) -> FilterReply:
         names = _names(reply)
     return FilterReply(
         names,
-        _read(reply, "failednodes", dict[str, str] | None) or {},
-        _read(reply, "failedandunresolvablenodes", dict[str, str] | None) or {},
+        _texts(reply, "failednodes"),
+        _texts(reply, "failedandunresolvablenodes"),
     )
+
+
+def _texts(reply: _Object, key: str) -> dict[str, str]:
+    """Why nodes do not pass, by their names; the texts come to stand in pods' conditions."""
+    found = _read(reply, key, dict[str, str] | None) or {}
+    return {name: bounded(text) for name, text in found.items()}
 
 
 def prioritize_reply(data: bytes) -> dict[str, int]:
@@ -111,7 +118,12 @@ def prioritize_reply(data: bytes) -> dict[str, int]:
     scores: dict[str, int] = {}
     for host, score in _priorities(data):
         scores[host] = scores.get(host, 0) + score
-    return scores
+    return {host: _as_int64(score) for host, score in scores.items()}
+
+
+def _as_int64(number: int) -> int:
+    """The sum as Go's int64 has it, which wraps around."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def _priorities(data: bytes) -> list[tuple[str, int]]:

@@ -17,8 +17,8 @@ from berth.objects.resource_claims import (
     DeviceResult,
     ResourceClaim,
 )
-from berth.plugins.dynamic_resources.allocator import Features, Pick
 from berth.plugins.dynamic_resources.inventory import Device
+from berth.plugins.dynamic_resources.picking import Features, Pick
 from berth.snapshot.node_matching import NAME_FIELD
 
 FROM_CLASS = "FromClass"

@@ -59,6 +59,8 @@ def _rounded(policy: CapacityPolicy, wanted: Amount) -> Amount | None:
     least, step, most = policy.valid_range.min, policy.valid_range.step, policy.valid_range.max
     amount = max(least, wanted, key=nanos)
     if step is not None and nanos(amount) > nanos(least):
+        if nanos(step) <= 0:
+            return None
         amount = _stepped(*(whole(nanos(each)) for each in (least, step, amount)))
     return None if most is not None and nanos(amount) > nanos(most) else amount
 

@@ -19,14 +19,30 @@ class Constraint:
     none once a device of the request was counted out: a device differs from the one before at least.
     """
 
-    __slots__ = ("_attribute", "_common", "_distinct", "_last", "_requests")
+    __slots__ = ("_attribute", "_common", "_last", "_requests", "distinct")
 
     def __init__(self, constraint: DeviceConstraint) -> None:
-        self._distinct = constraint.match_attribute is None
+        self.distinct = constraint.match_attribute is None
         self._attribute = constraint.match_attribute or constraint.distinct_attribute or ""
         self._requests = frozenset(constraint.requests)
         self._common: list[DeviceAttribute] = []
         self._last: dict[str, DeviceAttribute] = {}
+
+    @property
+    def state(self) -> object:
+        """All that decides which devices further requests may add."""
+        if self.distinct:
+            return frozenset(self._last.values())
+        return self._common[0] if self._common else None
+
+    @property
+    def wanted(self) -> DeviceAttribute | None:
+        """The value that further devices have to have; None where that is open, or no one value."""
+        return self._common[0] if self._common else None
+
+    def value_of(self, device: Device) -> DeviceAttribute | None:
+        """The device's value, None where it has none: then it can never be added."""
+        return find_attribute(device.id.driver, device.spec, self._attribute)
 
     def concerns(self, ask: Ask) -> bool:
         """Whether devices for it are held to the constraint."""
@@ -34,10 +50,10 @@ class Constraint:
 
     def add(self, ask: Ask, device: Device) -> bool:
         """Count the device in if it agrees with those before."""
-        value = find_attribute(device.id.driver, device.spec, self._attribute)
+        value = self.value_of(device)
         if value is None or not self._agrees(value):
             return False
-        if self._distinct:
+        if self.distinct:
             self._last[ask.name] = value
         else:
             self._common.append(value)
@@ -45,13 +61,13 @@ class Constraint:
 
     def remove(self, ask: Ask) -> None:
         """Count the last device out, which was one for that request."""
-        if self._distinct:
+        if self.distinct:
             self._last.pop(ask.name, None)
         else:
             self._common.pop()
 
     def _agrees(self, value: DeviceAttribute) -> bool:
-        if self._distinct:
+        if self.distinct:
             return value not in self._last.values()
         return not self._common or self._common[0] == value
 

@@ -5,30 +5,28 @@ Nodes with one view of the devices get one answer, remembered for the cycle.
 Source: spec/plugins.md 5.19 (Filter).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 
 from berth.framework.clock import Clock
+from berth.framework.cycle_budget import CycleMeter
 from berth.framework.interface import ReasonCodes, Scores
 from berth.framework.status import Status, failed, unresolvable
 from berth.objects.node_selector import NodeSelector
 from berth.objects.pod import Pod
 from berth.objects.resource_claims import ResourceClaim
-from berth.plugins.dynamic_resources.allocator import (
-    AllocationError,
-    OutOfTimeError,
-    Search,
-    Solution,
-    Supply,
-)
+from berth.plugins.dynamic_resources.allocator import Search, Solution
 from berth.plugins.dynamic_resources.asking import ClaimAsk, claim_ask
 from berth.plugins.dynamic_resources.extended_resources import (
     ContainerMapping,
     ExtendedResources,
     with_requests,
 )
+from berth.plugins.dynamic_resources.inventory import View
+from berth.plugins.dynamic_resources.picking import AllocationError, Supply
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.node_matching import matching_nodes
 from berth.snapshot.snapshot import Snapshot
@@ -38,6 +36,13 @@ NO_SUCH_RESOURCE = "cannot fit resource"
 NO_SOLUTION = "cannot allocate all claims"
 INVALID_POOLS = "invalid resource pools were encountered"
 NOT_ON_NODE = "resourceclaim not available on the node"
+TIMED_OUT = "timed out trying to allocate devices"
+PLUGIN = "DynamicResources"
+
+STRETCH = 16
+"""After so many devices a search looks at the clock."""
+FIRST_STRETCHES = 16
+"""A search that takes longer waits until all other nodes have been searched."""
 
 ALTERNATIVES = 8
 """A request has at most that many; the first is worth that much."""
@@ -77,6 +82,18 @@ def preference_of(claim: ResourceClaim) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Task:
+    """A search under way, what it is for, and when it has to end."""
+
+    search: Search
+    view: View
+    claims: Sequence[ResourceClaim]
+    mappings: Sequence[ContainerMapping]
+    node_name: str
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
 class Allocated:
     """A claim that has its devices: where they can be used, and whether nothing is expected of them."""
 
@@ -103,18 +120,36 @@ class Question:
     unavailable: dict[int, set[str]] = field(default_factory=dict)
     """The nodes that an allocated claim, by its index, cannot be used from."""
 
+    @property
+    def searches(self) -> bool:
+        """Whether devices have to be found, so that the answer may take long."""
+        return self.supply is not None
+
+    async def codes_found(self, nodes: Snapshot, meter: CycleMeter) -> ReasonCodes:
+        """The same as `codes` where devices have to be found.
+
+        Shapes: result uint32 (n,). Raises: AllocationError where the budget ends too soon for any node.
+        """
+        codes = self._begun(nodes)
+        await self._search(codes, nodes, meter)
+        return self._ended(codes, nodes)
+
     def codes(self, nodes: Snapshot) -> ReasonCodes:
         """A code for each node, 0 where all claims can be had.
 
         Shapes: result uint32 (n,).
         """
+        return self._ended(self._begun(nodes), nodes)
+
+    def _begun(self, nodes: Snapshot) -> ReasonCodes:
         codes = np.zeros(len(nodes), dtype=np.uint32)
         if self.extended is not None:
             self._mark(codes, self._short(nodes), NO_SUCH_RESOURCE)
             if self.extended.made_before:
                 self._mark(codes, np.ones(len(nodes), dtype=bool), MADE_BEFORE)
-        if self.supply is not None:
-            self._search(codes, nodes)
+        return codes
+
+    def _ended(self, codes: ReasonCodes, nodes: Snapshot) -> ReasonCodes:
         for claim in self.allocated:
             away = self._away(claim, nodes)
             self.unavailable.setdefault(claim.index, set()).update(
@@ -156,17 +191,65 @@ class Question:
             self.statuses.append(status)
         return self.statuses.index(status) + 1
 
-    def _search(self, codes: ReasonCodes, nodes: Snapshot) -> None:
+    async def _search(self, codes: ReasonCodes, nodes: Snapshot, meter: CycleMeter) -> None:
         """Ask once for each key among the nodes that are still in."""
         (rows,) = np.nonzero(codes == 0)
-        keys, first, places = np.unique(self._keys(nodes)[rows], return_index=True, return_inverse=True)
+        numbers, first, places = np.unique(self._keys(nodes)[rows], return_index=True, return_inverse=True)
+        keys = numbers.tolist()
+        names = [nodes.names[row] for row in rows[first].tolist()]
+        await self._solve(dict(zip(keys, names, strict=True)), meter)
+        outcomes = [self.outcomes.get(key) for key in keys]
+        unended = None
+        if None in outcomes:
+            if not any(outcome is not None and outcome.status is None for outcome in outcomes):
+                raise AllocationError(f"node {names[outcomes.index(None)]}: {TIMED_OUT}")
+            unended = unresolvable(TIMED_OUT)
         found = np.zeros(len(keys), dtype=np.uint32)
-        for i, key in enumerate(keys.tolist()):
-            if key not in self.outcomes:
-                self.outcomes[key] = self._solve(key, nodes.names[rows[first[i]]])
-            status = self.outcomes[key].status
+        for i, outcome in enumerate(outcomes):
+            status = unended if outcome is None else outcome.status
             found[i] = 0 if status is None else self._code(status)
         codes[rows] = found[places]
+
+    async def _solve(self, nodes: dict[int, str], meter: CycleMeter) -> None:
+        """Search for devices for each key, on behalf of that node, while the cycle's budget lasts.
+
+        Searches that take long go on once all others have ended, for those may find all that is needed.
+        """
+        long: dict[int, Task] = {}
+        for key, node_name in nodes.items():
+            if key in self.outcomes:
+                continue
+            if not await meter.go_on(PLUGIN):
+                return
+            outcome = self._task(key, node_name)
+            if isinstance(outcome, Task):
+                ended = await self._pursue(outcome, meter, FIRST_STRETCHES)
+                if ended is None:
+                    long[key] = outcome
+                    continue
+                outcome = ended
+            self.outcomes[key] = outcome
+        for key, task in long.items():
+            ended = await self._pursue(task, meter, None)
+            if ended is None:
+                return
+            self.outcomes[key] = ended
+
+    async def _pursue(self, task: Task, meter: CycleMeter, stretches: int | None) -> Outcome | None:
+        """The outcome; None where it takes longer than so many stretches, or than the budget lasts."""
+        try:
+            while not task.search.advance(STRETCH):
+                if stretches is not None:
+                    stretches -= 1
+                if stretches == 0 or not await meter.go_on(PLUGIN):
+                    return None
+                if self.timeout_seconds and self.clock.monotonic() >= task.deadline:
+                    return Outcome(failed(f"node {task.node_name}: {TIMED_OUT}"))
+        except AllocationError as error:
+            return Outcome(failed(error))
+        if task.search.solution is None:
+            return Outcome(unresolvable(INVALID_POOLS if task.view.has_invalid else NO_SOLUTION))
+        return Outcome(None, task.claims, task.search.solution, task.mappings)
 
     def _keys(self, nodes: Snapshot) -> Ints:
         """A number for each node: its view, and which extended resources it leaves to devices."""
@@ -175,12 +258,13 @@ class Question:
         if self.extended is None:
             return keys
         for name in self.extended.mapped:
-            index = nodes.resource_index(name)
-            by_plugin = False if index is None else nodes.allocatable[index] > 0
+            offered = nodes.offered(name)
+            by_plugin = False if offered is None else offered > 0
             keys = keys * 2 + np.where(by_plugin, 0, 1)
         return keys
 
-    def _solve(self, key: int, node_name: str) -> Outcome:
+    def _task(self, key: int, node_name: str) -> Task | Outcome:
+        """The search for one key; an outcome where there is nothing to search for."""
         assert self.supply is not None, "only a question with something to allocate is searched"
         asks = list(self.asks)
         mappings: list[ContainerMapping] = []
@@ -194,25 +278,12 @@ class Question:
                 claim, mappings = with_requests(self.extended.claim, self.pod, classes)
                 by_class = {c.name: c for c in classes.values()}
                 asks.append(claim_ask(claim, by_class.get))
-        claims = [ask.claim for ask in asks]
         if not asks:
             return Outcome()
-        try:
-            view = self.supply.inventory.view(key)
-            solution = Search(self.supply, view, asks, self._deadline()).run()
-        except OutOfTimeError:
-            return Outcome(failed(f"node {node_name}: timed out trying to allocate devices"))
-        except AllocationError as error:
-            return Outcome(failed(error))
-        if solution is None:
-            return Outcome(unresolvable(INVALID_POOLS if view.has_invalid else NO_SOLUTION))
-        return Outcome(None, claims, solution, mappings)
-
-    def _deadline(self) -> Callable[[], bool]:
-        if not self.timeout_seconds:
-            return _always
-        now, end = self.clock.monotonic, self.clock.monotonic() + self.timeout_seconds
-        return lambda: now() < end
+        view = self.supply.inventory.view(key)
+        deadline = self.clock.monotonic() + self.timeout_seconds if self.timeout_seconds else inf
+        search = Search(self.supply, view, asks)
+        return Task(search, view, [ask.claim for ask in asks], mappings, node_name, deadline)
 
     def _short(self, nodes: Snapshot) -> Mask:
         """Where some extended resource is neither offered nor backed by devices.
@@ -223,8 +294,8 @@ class Question:
         short = np.zeros(len(nodes), dtype=bool)
         for name in self.extended.requests:
             if name not in self.extended.classes:
-                index = nodes.resource_index(name)
-                short |= True if index is None else nodes.allocatable[index] == 0
+                offered = nodes.offered(name)
+                short |= True if offered is None else offered == 0
         return short
 
     def _away(self, claim: Allocated, nodes: Snapshot) -> Mask:
@@ -237,7 +308,3 @@ class Question:
             ("DynamicResources", selector), lambda whole: matching_nodes(whole, selector)
         )
         return ~reached
-
-
-def _always() -> bool:
-    return True

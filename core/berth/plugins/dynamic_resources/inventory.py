@@ -8,10 +8,9 @@ Nodes that reach the same slices and devices share one view, so that they are on
 Source: dynamic-resource-allocation structured allocator, pools (Kubernetes v1.36); spec/plugins.md 5.19.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from berth.cel import CELError, SyntaxProblemError, program
@@ -22,6 +21,9 @@ from berth.plugins.dynamic_resources.device_values import device_variable
 from berth.snapshot.columns import Ints
 from berth.snapshot.node_matching import matching_nodes
 from berth.snapshot.snapshot import Snapshot
+
+ANSWERS_KEPT = 256
+"""For so many different selectors it is remembered which devices match: claims come with ever new ones."""
 
 
 class DeviceId(NamedTuple):
@@ -41,6 +43,9 @@ class CounterId(NamedTuple):
     counter: str
 
 
+SELECTOR_LENGTH = 10 * 2**10
+"""How long a selector may be (resource.k8s.io CELSelectorExpressionMaxLength)."""
+
 Target = str | NodeSelector | None
 """Who reaches a device: the node of that name, the nodes that match, or all (None)."""
 
@@ -56,7 +61,7 @@ class SelectorError(Exception):
 class Device:
     """One device: what it is, who reaches it, and what its use takes out of shared counters."""
 
-    __slots__ = ("_likeness", "_matches", "_variable", "capacity", "consumes", "id", "spec", "target")
+    __slots__ = ("_matches", "_variable", "capacity", "consumes", "id", "spec", "target")
 
     def __init__(self, device_id: DeviceId, spec: DeviceSpec, target: Target) -> None:
         self.id = device_id
@@ -70,18 +75,6 @@ class Device:
         self.capacity = {name: nanos(amount.value) for name, amount in spec.capacity.items()}
         self._variable: dict[str, Any] | None = None
         self._matches: dict[str, bool] = {}
-        self._likeness: object = None
-
-    @property
-    def likeness(self) -> object:
-        """Equal for devices that differ in nothing but their names; those that are shared are alone."""
-        if self._likeness is None:
-            if self.spec.allow_multiple_allocations:
-                self._likeness = self.id
-            else:
-                bare = msgspec.structs.replace(self.spec, name="")
-                self._likeness = (self.id.driver, self.id.pool, self.target, msgspec.json.encode(bare))
-        return self._likeness
 
     def matches(self, expression: str) -> bool:
         """Whether the expression holds for the device.
@@ -90,7 +83,10 @@ class Device:
         """
         known = self._matches.get(expression)
         if known is None:
-            known = self._matches[expression] = self._evaluate(expression)
+            known = self._evaluate(expression)
+            if len(self._matches) >= ANSWERS_KEPT:
+                self._matches.clear()
+            self._matches[expression] = known
         return known
 
     def matches_all(self, expressions: Iterable[str]) -> bool:
@@ -104,7 +100,7 @@ class Device:
         try:
             if self._variable is None:
                 self._variable = device_variable(self.id.driver, self.spec)
-            answer = program(expression)({"device": self._variable})
+            answer = program(expression, max_length=SELECTOR_LENGTH)({"device": self._variable})
         except SyntaxProblemError as error:
             raise SelectorError(expression, f"CEL compile error: {error}") from error
         except CELError as error:
@@ -191,16 +187,22 @@ class View:
         """The devices of pools without a problem, in the order they are tried."""
         self._matching: dict[tuple[str, ...], list[Device]] = {}
 
-    def matching(self, selectors: tuple[str, ...]) -> list[Device]:
+    def matching(self, selectors: tuple[str, ...]) -> Generator[None, None, list[Device]]:
         """The devices of usable pools that every selector holds for, in the order they are tried.
 
+        Evaluating takes long, so this is a generator that stops after each device.
         Raises: SelectorError.
         """
         found = self._matching.get(selectors)
         if found is None:
-            found = self._matching[selectors] = [
-                device for device in self.usable if device.matches_all(selectors)
-            ]
+            found = []
+            for device in self.usable:
+                if device.matches_all(selectors):
+                    found.append(device)
+                yield
+            if len(self._matching) >= ANSWERS_KEPT:
+                self._matching.clear()
+            self._matching[selectors] = found
         return found
 
 

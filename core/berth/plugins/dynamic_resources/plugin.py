@@ -16,6 +16,7 @@ from berth.framework.interface import (
     Depends,
     EnqueueExtensions,
     FilterPlugin,
+    MaybeAwaitable,
     NormalizeScorePlugin,
     PostFilterPlugin,
     PostFilterResult,
@@ -35,7 +36,6 @@ from berth.objects.pod import Pod
 from berth.objects.resource_claims import ResourceClaim
 from berth.plugins.device_classes import DeviceClassNames
 from berth.plugins.dynamic_resources.allocation import allocation
-from berth.plugins.dynamic_resources.allocator import Features, Supply
 from berth.plugins.dynamic_resources.asking import ClaimAsk, ClassMissingError, claim_ask
 from berth.plugins.dynamic_resources.binding import ClaimBinder, Held
 from berth.plugins.dynamic_resources.binding_conditions import DeviceBindingError, given_up
@@ -54,6 +54,7 @@ from berth.plugins.dynamic_resources.filtering import (
 )
 from berth.plugins.dynamic_resources.hints import Hints
 from berth.plugins.dynamic_resources.inventory import Inventory
+from berth.plugins.dynamic_resources.picking import Features, Supply
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.snapshot.node_matching import check_term
@@ -214,11 +215,13 @@ class DynamicResources(
         self._usage.refresh()
         return Supply(self._inventory, self._usage, self._features)
 
-    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
+    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:
         """A code for each reason of this cycle; see `Question`."""
         del pod
         question = state.read(PodDevices).question
-        return all_pass(len(nodes)) if question is None else question.codes(nodes)
+        if question is None:
+            return all_pass(len(nodes))
+        return question.codes_found(nodes, state.meter) if question.searches else question.codes(nodes)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         """The reason that the question gave that number."""

@@ -1,5 +1,6 @@
 """Which pods a term means: those of an incoming pod's terms, and terms of placed pods that mean it."""
 
+import sys
 from collections.abc import Hashable, Mapping
 from typing import NamedTuple
 
@@ -10,10 +11,11 @@ from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
 from berth.snapshot.affinity_terms import AffinityTerm, HeldTerm, TermKind, held_terms
 from berth.snapshot.placed_pods import PlacedPods, PodsLike
+from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.snapshot import Snapshot
 
 NO_LABELS: Mapping[str, str] = {}
-MAX_REMEMBERED = 4096
+MOST_BYTES = 16 << 20
 
 encode = msgspec.json.Encoder().encode
 
@@ -105,7 +107,7 @@ class OwnTermsReader:
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
         self._generation = 0
-        self._known: dict[bytes, OwnTerms] = {}
+        self._known: Recent[bytes, OwnTerms] = Recent(MOST_BYTES)
 
     def read(self, pod: Pod) -> OwnTerms:
         """The pod's terms, with namespace selectors resolved.
@@ -115,13 +117,14 @@ class OwnTermsReader:
         affinity = pod.spec.affinity
         if affinity is None or not has_terms(pod):
             return NO_TERMS
-        if self._generation != self._listers.namespaces.generation or len(self._known) >= MAX_REMEMBERED:
+        if self._generation != self._listers.namespaces.generation:
             self._known.clear()
             self._generation = self._listers.namespaces.generation
         written = encode((pod.namespace, affinity.pod_affinity, affinity.pod_anti_affinity))
         known = self._known.get(written)
         if known is None:
-            known = self._known[written] = own_terms(pod, self._listers)
+            known = own_terms(pod, self._listers)
+            self._known.put(written, known, len(written) + size_of(known))
         return known
 
 
@@ -135,7 +138,7 @@ class TermsAbout:
         self._listers = listers
         self._placed: PlacedPods | None = None
         self._generation = 0
-        self._known: dict[Hashable, tuple[HeldTerm, ...]] = {}
+        self._known: Recent[Hashable, tuple[HeldTerm, ...]] = Recent(MOST_BYTES)
 
     def find(self, pod: Pod, nodes: Snapshot) -> tuple[HeldTerm, ...]:
         """All terms, required and preferred, that placed pods hold and that mean the pod."""
@@ -148,15 +151,15 @@ class TermsAbout:
         )
         known = self._known.get(question)
         if known is None:
-            known = self._known[question] = tuple(
+            known = tuple(
                 held
                 for held in nodes.placed.held_about(pod.labels)
                 if held.term.matches(pod, namespace_labels)
             )
+            self._known.put(question, known, size_of(question) + sys.getsizeof(known))
         return known
 
     def _forget_outdated(self, placed: PlacedPods) -> None:
-        same = placed is self._placed and placed.terms_generation == self._generation
-        if not same or len(self._known) >= MAX_REMEMBERED:
+        if placed is not self._placed or placed.terms_generation != self._generation:
             self._known.clear()
             self._placed, self._generation = placed, placed.terms_generation

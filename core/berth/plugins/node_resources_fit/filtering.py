@@ -1,10 +1,11 @@
 """Whether a pod's request fits on nodes.
 
 A code is a sum of bits: 1 for too many pods, then one for each resource that the pod requests, and the
-highest for a request that exceeds what the node offers when it is empty.
+highest for a request that exceeds what the node offers when it is empty. Where a pod requests more resources
+than a number has bits, its codes number the sums that came up (`patterns.py`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +16,14 @@ from berth.framework.interface import ReasonCodes
 from berth.objects.pod_requests import Units
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended
 from berth.plugins.in_tree import all_pass
+from berth.plugins.node_resources_fit.patterns import Patterns
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.snapshot import Snapshot
 
 TOO_MANY_PODS = "Too many pods"
 FEW = 64
+MOST_BITS = 62
 ALWAYS_COUNTED = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _NOTHING = np.zeros(1, dtype=np.int64)
 
@@ -42,7 +45,16 @@ class Fit:
     Of `delegated` resources, which devices stand behind, only nodes that offer some themselves are asked.
     """
 
-    __slots__ = ("_amounts", "_bit_column", "_bits", "_delegated", "_dtype", "_hopeless", "wanted")
+    __slots__ = (
+        "_amounts",
+        "_bit_column",
+        "_bits",
+        "_delegated",
+        "_dtype",
+        "_hopeless",
+        "_patterns",
+        "wanted",
+    )
 
     def __init__(
         self,
@@ -53,8 +65,10 @@ class Fit:
         self._delegated = delegated
         self.wanted = checked(requests, ignored)
         self._amounts = _column(self.wanted.values())
-        self._bits = {name: 2 << i for i, name in enumerate(self.wanted)}
-        self._hopeless = 2 << len(self.wanted)
+        self._patterns = Patterns(self.wanted) if len(self.wanted) > MOST_BITS else None
+        bits = 0 if self._patterns else len(self.wanted)
+        self._bits = {name: 2 << i for i, name in enumerate([*self.wanted][:bits])}
+        self._hopeless = 2 << bits
         self._dtype = narrowest(2 * self._hopeless - 1)
         self._bit_column = np.array([*self._bits.values()], dtype=self._dtype)[:, np.newaxis]
 
@@ -63,21 +77,29 @@ class Fit:
 
         Shapes: result unsigned (n,), uint8 for up to six resources.
         """
+        if self._patterns is not None:
+            return self._patterns.codes(nodes.pod_count >= nodes.allowed_pods, self._shortages(nodes))
         if len(nodes) <= FEW and self._amounts is not None and not self._delegated:
             indices = [i for i in map(nodes.resource_index, self.wanted) if i is not None]
             if len(indices) == len(self.wanted):
                 return self._all_at_once(nodes, indices, self._amounts)
         codes = self._marked(None, nodes.pod_count >= nodes.allowed_pods, 1)
+        for bit, (missing, hopeless) in zip(self._bits.values(), self._shortages(nodes), strict=True):
+            codes = self._marked(codes, missing, bit)
+            codes = self._marked(codes, hopeless, self._hopeless)
+        return all_pass(len(nodes)) if codes is None else codes
+
+    def _shortages(self, nodes: Snapshot) -> Iterator[tuple[Mask, Mask]]:
+        """For each resource, where there is too little of it, and where there would be on the empty node.
+
+        Shapes: both bool (n,).
+        """
         for name, amount in self.wanted.items():
             offered, used = _columns(nodes, name)
-            missing = offered - used < amount
+            missing: Mask = offered - used < amount
             if name in self._delegated:
                 missing &= offered > 0
-            codes = self._marked(codes, missing, self._bits[name])
-            if codes is not None:
-                short = (codes & self._bits[name]) != 0
-                codes = self._marked(codes, short & (offered < amount), self._hopeless)
-        return all_pass(len(nodes)) if codes is None else codes
+            yield missing, missing & (offered < amount)
 
     def _all_at_once(self, nodes: Snapshot, indices: list[int], amounts: Ints) -> ReasonCodes:
         """The same in fewer steps, for tables in which a step costs more than its arithmetic."""
@@ -101,6 +123,10 @@ class Fit:
 
     def reasons(self, code: int) -> tuple[tuple[str, ...], bool]:
         """The texts that a code stands for, and whether no removal of pods helps."""
+        if self._patterns is not None:
+            full, short, hopeless = self._patterns.pattern(code)
+            reasons = (TOO_MANY_PODS,) if full else ()
+            return (*reasons, *map(insufficient, short)), hopeless
         texts = [TOO_MANY_PODS] if code & 1 else []
         texts += [insufficient(name) for name, bit in self._bits.items() if code & bit]
         return tuple(texts), bool(code & self._hopeless)
@@ -115,14 +141,9 @@ def _column(amounts: Iterable[int]) -> Ints | None:
 
 
 def narrowest(highest: int) -> type[np.unsignedinteger[Any]]:
-    """The smallest type of codes up to that number.
-
-    Raises: OverflowError for a pod that requests more than 62 resources.
-    """
-    for kind in (np.uint8, np.uint16, np.uint32, np.uint64):
-        if highest <= np.iinfo(kind).max:
-            return kind
-    raise OverflowError("a pod requests more resources than the verdicts can tell apart")
+    """The smallest type of codes up to that number, which has at most `MOST_BITS` and 2 bits."""
+    kinds = (np.uint8, np.uint16, np.uint32)
+    return next((kind for kind in kinds if highest <= np.iinfo(kind).max), np.uint64)
 
 
 def checked(requests: Mapping[str, int], ignored: IgnoredResources) -> Units:
@@ -151,8 +172,8 @@ def fits_when_empty(
 
 
 def _columns(nodes: Snapshot, name: str) -> tuple[Ints, Ints]:
-    index = nodes.resource_index(name)
-    if index is None:
+    offered = nodes.offered(name)
+    if offered is None:
         nothing = np.broadcast_to(_NOTHING, (len(nodes),))
         return nothing, nothing
-    return nodes.allocatable[index], nodes.requested[index]
+    return offered, nodes.held(name)

@@ -20,15 +20,15 @@ def placement_score(
     """
     total = weight_sum = 0
     for name, weight in weights:
-        index = nodes.resource_index(name) if counts(name, requests) else None
-        if index is None:
+        everywhere = nodes.offered(name) if counts(name, requests) else None
+        if everywhere is None:
             continue
-        offered = nodes.allocatable[index][rows]
+        offered = everywhere[rows]
         there = offered != 0
         capacity = int(offered[there].sum())
         if not capacity:
             continue
-        used = int(usage(nodes, name, index)[rows][there].sum()) + requests.get(name, 0)
+        used = int(usage(nodes, name)[rows][there].sum()) + requests.get(name, 0)
         total += weight * (min(used, capacity) * MAX_NODE_SCORE // capacity)
         weight_sum += weight
     return total // weight_sum if weight_sum else 0

@@ -9,7 +9,7 @@ from berth.config.plugin_args import RequestedToCapacityRatioParam, ScoringStrat
 from berth.framework.interface import MAX_NODE_SCORE, Scores
 from berth.framework.score import broken_linear
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
-from berth.plugins.resource_shares import Numbers, Offer, considered, floor_divided, offer
+from berth.plugins.resource_shares import Numbers, Offer, considered, offer, percents, with_pod
 from berth.snapshot.columns import Ints
 from berth.snapshot.snapshot import Snapshot
 
@@ -41,10 +41,10 @@ def counts(name: str, requests: Mapping[str, int]) -> bool:
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
-def usage(nodes: Snapshot, name: str, index: int) -> Ints:
+def usage(nodes: Snapshot, name: str) -> Ints:
     """What placed pods hold, with scoring's defaults for cpu and memory."""
     row = NON_ZERO_ROWS.get(name)
-    held: Ints = nodes.requested[index] if row is None else nodes.non_zero_requested[row]
+    held: Ints = nodes.held(name) if row is None else nodes.non_zero_requested[row]
     return held
 
 
@@ -56,12 +56,9 @@ def totals(
     Shapes: the use (n,) in the offer's type, the caller's to change.
     """
     for name, weight in weights:
-        index = nodes.resource_index(name)
-        if index is not None:
-            offered = offer(nodes, name, index)
-            held, dtype = usage(nodes, name, index), offered.amount.dtype
-            used = np.add(held, requests.get(name, 0), dtype=dtype)
-            yield weight, offered, used
+        if nodes.offered(name) is not None:
+            offered = offer(nodes, name)
+            yield weight, offered, with_pod(usage(nodes, name), requests.get(name, 0), offered)
 
 
 class Averaged(Strategy):
@@ -92,8 +89,7 @@ class LeastAllocated(Averaged):
     def _percent(self, offered: Offer, used: Numbers) -> Numbers:
         free = np.subtract(offered.amount, used, out=used)
         np.maximum(free, 0, out=free)
-        free *= MAX_NODE_SCORE
-        return floor_divided(free, offered.divisor)
+        return percents(free, offered)
 
 
 class MostAllocated(Averaged):
@@ -106,8 +102,7 @@ class MostAllocated(Averaged):
 def percent_used(offered: Offer, used: Numbers) -> Numbers:
     """Use in whole percents, at most 100; 0 where the node has none of the resource."""
     np.minimum(offered.amount, used, out=used)
-    used *= MAX_NODE_SCORE
-    return floor_divided(used, offered.divisor)
+    return percents(used, offered)
 
 
 class RequestedToCapacityRatio(Strategy):

@@ -1,6 +1,6 @@
 """Topology spread constraints as they are counted: a pod's own, or else the profile's defaults."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -19,12 +19,13 @@ from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.placed_pods import PodsLike, Question
+from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.snapshot import Snapshot
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 HONOR = "Honor"
-MAX_REMEMBERED = 4096
+MOST_BYTES = 16 << 20
 
 
 class Action(StrEnum):
@@ -62,7 +63,7 @@ class Defaults:
         written = read_constraints(msgspec.json.encode(args.default_constraints))
         self.constraints = written if self.listed else SYSTEM_DEFAULTS
         self._listers: Listers = handle.listers
-        self._known: dict[tuple[Action, bytes], tuple[Constraint, ...]] = {}
+        self._known: Recent[tuple[Action, bytes], tuple[Constraint, ...]] = Recent(MOST_BYTES)
 
     def effective(self, pod: Pod, action: Action) -> tuple[Constraint, ...]:
         """The constraints of that kind that hold for the pod.
@@ -89,10 +90,9 @@ class Defaults:
         written = action, encode((own, pod.labels))
         known = self._known.get(written)
         if known is None:
-            if len(self._known) >= MAX_REMEMBERED:
-                self._known.clear()
             wanted = (c for c in own if c.when_unsatisfiable == action)
-            known = self._known[written] = tuple(prepared(c, _selector(c, pod)) for c in wanted)
+            known = tuple(prepared(c, _selector(c, pod)) for c in wanted)
+            self._known.put(written, known, size_of(written) + size_of(known))
         return known
 
 
@@ -116,13 +116,14 @@ def _selector(constraint: TopologySpreadConstraint, pod: Pod) -> Selector:
     return selector.and_also(tuple(Requirement(key, "In", (pod.labels[key],)) for key in keys))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Inclusion:
-    """Which nodes count for a pod's constraints."""
+    """Which nodes count for a pod's constraints, of which it may have many: each policy is asked once."""
 
     pod: Pod
     required: RequiredAffinity
     tolerance: Tolerance
+    _asked: tuple[Snapshot, int, dict[str, Mask]] | None = None
 
     def mask(self, nodes: Snapshot, constraint: Constraint) -> Mask | None:
         """The nodes that the constraint's policies let count; None for all.
@@ -131,10 +132,22 @@ class Inclusion:
         """
         masks = []
         if constraint.honors_affinity and not self.required.empty:
-            masks.append(self.required.answer(nodes))
+            masks.append(self._once("affinity", nodes, self.required.answer))
         if constraint.honors_taints:
-            masks.append(~self.tolerance.kept_away(self.pod.spec.tolerations, nodes))
+            masks.append(self._once("taints", nodes, self._tolerated))
         return np.logical_and.reduce(masks) if masks else None
+
+    def _tolerated(self, nodes: Snapshot) -> Mask:
+        return ~self.tolerance.kept_away(self.pod.spec.tolerations, nodes)
+
+    def _once(self, policy: str, nodes: Snapshot, ask: Callable[[Snapshot], Mask]) -> Mask:
+        whole = nodes.whole
+        if self._asked is None or self._asked[0] is not whole or self._asked[1] != whole.static_generation:
+            self._asked = whole, whole.static_generation, {}
+        known = self._asked[2]
+        if policy not in known:
+            known[policy] = ask(whole)
+        return known[policy][nodes.rows]
 
 
 def pods_counted(nodes: Snapshot, pod: Pod, selector: Selector) -> Ints:

@@ -11,7 +11,8 @@ import numpy as np
 from berth.config.plugin_args import UtilizationShapePoint
 from berth.framework.interface import MAX_NODE_SCORE, Scores
 from berth.framework.score import broken_linear, round_half_away
-from berth.objects.quantity import whole
+from berth.objects.quantity import MAX_INT64, whole
+from berth.plugins.resource_shares import Offer, percents
 from berth.plugins.volume_binding.finding import Found
 from berth.plugins.volume_binding.matching import NONE, Match
 from berth.plugins.volume_binding.provisioning import UNKNOWN, Provision
@@ -64,7 +65,8 @@ class CapacityScorer:
         return mean
 
     def _of(self, use: ClassUse) -> Scores:
-        percent = use.requested * MAX_UTILIZATION // np.maximum(use.capacity, 1)
+        capacity = Offer(use.capacity, np.maximum(use.capacity, 1))
+        percent = percents(np.minimum(use.requested, use.capacity), capacity)
         full = (use.capacity == 0) | (use.requested > use.capacity)
         scores: Scores = self._at[np.where(full, MAX_UTILIZATION, percent)]
         return scores
@@ -82,13 +84,18 @@ def _add_volumes(use: ClassUse, match: Match) -> None:
     has = match.chosen != NONE
     distinct, which = np.unique(match.chosen[has], return_inverse=True)
     sizes = np.array([whole(match.pool[int(index)].capacity) for index in distinct], dtype=np.int64)
-    use.requested[has] += whole(match.claim.requested_nanos)
-    use.capacity[has] += sizes[which]
+    _add(use.requested, has, whole(match.claim.requested_nanos))
+    _add(use.capacity, has, sizes[which])
     use.counts |= has
+
+
+def _add(sums: Ints, where: Mask, amounts: int | Ints) -> None:
+    """Add up, but not beyond what 64 bits hold."""
+    sums[where] = np.minimum(sums[where], MAX_INT64 - amounts) + amounts
 
 
 def _add_new(use: ClassUse, provision: Provision, without_static: Mask) -> None:
     told = provision.wanted & without_static & (provision.capacity != UNKNOWN)
-    use.requested[told] += whole(provision.claim.requested_nanos)
+    _add(use.requested, told, whole(provision.claim.requested_nanos))
     use.capacity[told] = provision.capacity[told]
     use.counts |= told

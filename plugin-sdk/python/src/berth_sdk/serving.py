@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 PACKAGE = "berth.plugin.v1"
 READINESS = f"{PACKAGE}.SchedulingService"
 REASON_KEY = "berth-reason"
+LONGEST_ERROR = 512  # characters; at worst, percent-encoded, 6 of the 8 KiB that the host reads
 MAX_MESSAGE_BYTES = 64 << 20  # replies and calls grow with the cluster; Sync stays below 4 MiB by itself
 ALLOCATIONS_BEFORE_A_COLLECTION = 50_000
 OPTIONS = (("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.so_reuseport", 0))
@@ -204,9 +205,9 @@ class Server:
             except CallError as error:
                 await _refuse(context, error)
             except ContractError as error:
-                await context.abort(grpc.StatusCode.INTERNAL, str(error))
+                await context.abort(grpc.StatusCode.INTERNAL, _text(error))
             except ValueError as error:
-                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _text(error))
 
         return handle
 
@@ -411,7 +412,12 @@ def _failed(number: int, code: grpc.StatusCode, reason: str, message: str) -> sc
 
 async def _refuse(context: Context, error: CallError) -> NoReturn:
     metadata = ((REASON_KEY, error.cause.value),)
-    await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error), metadata)
+    await context.abort(grpc.StatusCode.FAILED_PRECONDITION, _text(error), metadata)
+
+
+def _text(error: Exception) -> str:
+    """Return the error's text, as much as trailers take: the host would see nothing of a longer one."""
+    return str(error)[:LONGEST_ERROR]
 
 
 def _serialized(message: Message) -> bytes:

@@ -1,6 +1,9 @@
 """Slices, classes, claims and pods for tests of DynamicResources."""
 
+from inspect import isawaitable
+
 import msgspec
+import pytest
 
 from berth.config.plugin_args import DynamicResourcesArgs
 from berth.framework.claim_writing import ClaimWriteError
@@ -132,6 +135,15 @@ class FakeClaimWriter:
         return msgspec.structs.replace(claim, metadata=meta, status=status)
 
 
+def finished(answer):
+    """What awaiting it gives, without a loop: nothing that a search awaits here keeps it waiting."""
+    if not isawaitable(answer):
+        return answer
+    with pytest.raises(StopIteration) as end:
+        answer.send(None)
+    return end.value.value
+
+
 class Cluster:
     """A plugin over nodes, slices, classes and claims, asked the way a cycle asks."""
 
@@ -160,12 +172,15 @@ class Cluster:
         status = self.pre_filter(pod)
         if not status.ok:
             return dict.fromkeys(self.nodes.names, "" if status.skip else status.message)
-        codes = self.plugin.filter(self.state, pod, self.nodes).tolist()
+        codes = self.codes(pod).tolist()
         spell = self.plugin.filter_status
         return {
             name: spell(self.state, code).message if code else ""
             for name, code in zip(self.nodes.names, codes, strict=True)
         }
+
+    def codes(self, pod):
+        return finished(self.plugin.filter(self.state, pod, self.nodes))
 
     def fits(self, pod):
         return [name for name, reason in self.reasons(pod).items() if not reason]
@@ -182,7 +197,7 @@ class Cluster:
         ]
 
     async def post_filter(self, pod):
-        codes = self.plugin.filter(self.state, pod, self.nodes)
+        codes = self.codes(pod)
         diagnosis = Diagnosis(list(self.nodes.names))
         rows = codes.nonzero()[0]
         diagnosis.record(Rejections(rows, codes[rows], lambda c: self.plugin.filter_status(self.state, c)))

@@ -152,7 +152,7 @@ def test_a_selector_that_fails_fails_the_cycle():
     broken = request(selectors=[{"cel": {"expression": 'device.attributes["x"].y == 1'}}])
     cluster = Cluster(slices=[two_gpus()], claims=[make_claim(requests=[broken])])
     assert cluster.pre_filter(claiming("c0")).ok
-    codes = cluster.plugin.filter(cluster.state, claiming("c0"), cluster.nodes)
+    codes = cluster.codes(claiming("c0"))
     status = cluster.plugin.filter_status(cluster.state, int(codes[0]))
 
     assert not status.rejected

@@ -475,7 +475,9 @@ def test_hints_for_generated_claims():
 def test_a_search_ends_in_time():
     """A node that takes longer than filterTimeout fails the cycle (Filter 3)."""
     args = DynamicResourcesArgs(filter_timeout=Duration.of_seconds(1))
-    cluster = Cluster(slices=[make_slice("s0", [device("a")])], claims=[make_claim()], args=args)
+    devices = [device(f"d{i}") for i in range(40)]
+    claims = [make_claim(requests=[request(count=30)])]
+    cluster = Cluster(slices=[make_slice("s0", devices)], claims=claims, args=args)
     cluster.handle.clock = Hasty()
 
     assert "node n0: timed out trying to allocate devices" == cluster.reasons(claiming("c0"))["n0"]

@@ -1,0 +1,88 @@
+"""Objects that a mirror cannot take in: those it cannot decode, and those at which its handler fails.
+
+    taken in --a version fails--> set aside, the last good version stays counted
+    set aside --another version is taken in, or the object is deleted--> forgotten
+
+Called by: reflector.
+"""
+
+import logging
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from berth.client.resources import Resource
+from berth.client.wire import Key, Meta
+
+log = logging.getLogger(__name__)
+
+LONGEST_SHOWN = 512
+
+
+class NotTaken(NamedTuple):
+    """A version of an object that was set aside, and why."""
+
+    resource: Resource
+    meta: Meta
+    problem: str
+
+
+Report = Callable[[NotTaken], None]
+
+
+def ignore(not_taken: NotTaken) -> None:
+    """Report to no one."""
+    del not_taken
+
+
+@dataclass(slots=True)
+class SetAside:
+    """The objects of one kind that are set aside now, and how many versions were so far."""
+
+    resource: Resource
+    report: Report = ignore
+    total: int = 0
+    _held: dict[Key, Meta] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def holds(self, key: Key, meta: Meta) -> bool:
+        """Whether this version was tried, and failed."""
+        held = self._held.get(key)
+        return held is not None and (held.uid, held.resource_version) == (meta.uid, meta.resource_version)
+
+    def put(self, key: Key, meta: Meta, error: Exception, *, traced: bool = True) -> None:
+        """Set a version aside."""
+        self._held[key] = meta
+        self.note(key, error, traced=traced)
+        self.report(NotTaken(self.resource, meta, shown(error)))
+
+    def note(self, key: Key, error: Exception, *, traced: bool = True) -> None:
+        """Count and log a failure, with its traceback unless it says all there is."""
+        self.total += 1
+        log.error(
+            "object set aside, it cannot be taken in: resource=%s object=%s error=%s",
+            self.resource.plural,
+            shown("/".join(key)),
+            shown(error),
+            exc_info=error if traced else None,
+        )
+
+    def forget(self, key: Key) -> None:
+        """The object is taken in, or gone."""
+        self._held.pop(key, None)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._held
+
+    def forget_others(self, seen: Container[Key]) -> None:
+        """Forget what is gone: everything that a list did not name."""
+        for key in [key for key in self._held if key not in seen]:
+            del self._held[key]
+
+
+def shown(text: object) -> str:
+    """The text as it fits a line of a log."""
+    line = str(text).replace("\n", " ")
+    return line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}..."

@@ -1,0 +1,101 @@
+"""The right to write, asked right before a request leaves, and what became of the requests that left.
+
+    begin_term ──► writes of work that was decided in this term pass while the lease is fresh
+                       │
+                       ├── answered: nothing of it can happen any more
+                       └── open: cut, timed out, 5xx; may land for `landing_seconds` after it was sent
+
+Called by: the transport (before and after a guarded request), the fence and the process's end, which wait
+until nothing is open.
+"""
+
+import asyncio
+import itertools
+import math
+from collections.abc import Callable
+from contextvars import ContextVar
+
+from berth.client.timing import Clock, SystemClock
+
+# The term in which the running work was decided; work inherits it from the scheduling turn that started it.
+_TERM: ContextVar[int | None] = ContextVar("term", default=None)
+
+
+def always() -> bool:
+    """The right of a scheduler without leader election."""
+    return True
+
+
+class WriteGuard:
+    """Says whether a write may leave, and keeps account of those that may yet take effect.
+
+    `landing_seconds` bounds how long after its sending a write may take effect: the API server is asked to
+    give up by then (`timeout`), and the connection is reset. Infinite where no other process waits for that.
+    """
+
+    def __init__(
+        self,
+        may_write: Callable[[], bool] = always,
+        *,
+        landing_seconds: float = math.inf,
+        clock: Clock | None = None,
+    ) -> None:
+        self.landing_seconds = landing_seconds
+        self._may_write = may_write
+        self._clock = clock or SystemClock()
+        self._term = 0
+        self._closed = False
+        self._numbers = itertools.count()
+        self._lands_by: dict[int, float] = {}
+        self._changed = asyncio.Event()
+
+    def __call__(self) -> bool:
+        """Whether what runs now may write now."""
+        return not self._closed and _TERM.get() in (None, self._term) and self._may_write()
+
+    def begin_term(self) -> None:
+        """Refuse the writes of work that was decided before; the caller's belongs to the new term."""
+        self._term += 1
+        _TERM.set(self._term)
+
+    def close(self) -> None:
+        """Let no write leave any more."""
+        self._closed = True
+
+    def sent(self) -> int:
+        """Note that a write leaves; the number stands for it."""
+        number = next(self._numbers)
+        self._lands_by[number] = self._clock.monotonic() + self.landing_seconds
+        return number
+
+    def ended(self, number: int, *, certain: bool) -> None:
+        """Note that the write was answered with certainty, or that no certain answer to it will come."""
+        # Without a bound there is nothing to wait for once the answer is lost.
+        if certain or self.landing_seconds == math.inf:
+            self._lands_by.pop(number, None)
+            self._changed.set()
+        else:
+            self._forget_landed(self._clock.monotonic())
+
+    async def settled(self, longest_seconds: float = math.inf) -> bool:
+        """Wait until no write that left can take effect any more; False where that takes longer."""
+        ends = self._clock.monotonic() + longest_seconds
+        while True:
+            now = self._clock.monotonic()
+            self._forget_landed(now)
+            if not self._lands_by:
+                return True
+            if now >= ends:
+                return False
+            await self._change_or(min(ends, max(self._lands_by.values())) - now)
+
+    def _forget_landed(self, now: float) -> None:
+        self._lands_by = {number: by for number, by in self._lands_by.items() if by > now}
+
+    async def _change_or(self, seconds: float) -> None:
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(None if seconds == math.inf else seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,163 @@
+"""How much CPU a cycle may use, and what a pod and its namespace pay for having used more.
+
+    begin --meter--> cycle --+--> within the budget: counts towards what an ordinary pod costs
+                             +--> over it: the namespace owes time; the pod is held back, each time for longer
+
+A namespace pays back slowly: for CPU that its pods used in cycles over budget it owes a hundred times as much
+time, and these pods come back one debt after the other. So they use one hundredth of a CPU together, however
+many there are; and as long as the namespace owes anything, cycles of its pods have a small budget.
+
+Why, and with which figures: docs/decisions/0020-cycle-budget.md.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from berth.framework.background import Background
+from berth.framework.clock import Clock
+from berth.framework.cycle_budget import CycleMeter
+from berth.framework.queued_pod import QueuedPodInfo
+
+log = logging.getLogger(__name__)
+
+ORDINARY_PODS = 100
+"""A budget is what so many ordinary pods cost; it is also how many times the CPU a namespace owes in time."""
+LEAST_SECONDS = 0.25
+MOST_SECONDS = 2.5
+NODE_SECONDS = 0.0001
+"""On top of that for each node: in a large cluster a first look at everything takes its time."""
+ORDINARY_PODS_OF_DEBTORS = 10
+LEAST_SECONDS_OF_DEBTORS = 0.01
+NODE_SECONDS_OF_DEBTORS = 0.00001
+GROUP_SECONDS = 10.0
+"""A group's cycle has the budgets of its pods together, up to this."""
+ORDINARY_PODS_A_MEMBER = 10
+"""A group's cycle may cost at least that for each of its pods."""
+
+ITS_LAST_STEP = "its last step"
+
+WEIGHT = 1 / 256
+"""How much one cycle counts in the running average."""
+
+LONGEST_HOLD_SECONDS = 300.0
+LONGEST_DEBT_SECONDS = 3600.0
+MOST_DEBTORS = 1024
+
+
+def _ignore(profile: str) -> None:
+    """Nothing is counted."""
+    del profile
+
+
+@dataclass(slots=True)
+class CycleBudgets:
+    """The budgets of one scheduler; `on_exceeded` is called with the profile of each cycle over its budget.
+
+    Units: seconds of CPU, but debts: when a namespace will owe nothing any more, in monotonic seconds.
+    """
+
+    clock: Clock
+    background: Background
+    on_exceeded: Callable[[str], None] = _ignore
+    ordinary_seconds: float = 0.0
+    """What a pod costs whose cycle ends within its budget: a running average."""
+    debts: dict[str, float] = field(default_factory=dict)
+
+    def begin(self, info: QueuedPodInfo, nodes: int) -> CycleMeter:
+        """The meter of a cycle for that pod, in a cluster with so many nodes."""
+        info.meter = self._meter(self._limit(info.pod.namespace, nodes))
+        return info.meter
+
+    def begin_group(self, infos: list[QueuedPodInfo], nodes: int) -> CycleMeter:
+        """The meter of one cycle for all these pods, which are of one namespace."""
+        one = self._limit(infos[0].pod.namespace, nodes)
+        least = max(one, len(infos) * ORDINARY_PODS_A_MEMBER * self.ordinary_seconds)
+        meter = self._meter(max(least, min(len(infos) * one, GROUP_SECONDS)), len(infos))
+        for info in infos:
+            info.meter = meter
+        return meter
+
+    def look(self, namespace: str, nodes: int) -> CycleMeter:
+        """The meter of a question about a pod that is no cycle, and is put to no account."""
+        return self._meter(self._limit(namespace, nodes))
+
+    def settle(self, info: QueuedPodInfo) -> None:
+        """Put what the pod's cycle has used to its account, once; what more it uses is not counted."""
+        meter = info.meter
+        if meter is None or meter.settled:
+            return
+        meter.settled = True
+        if meter.used_seconds > meter.limit_seconds:
+            meter.exceeded_in = meter.exceeded_in or ITS_LAST_STEP
+        if not meter.exceeded_in:
+            self.ordinary_seconds += WEIGHT * (meter.used_seconds / meter.pods - self.ordinary_seconds)
+            return
+        pod = info.pod
+        self._charge(pod.namespace, meter.used_seconds)
+        self.on_exceeded(pod.spec.scheduler_name)
+        log.warning(
+            "scheduling cycle exceeded its budget pod=%s profile=%s budget=%.3fs used=%.3fs in=%s owed=%.1fs",
+            pod.key,
+            pod.spec.scheduler_name,
+            meter.limit_seconds,
+            meter.used_seconds,
+            meter.exceeded_in,
+            self._owed(pod.namespace),
+        )
+
+    def hold(self, info: QueuedPodInfo) -> None:
+        """Settle the cycle of a pod that goes back to the queue, and hold it back if it went over budget."""
+        self.settle(info)
+        meter, info.meter = info.meter, None
+        if meter is None or not meter.exceeded_in:
+            info.over_budget_count, info.over_budget_seconds, info.held_until = 0, 0.0, None
+            return
+        info.over_budget_count += 1
+        info.over_budget_seconds += meter.used_seconds
+        # Twice as long each time: shifted no further than any limit needs, so that no count overflows.
+        doubled = ORDINARY_PODS * info.over_budget_seconds * 2 ** min(info.over_budget_count - 1, 16)
+        seconds = max(min(doubled, LONGEST_HOLD_SECONDS), self._owed(info.pod.namespace))
+        info.held_until = self.clock.now() + seconds
+        log.warning(
+            "pod held back pod=%s seconds=%.1f over_budget_attempts=%d over_budget_cpu=%.3fs",
+            info.pod.key,
+            seconds,
+            info.over_budget_count,
+            info.over_budget_seconds,
+        )
+
+    def _meter(self, limit_seconds: float, pods: int = 1) -> CycleMeter:
+        return CycleMeter(limit_seconds, self.clock, self.background.breathe, pods)
+
+    def _limit(self, namespace: str, nodes: int) -> float:
+        ordinary = self.ordinary_seconds
+        if self._owed(namespace):
+            least = max(ORDINARY_PODS_OF_DEBTORS * ordinary, LEAST_SECONDS_OF_DEBTORS)
+            return least + nodes * NODE_SECONDS_OF_DEBTORS
+        usual = min(max(ORDINARY_PODS * ordinary, LEAST_SECONDS), MOST_SECONDS)
+        return usual + nodes * NODE_SECONDS
+
+    def _owed(self, namespace: str) -> float:
+        """How long the namespace has still to pay. Units: seconds."""
+        until = self.debts.get(namespace)
+        if until is None:
+            return 0.0
+        left = until - self.clock.monotonic()
+        if left <= 0:
+            del self.debts[namespace]
+        return max(left, 0.0)
+
+    def _charge(self, namespace: str, used_seconds: float) -> None:
+        owed = self._owed(namespace) + ORDINARY_PODS * used_seconds
+        self.debts[namespace] = self.clock.monotonic() + min(owed, LONGEST_DEBT_SECONDS)
+        if len(self.debts) > MOST_DEBTORS:
+            self._forgive()
+
+    def _forgive(self) -> None:
+        """Forget those who owe nothing any more; if that is nobody, who owes least."""
+        now = self.clock.monotonic()
+        left = {namespace: until for namespace, until in self.debts.items() if until > now}
+        if len(left) > MOST_DEBTORS:
+            del left[min(left, key=left.__getitem__)]
+        self.debts = left

@@ -1,0 +1,292 @@
+"""What a search for devices need not try: it would find nothing there, and do nothing else that counts.
+
+- Devices that the claims cannot tell apart lead to the same end.
+- So do two ways to the same state: what is left to pick from, and what constraints and counters still allow.
+- Where fewer devices are left than are still to be picked, or too little of a counter, there is no solution.
+  This is known only where a search in vain changes nothing: no selector fails, no request for all devices can
+  break a constraint, and no counters get lost.
+
+Two devices are alike only if nothing depends on their order: a request for several devices under a constraint
+to be distinct compares neighbours (see constraints.py).
+"""
+
+from collections.abc import Generator, Hashable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
+from berth.plugins.dynamic_resources.capacity import consumed
+from berth.plugins.dynamic_resources.inventory import CounterId, Device, DeviceId, SelectorError, View
+from berth.plugins.dynamic_resources.picking import MAX_RESULTS, Picks, Supply
+
+Devices = int
+"""A set of devices: the bits of their places among the usable ones."""
+
+Begun = tuple[Ask, int, Device]
+"""The request that is being served: how many devices it still needs, each after that one."""
+
+
+class Need(NamedTuple):
+    """So many devices out of these are needed."""
+
+    number: int
+    devices: Devices
+
+
+class Users(NamedTuple):
+    """The devices that take something of a counter, and how much each takes, the least first."""
+
+    devices: Devices
+    ascending: list[tuple[int, Devices]]
+
+
+class DeadEnds:
+    """What is known of the devices of one view for one pod's claims, once `survey` has run."""
+
+    def __init__(self, supply: Supply, view: View, claims: Sequence[ClaimAsk]) -> None:
+        self.looks_ahead = False
+        """Whether `enough` may be asked."""
+        self._supply = supply
+        self._devices = view.usable
+        self._claims = claims
+        self._place: dict[DeviceId, int] = {device.id: i for i, device in enumerate(view.usable)}
+        self._for: dict[tuple[int, str], Devices] = {}
+        """What each alternative can get, by claim and name."""
+        self._traits: list[Devices] = []
+        """Sets of devices that some request tells from others."""
+        self._shared: Devices = 0
+        self._likeness: dict[DeviceId, int] = {}
+        self._kinds: dict[Hashable, int] = {}
+        self._constraints = Picks(supply, claims, set()).constraints
+        self._values: dict[tuple[int, int], dict[Hashable, Devices]] = {}
+        """The devices that have each value of the attribute of each constraint, by claim and place."""
+        self._users: dict[CounterId, Users] = {}
+
+    def survey(self) -> Iterator[None]:
+        """Look at each device as each request would; stops after each look, because it takes long."""
+        certain = yield from self._look()
+        yield from self._value()
+        ordered = any(self._order_counts(claim, ask) for claim, ask in self._alternatives())
+        for device in self._devices:
+            self._likeness[device.id] = self._kind(device, alone=ordered)
+            yield
+        self._users = self._counted()
+        self.looks_ahead = certain and not self._may_break() and not self._may_lose()
+
+    def likeness(self, device: Device) -> int:
+        """A number that is equal for devices that may take each other's place."""
+        return self._likeness[device.id]
+
+    def state(self, picks: Picks, claim: int, request: int) -> Hashable:
+        """All that decides what comes of the requests from that one on."""
+        whole = sorted(
+            (self._likeness[pick.device.id], pick.claim == claim) for pick in picks.made if pick.taken is None
+        )
+        return (
+            claim,
+            request,
+            picks.count(claim),
+            tuple(whole),
+            frozenset((name, frozenset(part.items())) for name, part in picks.consumed.items()),
+            frozenset((name, amount) for name, amount in picks.counters.items() if amount),
+            tuple(constraint.state for constraint in picks.constraints[claim]),
+        )
+
+    def enough(self, picks: Picks, claim: int, request: int, begun: Begun | None) -> bool:
+        """Whether devices are left for the requests from that one on, or from the one after what has begun.
+
+        No is certain; yes says nothing of capacity and distinct values.
+        """
+        free = ~sum(1 << self._place[pick.device.id] for pick in picks.made if pick.taken is None)
+        needs: list[Need] = []
+        count = picks.count(claim)
+        if begun is not None:
+            ask, left, last = begun
+            after = -1 << (self._place[last.id] + 1)
+            count += left
+            request += 1
+            if not ask.admin_access:
+                needs.append(Need(left, self._allowed(picks, claim, ask) & after))
+        for asks in self._claims[claim].requests[request:]:
+            need = self._need(picks, claim, asks)
+            count += need.number if need else 0
+            needs += [need] if need else []
+        for later in range(claim + 1, len(self._claims)):
+            needs += [n for asks in self._claims[later].requests if (n := self._need(picks, later, asks))]
+        return count <= MAX_RESULTS and self._met(needs, free) and self._countable(picks, needs, free)
+
+    def _look(self) -> Generator[None, None, bool]:
+        """Which devices each alternative can get; whether no selector fails."""
+        certain = True
+        selected: dict[tuple[str, ...], Devices] = {}
+        gettable: dict[Hashable, Devices] = {}
+        for claim, ask in self._alternatives():
+            if ask.selectors not in selected:
+                matching, failing = yield from self._matching(ask.selectors)
+                certain &= not failing
+                selected[ask.selectors] = matching
+                self._traits += [matching, failing]
+            terms = ask.tolerations, tuple(ask.capacity.items()), ask.admin_access
+            if terms not in gettable:
+                gettable[terms] = yield from self._gettable(ask)
+            self._for[claim, ask.name] = selected[ask.selectors] & gettable[terms]
+        return certain
+
+    def _matching(self, selectors: tuple[str, ...]) -> Generator[None, None, tuple[Devices, Devices]]:
+        """The devices that the selectors hold for, and those that they fail on."""
+        matching = failing = 0
+        for i, device in enumerate(self._devices):
+            try:
+                matching |= device.matches_all(selectors) << i
+            except SelectorError:
+                failing |= 1 << i
+            yield
+        return matching, failing
+
+    def _gettable(self, ask: Ask) -> Generator[None, None, Devices]:
+        """Those that a request on such terms can get as things are before anything is picked."""
+        supply = self._supply
+        fitting = tolerated = free = 0
+        for i, device in enumerate(self._devices):
+            fits = not supply.features.consumable_capacity or consumed(device, ask.capacity) is not None
+            fitting |= fits << i
+            tolerated |= supply.tolerated(ask, device) << i
+            free |= (ask.admin_access or supply.shares(device) or not supply.in_use(device.id)) << i
+            yield
+        self._traits += [fitting, tolerated]
+        return fitting & tolerated & free
+
+    def _value(self) -> Iterator[None]:
+        for claim, constraints in enumerate(self._constraints):
+            for place, constraint in enumerate(constraints):
+                having: dict[Hashable, Devices] = {}
+                for i, device in enumerate(self._devices):
+                    value = constraint.value_of(device)
+                    having[value] = having.get(value, 0) | 1 << i
+                    yield
+                self._values[claim, place] = having
+                self._traits += having.values()
+        for i, device in enumerate(self._devices):
+            self._shared |= self._supply.shares(device) << i
+
+    def _kind(self, device: Device, *, alone: bool) -> int:
+        place = self._place[device.id]
+        kind: Hashable = device.id
+        if not alone and not self._supply.shares(device):
+            kind = (
+                sum((trait >> place & 1) << i for i, trait in enumerate(self._traits)),
+                frozenset(device.consumes.items()),
+                self._supply.in_use(device.id),
+                bool(device.spec.binding_conditions),
+            )
+        return self._kinds.setdefault(kind, len(self._kinds))
+
+    def _counted(self) -> dict[CounterId, Users]:
+        """Who uses each counter; a shared device may be in use, and takes nothing more then."""
+        taken: dict[CounterId, list[tuple[int, Devices]]] = {}
+        for i, device in enumerate(self._devices):
+            if not self._supply.shares(device):
+                for counter, amount in device.consumes.items():
+                    taken.setdefault(counter, []).append((amount, 1 << i))
+        return {
+            counter: Users(sum(device for _, device in users), sorted(users))
+            for counter, users in taken.items()
+        }
+
+    def _alternatives(self) -> Iterator[tuple[int, Ask]]:
+        for claim, asked in enumerate(self._claims):
+            for asks in asked.requests:
+                for ask in asks:
+                    yield claim, ask
+
+    def _order_counts(self, claim: int, ask: Ask) -> bool:
+        several = ask.every or ask.count > 1
+        return several and any(c.distinct and c.concerns(ask) for c in self._constraints[claim])
+
+    def _may_break(self) -> bool:
+        """Whether a request for all devices may end the search with an error."""
+        return any(
+            ask.every and any(c.concerns(ask) for c in self._constraints[claim])
+            for claim, ask in self._alternatives()
+        )
+
+    def _may_lose(self) -> bool:
+        """Whether counters may be taken for devices that are then not to be had."""
+        constrained = any(self._constraints)
+        return any(device.consumes and (constrained or device.spec.taints) for device in self._devices)
+
+    def _allowed(self, picks: Picks, claim: int, ask: Ask) -> Devices:
+        """What the alternative can get by the values that constraints have settled on."""
+        devices = self._for[claim, ask.name]
+        for place, constraint in enumerate(picks.constraints[claim]):
+            if constraint.concerns(ask):
+                having = self._values[claim, place]
+                devices &= ~having.get(None, 0)
+                if constraint.wanted is not None:
+                    devices &= having.get(constraint.wanted, 0)
+        return devices
+
+    def _need(self, picks: Picks, claim: int, asks: Sequence[Ask]) -> Need | None:
+        """What a request needs at least; None where that is not known before it is tried."""
+        if any(ask.every or ask.admin_access for ask in asks):
+            return None
+        devices = 0
+        for ask in asks:
+            devices |= self._allowed(picks, claim, ask)
+        return Need(min(ask.count for ask in asks), devices)
+
+    def _met(self, needs: Sequence[Need], free: Devices) -> bool:
+        """Whether each need can have its own devices, and shared ones beside."""
+        owners: dict[int, int] = {}
+        whole = [need.devices & free & ~self._shared for need in needs]
+        for number, need in enumerate(needs):
+            for _ in range(need.number - (need.devices & self._shared).bit_count()):
+                if not _assign(number, whole, owners):
+                    return False
+        return True
+
+    def _countable(self, picks: Picks, needs: Sequence[Need], free: Devices) -> bool:
+        """Whether each shared counter suffices if every need takes the devices that use least of it."""
+        for counter, users in self._users.items():
+            left = self._supply.counters[counter] - picks.counters[counter]
+            for need in needs:
+                devices = need.devices & free
+                missing = need.number - (devices & ~users.devices).bit_count()
+                if missing > 0:
+                    amounts = (amount for amount, device in users.ascending if devices & device)
+                    left -= sum(islice(amounts, missing))
+            if left < 0:
+                return False
+        return True
+
+
+def _assign(number: int, wanted: Sequence[Devices], owners: dict[int, int]) -> bool:
+    """Give one more device to that need, if others can make do with what is left: an augmenting path.
+
+    Source: Kuhn's algorithm for bipartite matching.
+    """
+    came_from: dict[int, tuple[int, int]] = {}
+    seen, queue = 0, [number]
+    for need in queue:
+        left = wanted[need] & ~seen
+        seen |= left
+        while left:
+            device = (left & -left).bit_length() - 1
+            left &= left - 1
+            owner = owners.get(device)
+            if owner is None:
+                _hand_on(device, need, came_from, owners)
+                return True
+            if owner != number and owner not in came_from:
+                came_from[owner] = (need, device)
+                queue.append(owner)
+    return False
+
+
+def _hand_on(device: int, need: int, came_from: dict[int, tuple[int, int]], owners: dict[int, int]) -> None:
+    """Let each need on the path take the device found for it, and leave its former one to the one before."""
+    while True:
+        owners[device] = need
+        if need not in came_from:
+            return
+        need, device = came_from[need]

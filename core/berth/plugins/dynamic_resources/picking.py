@@ -1,0 +1,224 @@
+"""What a search has picked so far, and whether a request may have one more device beside that.
+
+Source: dynamic-resource-allocation structured allocator (Kubernetes v1.36); spec/plugins.md 5.19.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from berth.objects.taint import TaintEffect
+from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
+from berth.plugins.dynamic_resources.capacity import Consumed, consumed
+from berth.plugins.dynamic_resources.constraints import Constraint, add_all
+from berth.plugins.dynamic_resources.inventory import CounterId, Device, DeviceId, Inventory, SelectorError
+from berth.plugins.dynamic_resources.usage import DeviceUsage
+
+MAX_RESULTS = 32
+"""A claim never gets more devices than this."""
+
+HARD = frozenset({TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE})
+
+
+class AllocationError(Exception):
+    """A request that cannot be decided now: the whole cycle fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Which of the optional parts are on."""
+
+    taints: bool = True
+    shared_counters: bool = True
+    consumable_capacity: bool = True
+    binding_conditions: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """A device for a request; `taken` where it is shared with others."""
+
+    claim: int
+    ask: Ask
+    device: Device
+    taken: Consumed | None
+    constraints: Sequence[Constraint]
+
+
+class Supply:
+    """What there is and what is in use, for all searches of one cycle."""
+
+    def __init__(self, inventory: Inventory, usage: DeviceUsage, features: Features) -> None:
+        self.inventory = inventory
+        self.usage = usage
+        self.features = features
+        self.counters = Counter(inventory.counters)
+        for device_id in (*usage.holders, *usage.consumed):
+            device = inventory.devices.get(device_id)
+            if device is not None:
+                self.counters.subtract(device.consumes)
+
+    def in_use(self, device: DeviceId) -> bool:
+        """Whether another claim has the device, or a share of it."""
+        return device in self.usage.holders or device in self.usage.consumed
+
+    def shares(self, device: Device) -> bool:
+        """Whether several requests may have the device."""
+        return device.spec.allow_multiple_allocations and self.features.consumable_capacity
+
+    def tolerated(self, ask: Ask, device: Device) -> bool:
+        """Whether the request puts up with the device's taints."""
+        if not device.spec.taints or not self.features.taints:
+            return True
+        return all(
+            taint.effect not in HARD or any(t.tolerates(taint) for t in ask.tolerations)
+            for taint in device.spec.taints
+        )
+
+
+class Picks:
+    """The devices picked for the claims of a pod, the last one first to be taken back.
+
+    `losses` counts devices that could not be had after their counters were taken. Upstream takes these before
+    it looks at taints and constraints, for good: so does this.
+    """
+
+    def __init__(self, supply: Supply, claims: Sequence[ClaimAsk], unsure: set[tuple[str, ...]]) -> None:
+        self.made: list[Pick] = []
+        self.losses = 0
+        self.counters: Counter[CounterId] = Counter()
+        """What the pod's own devices take."""
+        self.consumed: dict[DeviceId, Counter[str]] = {}
+        """What the pod's own shares of devices take."""
+        self.constraints = [[Constraint(c) for c in claim.constraints] for claim in claims]
+        self._supply = supply
+        self._claims = claims
+        self._unsure = unsure
+        self._used: Counter[DeviceId] = Counter()
+        """How many of the pod's claims have each device as a whole; access for administrators counts, too."""
+        self._own: set[tuple[int, DeviceId]] = set()
+
+    def pick(self, claim: int, ask: Ask, device: Device) -> bool:
+        """Take the device if it can be had.
+
+        Raises: AllocationError.
+        """
+        eligible = self._free(claim, ask, device) and self._selected(claim, ask, device)
+        taken = self.takes(ask, device) if eligible else None
+        if taken is None or not self._counters_left(device):
+            return False
+        picked = self._supply.tolerated(ask, device) and self._add(claim, ask, device, taken)
+        if not picked and device.consumes and not self._in_use(device.id):
+            self.counters.update(device.consumes)
+            self.losses += 1
+        return picked
+
+    def take_back(self) -> None:
+        """Let go of the last device."""
+        pick = self.made.pop()
+        device = pick.device
+        for constraint in pick.constraints:
+            constraint.remove(pick.ask)
+        if pick.taken is None:
+            self._own.discard((pick.claim, device.id))
+            self._used[device.id] -= 1
+        else:
+            own = self.consumed[device.id]
+            own.subtract(pick.taken.nanos)
+            own[_USES] -= 1
+            if not own[_USES]:
+                del self.consumed[device.id]
+                self._own.discard((pick.claim, device.id))
+        if not self._in_use(device.id):
+            self.counters.subtract(device.consumes)
+
+    def count(self, claim: int) -> int:
+        """How many devices that claim has."""
+        return sum(pick.claim == claim for pick in self.made)
+
+    def takes(self, ask: Ask, device: Device) -> Consumed | None:
+        """What the request takes of the device's capacity, None where there is too little."""
+        if not self._supply.features.consumable_capacity:
+            return Consumed()
+        taken = consumed(device, ask.capacity)
+        return taken if taken is not None and self._capacity_left(device, taken.nanos) else None
+
+    def broken(self, claim: int, ask: Ask, error: SelectorError) -> AllocationError:
+        """The selector's failure, as upstream words it."""
+        return AllocationError(f"{ask.source_of(error.expression, self._claims[claim].claim)}: {error}")
+
+    def words(self, claim: int, ask: Ask) -> str:
+        """The request, as upstream names it in errors."""
+        return f"claim {self._claims[claim].claim.key}, request {ask.own_name}"
+
+    def _free(self, claim: int, ask: Ask, device: Device) -> bool:
+        if len(self.made) >= MAX_RESULTS and self.count(claim) >= MAX_RESULTS:
+            return False
+        supply = self._supply
+        if supply.shares(device):
+            return device.id not in supply.usage.holders
+        if (claim, device.id) in self._own:
+            return False
+        if device.spec.binding_conditions and not supply.features.binding_conditions:
+            return False
+        return ask.admin_access or not (self._used[device.id] or supply.in_use(device.id))
+
+    def _selected(self, claim: int, ask: Ask, device: Device) -> bool:
+        try:
+            return ask.selectors not in self._unsure or device.matches_all(ask.selectors)
+        except SelectorError as error:
+            raise self.broken(claim, ask, error) from error
+
+    def _capacity_left(self, device: Device, taken: dict[str, int]) -> bool:
+        """Whether a shared device has that much left; one that is not shared is taken as a whole."""
+        if not device.spec.allow_multiple_allocations:
+            return True
+        others = self._supply.usage.consumed.get(device.id, _NOTHING)
+        own = self.consumed.get(device.id, _NOTHING)
+        total = device.capacity
+        return all(others[name] + own[name] + amount <= total[name] for name, amount in taken.items())
+
+    def _counters_left(self, device: Device) -> bool:
+        if not device.consumes:
+            return True
+        if not self._supply.features.shared_counters:
+            return False
+        if self._in_use(device.id):
+            return True
+        left, own = self._supply.counters, self.counters
+        return all(own[name] + amount <= left[name] for name, amount in device.consumes.items())
+
+    def _in_use(self, device: DeviceId) -> bool:
+        """Whether a shared device is in use, so that one more use takes nothing more out of counters."""
+        return device in self.consumed or device in self._supply.usage.consumed
+
+    def _add(self, claim: int, ask: Ask, device: Device, taken: Consumed) -> bool:
+        """Take the device if no constraint is against it."""
+        concerned = [c for c in self.constraints[claim] if c.concerns(ask)]
+        constraints = add_all(concerned, ask, device)
+        if constraints is None and ask.every:
+            problem = (
+                f"cannot add device {'/'.join(device.id)} because a claim constraint would not be satisfied"
+            )
+            raise AllocationError(f"{self.words(claim, ask)}: {problem}")
+        if constraints is None:
+            return False
+        self._take(Pick(claim, ask, device, taken if self._supply.shares(device) else None, constraints))
+        return True
+
+    def _take(self, pick: Pick) -> None:
+        device = pick.device
+        self.made.append(pick)
+        self._own.add((pick.claim, device.id))
+        if not self._in_use(device.id):
+            self.counters.update(device.consumes)
+        if pick.taken is None:
+            self._used[device.id] += 1
+        else:
+            own = self.consumed.setdefault(device.id, Counter())
+            own.update(pick.taken.nanos)
+            own[_USES] += 1
+
+
+_USES = ""
+_NOTHING: Counter[str] = Counter()

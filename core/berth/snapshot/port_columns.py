@@ -1,0 +1,58 @@
+"""Host ports taken on nodes, found by protocol and number: no port is compared with all others."""
+
+from collections.abc import Collection, Iterable
+
+import numpy as np
+
+from berth.objects.host_ports import HostPort, HostPorts
+from berth.snapshot.columns import Mask
+from berth.snapshot.flag_columns import FlagColumns
+
+
+class PortColumns:
+    """Which nodes have which host port taken."""
+
+    def __init__(self, capacity: int) -> None:
+        self._taken = FlagColumns[HostPort](capacity)
+        self._distinct = HostPorts()
+
+    def set_row(self, row: int, ports: Collection[HostPort]) -> None:
+        """Say what one node's pods claim."""
+        before = self._taken.on(row)
+        self._taken.set_row(row, tuple(ports))
+        for port in ports:
+            self._distinct.add(port)
+        self._forget(before)
+
+    def drop_row(self, row: int) -> None:
+        """Forget a removed node's ports."""
+        before = self._taken.on(row)
+        self._taken.drop_row(row)
+        self._forget(before)
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more nodes."""
+        self._taken.grow(capacity)
+
+    def move_row(self, source: int, target: int) -> None:
+        """Carry a row over to another that was dropped."""
+        self._taken.move_row(source, target)
+
+    def conflicts(self, wanted: Iterable[HostPort], n: int) -> Mask | None:
+        """Where one of the ports is taken, by the first n nodes; None where it is nowhere.
+
+        Shapes: result bool (n,).
+        """
+        mask: Mask | None = None
+        for port in wanted:
+            for used in self._distinct.conflicting(port):
+                mask = np.zeros(n, dtype=bool) if mask is None else mask
+                rows = self._taken.rows(used)
+                assert rows is not None, "a port is forgotten with the last row that has it"
+                rows.mark(mask)
+        return mask
+
+    def _forget(self, before: Collection[HostPort]) -> None:
+        for port in before:
+            if not self._taken.holders(port):
+                self._distinct.discard(port)

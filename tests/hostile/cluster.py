@@ -1,0 +1,124 @@
+"""A whole core on fakes with many nodes: what pods and nodes of any shape cost it, and what they leave."""
+
+import asyncio
+import random
+
+import msgspec
+
+from berth.config.loading import load
+from berth.plugins.registry import IN_TREE
+from berth.scheduler.core_assembly import Surroundings, assemble
+from berth.testing.builders import make_node, make_pod
+from berth.testing.handles import ManualClock, RecordingRecorder, RecordingVolumeWriter, RecordingWriter
+from tests.fakes import Steps
+
+PROFILE = "default-scheduler"
+ZONES = "abc"
+
+
+def ordinary_node(i, **more):
+    """A node with a hostname and a zone."""
+    name = f"n{i}"
+    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": ZONES[i % len(ZONES)]}
+    return make_node(name, labels=labels | more.pop("labels", {}), **more)
+
+
+def waiting(name="waiting", **fields):
+    """A pod that this scheduler is to place."""
+    return make_pod(name, scheduler_name=PROFILE, **fields)
+
+
+class Cluster:
+    """The core that the default configuration describes, with nodes of one kind and nothing on them."""
+
+    def __init__(self, nodes=8):
+        self.clock, self.writer, self.recorder = ManualClock(1e9), RecordingWriter(), RecordingRecorder()
+        self.background = Steps(self.clock)
+        around = Surroundings(
+            writer=self.writer,
+            volume_writer=RecordingVolumeWriter(),
+            recorder=self.recorder,
+            background=self.background,
+            clock=self.clock,
+            chance=random.Random(1),
+            on_record=lambda _: None,
+        )
+        self.core = assemble(load(None), IN_TREE, around)
+        self.shared = self.core.shared
+        for i in range(nodes):
+            self.core.nodes.on_add(ordinary_node(i))
+        self.take_over()
+
+    def take_over(self):
+        """Bring the snapshot up to date."""
+        self.shared.cache.update_snapshot(self.shared.snapshot)
+        return self.shared.snapshot
+
+    def place(self, *pods):
+        """Other schedulers' pods appear, each on the node that it names, n0 unless it names one."""
+        placed = [pod if pod.node_name else pod.placed_on("n0") for pod in pods]
+        for pod in placed:
+            self.core.pods.on_add(pod)
+        self.take_over()
+        return placed
+
+    def remove(self, *pods):
+        """The pods are deleted."""
+        for pod in pods:
+            self.core.pods.on_delete(pod)
+        self.take_over()
+
+    def update_node(self, new):
+        """A node says something else than before."""
+        old = self.shared.snapshot.nodes[self.shared.snapshot.row_of[new.name]]
+        self.core.nodes.on_update(old, new)
+        self.take_over()
+        return old
+
+    def schedule(self, pod):
+        """Have the pod tried once and deleted again; answers its node, or why it has none."""
+        self.core.pods.on_add(pod)
+        record = self.shared.queue.pop()
+        assert record is not None, "the pod is ready"
+        assert record.pod.uid == pod.uid, "no other pod is ready"
+        before = len(self.recorder.events)
+        asyncio.run(self.core.schedule_one.schedule(record))
+        bound = self.shared.cache.get_pod(pod.uid)
+        notes = [
+            note for _, _, reason, _, note in self.recorder.events[before:] if reason == "FailedScheduling"
+        ]
+        if bound is not None:
+            self.shared.cache.forget_pod(bound)
+            self.shared.queue.done(pod.uid)
+        self.core.pods.on_delete(pod)
+        self.forget_writes()
+        self.take_over()
+        return bound.node_name if bound is not None else notes[-1]
+
+    def nominated_by_turn(self, pod):
+        """Try the pod, which is in the queue; answers the node that it is nominated to then."""
+        record = self.shared.queue.pop()
+        assert record is not None, "the pod is ready"
+        asyncio.run(self.core.schedule_one.schedule(record))
+        return self.shared.queue.nominator.node_of(pod.uid)
+
+    def forget_writes(self):
+        """Drop what the fakes remember, which is no part of the core."""
+        self.background.close()
+        del self.background.work[:], self.background.timers[:], self.background.names[:]
+        del self.writer.bindings[:], self.writer.patches[:], self.writer.deleted[:]
+        del self.recorder.events[:], self.recorder.related[:]
+
+    def close(self):
+        """Drop what was begun in the background."""
+        self.background.close()
+
+
+def changed(node, *, spec=None, status=None, metadata=None):
+    """The node with other fields."""
+    return msgspec.structs.replace(
+        node,
+        spec=msgspec.structs.replace(node.spec, **(spec or {})),
+        status=msgspec.structs.replace(node.status, **(status or {})),
+        metadata=msgspec.structs.replace(node.metadata, **(metadata or {})),
+    )

@@ -1,0 +1,154 @@
+"""Pods that wait for a node: what they ask for costs what its size says, once."""
+
+import pytest
+
+from berth.cycle import signatures
+from berth.objects.label_selector import LabelSelector, Requirement
+from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
+from berth.objects.pod import Affinity, TopologySpreadConstraint
+from berth.objects.taint import Toleration
+from berth.snapshot.snapshot import MOST_ANSWER_BYTES
+from tests.hostile.cluster import Cluster, waiting
+from tests.hostile.work import calls, growth, kept_bytes
+
+HOST = "kubernetes.io/hostname"
+LINEAR = 1.2
+MOST_KEPT = 40 << 20
+
+
+def required(*terms):
+    return Affinity(NodeAffinity(NodeSelector(tuple(terms))))
+
+
+def preferred(n):
+    wishes = (
+        PreferredSchedulingTerm(1, NodeSelectorTerm((Requirement(f"k{i}", "Exists"),))) for i in range(n)
+    )
+    return Affinity(NodeAffinity(None, tuple(wishes)))
+
+
+def spread(n, action, **more):
+    """Constraints with a key and a selector each."""
+    return tuple(
+        TopologySpreadConstraint(1, f"t{n}-{i}", action, LabelSelector({f"k{n}-{i}": "v"}), **more)
+        for i in range(n)
+    )
+
+
+def labels(n):
+    return {f"key-{i}": "v" for i in range(n)}
+
+
+PODS = {
+    "nodeSelector": lambda n: {"node_selector": {f"k{i}": "v" for i in range(n)}},
+    "keys that no node may have": lambda n: {
+        "affinity": required(NodeSelectorTerm(tuple(Requirement(f"k{i}", "DoesNotExist") for i in range(n))))
+    },
+    "values of an In": lambda n: {
+        "affinity": required(NodeSelectorTerm((Requirement(HOST, "In", tuple(f"n{i}" for i in range(n))),)))
+    },
+    "values of a NotIn": lambda n: {
+        "affinity": required(
+            NodeSelectorTerm((Requirement(HOST, "NotIn", tuple(f"x{i}" for i in range(n))),))
+        )
+    },
+    "node selector terms": lambda n: {
+        "affinity": required(*(NodeSelectorTerm((Requirement(HOST, "In", (f"x{i}",)),)) for i in range(n)))
+    },
+    "terms that name nodes": lambda n: {
+        "affinity": required(
+            *(NodeSelectorTerm((), (Requirement("metadata.name", "In", (f"n{i}",)),)) for i in range(n))
+        )
+    },
+    "preferences": lambda n: {"affinity": preferred(n)},
+    "tolerations": lambda n: {
+        "tolerations": tuple(Toleration("k", "Equal", f"v{i}", "NoSchedule") for i in range(n))
+    },
+    "hard constraints": lambda n: {"topology_spread_constraints": spread(n, "DoNotSchedule")},
+    "soft constraints": lambda n: {"topology_spread_constraints": spread(n, "ScheduleAnyway")},
+    "constraints that honor a long affinity": lambda n: {
+        "topology_spread_constraints": spread(n, "ScheduleAnyway", node_taints_policy="Honor"),
+        "affinity": required(NodeSelectorTerm((Requirement(HOST, "In", tuple(f"n{i}" for i in range(n))),))),
+        "tolerations": tuple(Toleration("k", "Equal", f"v{i}", "NoSchedule") for i in range(n)),
+    },
+    "matchLabelKeys": lambda n: {
+        "labels": labels(n),
+        "topology_spread_constraints": (
+            TopologySpreadConstraint(
+                1, HOST, "DoNotSchedule", LabelSelector(), match_label_keys=tuple(labels(n))
+            ),
+        ),
+    },
+    "labels": lambda n: {"labels": labels(n)},
+}
+
+
+@pytest.fixture
+def cluster():
+    made = Cluster()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("shape", PODS)
+def test_a_pod_that_is_new_costs_what_its_size_says(shape, cluster):
+    """Nothing is known of a pod like it; one more field makes it unlike the last."""
+    cluster.schedule(waiting(**PODS[shape](10)))
+
+    def of_size(n):
+        return lambda: cluster.schedule(waiting(**PODS[shape](n)))
+
+    assert growth(of_size, 100) < LINEAR
+
+
+@pytest.mark.parametrize("shape", PODS)
+def test_pods_unlike_each_other_leave_a_bounded_amount(shape, cluster):
+    """What was asked last is kept within a number of bytes, not of questions."""
+    cluster.schedule(waiting(**PODS[shape](3)))
+
+    def generations():
+        for i in range(10):
+            cluster.schedule(waiting(**PODS[shape](300 + i)))
+
+    assert kept_bytes(generations) < MOST_KEPT
+
+
+def test_answers_take_a_bounded_amount():
+    """However many pods ask for other nodes, answers about nodes take so many bytes and no more."""
+    snapshot = Cluster(64).shared.snapshot
+    question = "x" * (1 << 20)
+
+    def ask():
+        for i in range(200):
+            snapshot.answer((question + str(i),), lambda table: table.label_ids(HOST) + 1)
+
+    assert kept_bytes(ask) < MOST_ANSWER_BYTES * 1.1
+
+
+def test_signatures_take_a_bounded_amount(cluster):
+    """Pods of a megabyte each are told apart by what is far smaller."""
+    cluster.schedule(waiting())
+
+    def generations():
+        for i in range(100):
+            cluster.schedule(waiting(labels={f"{i}-{k}": "v" for k in range(2000)}))
+
+    assert kept_bytes(generations) < signatures.MOST_BYTES * 1.5
+
+
+def test_a_key_that_no_node_has_costs_no_column(cluster):
+    """All such keys share one empty column."""
+    snapshot = cluster.shared.snapshot
+
+    assert snapshot.label("nowhere") is snapshot.label("nowhere either")
+    assert calls(lambda: snapshot.label("nowhere at all")) < 10
+    assert kept_bytes(lambda: [snapshot.label(f"k{i}") for i in range(10_000)]) < 10_000
+
+
+def test_a_pod_may_request_more_resources_than_a_number_has_bits(cluster):
+    """The verdict names each resource that falls short, as it does for few."""
+    requests = {f"example.com/r{i:03}": "1" for i in range(100)}
+    verdict = cluster.schedule(waiting(requests=requests | {"cpu": "1"}))
+
+    missing = ", ".join(f"8 Insufficient example.com/r{i:03}" for i in range(100))
+    assert verdict.startswith(f"0/8 nodes are available: {missing}.")

@@ -1,0 +1,209 @@
+"""Pods on nodes, of whatever size and whichever scheduler placed them, cost and keep what their size says."""
+
+import pytest
+
+from berth.objects.host_ports import HostPort
+from berth.objects.label_selector import LabelSelector, Requirement
+from berth.objects.pod import (
+    Affinity,
+    Container,
+    ContainerPort,
+    PodAffinity,
+    PodAffinityTerm,
+    Resources,
+    WeightedPodAffinityTerm,
+)
+from berth.snapshot.placed_pods import MOST_BYTES, PlacedPods, PodsLike, Question
+from berth.snapshot.pod_info import PodInfo
+from berth.testing.builders import make_pod
+from tests.hostile.cluster import Cluster, waiting
+from tests.hostile.work import calls, growth, kept_bytes
+
+HOST = "kubernetes.io/hostname"
+LINEAR = 1.2
+MOST_KEPT = 40 << 20
+"""What all bounded tables together may keep of pods that are gone."""
+
+
+def numbered(n):
+    return {f"key-{i}": "v" for i in range(n)}
+
+
+def anti_affinity(n):
+    """Terms that mean the pod that holds them."""
+    terms = tuple(
+        PodAffinityTerm(
+            LabelSelector(match_expressions=(Requirement(f"k{i}", "DoesNotExist"),)), topology_key=HOST
+        )
+        for i in range(n)
+    )
+    return Affinity(pod_anti_affinity=PodAffinity(terms))
+
+
+def preferences(n):
+    terms = tuple(
+        WeightedPodAffinityTerm(1, PodAffinityTerm(LabelSelector({f"k{i}": "v"}), topology_key=f"t{i}"))
+        for i in range(n)
+    )
+    return Affinity(pod_affinity=PodAffinity((), terms))
+
+
+def namespaces(n):
+    listed = tuple(f"ns-{i}" for i in range(n))
+    return Affinity(
+        pod_anti_affinity=PodAffinity((PodAffinityTerm(LabelSelector(), listed, topology_key=HOST),))
+    )
+
+
+def one_of(n):
+    """A term that lists values, of which the pod's is the last."""
+    values = Requirement("app", "In", tuple(f"v{i}" for i in range(n)))
+    term = PodAffinityTerm(LabelSelector(match_expressions=(values,)), topology_key=HOST)
+    return Affinity(pod_anti_affinity=PodAffinity((term,)))
+
+
+def init_containers(n):
+    return tuple(
+        Container(
+            f"c{i}",
+            "app:1",
+            Resources({f"example.com/r{i}": "0"}),
+            (ContainerPort(host_port=i + 1),),
+            restart_policy="Always" if i % 2 else "",
+        )
+        for i in range(n)
+    )
+
+
+def volumes(n, kind, source):
+    return tuple({"name": f"v{i}", kind: source(i)} for i in range(n))
+
+
+PODS = {
+    "labels": lambda n: {"labels": numbered(n)},
+    "extended resources of 0": lambda n: {"requests": {f"example.com/r{i}": "0" for i in range(n)}},
+    "extended resources": lambda n: {"requests": {f"example.com/r{i}": "1" for i in range(n)}},
+    "overhead": lambda n: {"overhead": {f"example.com/r{i}": "1" for i in range(n)}},
+    "host ports": lambda n: {"host_ports": range(1, n + 1)},
+    "host port on many addresses": lambda n: {
+        "host_ports": [ContainerPort(host_port=80, host_ip=f"10.0.{i // 250}.{i % 250}") for i in range(n)]
+    },
+    "init containers": lambda n: {"init_containers": init_containers(n)},
+    "anti-affinity terms": lambda n: {"affinity": anti_affinity(n)},
+    "preferred terms with a topology key each": lambda n: {"affinity": preferences(n)},
+    "namespaces of a term": lambda n: {"affinity": namespaces(n)},
+    "values of a term": lambda n: {"labels": {"app": f"v{n - 1}"}, "affinity": one_of(n)},
+    "claims": lambda n: {"volumes": volumes(n, "persistentVolumeClaim", lambda i: {"claimName": f"c{i}"})},
+    "disks": lambda n: {"volumes": volumes(n, "gcePersistentDisk", lambda i: {"pdName": f"d{i}"})},
+    "monitors of a disk": lambda n: {
+        "volumes": (
+            {"name": "v", "rbd": {"monitors": [f"m{i}" for i in range(n)], "image": "i", "pool": "p"}},
+        )
+    },
+    "inline volumes": lambda n: {"volumes": volumes(n, "csi", lambda i: {"driver": f"d{i}"})},
+    "image volumes": lambda n: {"volumes": volumes(n, "image", lambda i: {"reference": f"r{i}"})},
+}
+
+
+def among(cluster, fields):
+    """A pod comes to a node, one like it is tried, an ordinary one, too, and all are deleted."""
+    placed = cluster.place(make_pod("placed", **fields))
+    cluster.schedule(waiting(**fields))
+    cluster.schedule(waiting("ordinary", labels={"app": "web"}))
+    cluster.remove(*placed)
+
+
+@pytest.fixture
+def cluster():
+    made = Cluster()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("shape", PODS)
+def test_a_pod_costs_what_its_size_says(shape, cluster):
+    """Four times the size is four times the work at most, for the pod, one like it and an ordinary one."""
+
+    def of_size(n):
+        fields = PODS[shape](n)
+        among(cluster, fields)
+        return lambda: among(cluster, fields)
+
+    assert growth(of_size, 100) < LINEAR
+
+
+@pytest.mark.parametrize("shape", PODS)
+def test_pods_that_are_gone_leave_a_bounded_amount(shape, cluster):
+    """Ten generations of pods unlike each other leave no more than the tables of what was asked last hold."""
+    among(cluster, PODS[shape](3))
+
+    def generations():
+        for i in range(10):
+            among(cluster, PODS[shape](300 + i))
+
+    assert kept_bytes(generations) < MOST_KEPT
+
+
+@pytest.mark.parametrize("shape", ["labels", "host ports", "inline volumes", "image volumes"])
+def test_pods_that_are_gone_leave_nothing(shape, cluster):
+    """What is made for a pod while it is on its node goes with it."""
+    among(cluster, PODS[shape](2000))
+
+    def come_and_go():
+        cluster.remove(*cluster.place(make_pod("placed", **PODS[shape](4000))))
+
+    assert kept_bytes(come_and_go) < 100_000
+
+
+def test_distinct_labels_that_come_and_go_leave_nothing(cluster):
+    """A class of pods is forgotten with its last pod; journals keep the names of the last few thousand."""
+
+    def generations(n):
+        for i in range(n):
+            placed = cluster.place(make_pod(f"p{i}", labels={"job": f"j{i}", f"k{i}": "v"}))
+            cluster.remove(*placed)
+
+    generations(10)
+
+    assert kept_bytes(lambda: generations(2000)) < 2000 * 150
+
+
+def test_a_class_of_pods_is_hashed_once():
+    """However often a pod with many labels is counted, its labels are read once."""
+    info = PodInfo(make_pod(labels=numbered(5000)))
+    other = PodInfo(make_pod(labels=numbered(5000)))
+    counts = PlacedPods(4)
+    counts.add(0, info)
+
+    assert calls(lambda: counts.add(1, other)) < 100
+    assert calls(lambda: counts.add(1, other, -1)) < 100
+
+
+def test_columns_take_a_bounded_amount_whatever_the_number_of_nodes():
+    """Questions and terms that were not asked about for long give their columns up and are counted anew."""
+    counts = PlacedPods(100_000)
+    counts.add(7, PodInfo(make_pod(labels={"app": "web"}, affinity=anti_affinity(100))))
+    questions = [Question((PodsLike(None, held.term.selector),)) for held in list(counts.held())]
+
+    def ask():
+        for held in list(counts.held()):
+            counts.holders(held, 8)
+        return [counts.count(question, 8).tolist() for question in questions]
+
+    assert kept_bytes(ask) < MOST_BYTES * 1.1
+    counts.add(7, PodInfo(make_pod(labels={"app": "web"})))
+    assert [[0, 0, 0, 0, 0, 0, 0, 2]] * 100 == ask()
+    assert {1} == {int(counts.holders(held, 8)[7]) for held in counts.held()}
+
+
+def test_no_port_is_compared_with_all_others(cluster):
+    """A pod with one port costs the same beside ten ports as beside thousands."""
+    few, many = Cluster(), cluster
+    few.place(make_pod("placed", host_ports=range(1, 11)))
+    many.place(make_pod("placed", host_ports=range(1, 8001)))
+    ask = [HostPort("0.0.0.0", "UDP", 5), HostPort("10.0.0.1", "TCP", 5)]
+    snapshots = [few.shared.snapshot, many.shared.snapshot]
+    costs = [calls(lambda s=snapshot: s.port_conflicts(ask)) for snapshot in snapshots]
+
+    assert costs[0] == costs[1]
+    assert [True] + [False] * 7 == snapshots[1].port_conflicts(ask).tolist()

@@ -1,0 +1,211 @@
+"""How large budgets are, and what those pay who go over them."""
+
+from itertools import pairwise
+
+import pytest
+
+from berth.cycle.budgets import (
+    GROUP_SECONDS,
+    LEAST_SECONDS,
+    LEAST_SECONDS_OF_DEBTORS,
+    LONGEST_DEBT_SECONDS,
+    LONGEST_HOLD_SECONDS,
+    MOST_DEBTORS,
+    MOST_SECONDS,
+    NODE_SECONDS,
+    ORDINARY_PODS,
+    CycleBudgets,
+)
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.testing.builders import make_pod
+from berth.testing.handles import ManualClock, Unstarted
+
+
+class Office:
+    """Budgets on a clock of its own."""
+
+    def __init__(self):
+        self.clock = ManualClock(1000.0)
+        self.exceeded = []
+        self.budgets = CycleBudgets(self.clock, Unstarted(), self.exceeded.append)
+
+    def info(self, name="p", namespace="default"):
+        return QueuedPodInfo(make_pod(name, namespace=namespace), self.clock.now())
+
+    def cycle(self, info, seconds, *, fails=True):
+        """A cycle that uses so much CPU."""
+        meter = self.budgets.begin(info, 0)
+        meter.resume()
+        self.clock.seconds += seconds
+        meter.verdict("Slow")
+        meter.pause()
+        (self.budgets.hold if fails else self.budgets.settle)(info)
+        return meter
+
+    def held(self, info):
+        return 0.0 if info.held_until is None else info.held_until - self.clock.now()
+
+
+@pytest.fixture
+def office():
+    return Office()
+
+
+def test_a_budget_is_at_least_a_quarter_of_a_second(office):
+    assert LEAST_SECONDS == office.budgets.begin(office.info(), 0).limit_seconds
+
+
+def test_a_budget_grows_with_the_cluster(office):
+    assert LEAST_SECONDS + 5000 * NODE_SECONDS == office.budgets.begin(office.info(), 5000).limit_seconds
+
+
+def test_a_budget_is_a_hundred_ordinary_pods(office):
+    """Ordinary is the running average of cycles within budget."""
+    for _ in range(2000):
+        office.cycle(office.info(), 0.01)
+
+    limit = office.budgets.begin(office.info(), 0).limit_seconds
+
+    assert limit == pytest.approx(ORDINARY_PODS * 0.01, rel=0.01)
+
+
+def test_cycles_over_budget_do_not_raise_it(office):
+    for _ in range(100):
+        office.cycle(office.info(), 2 * LEAST_SECONDS)
+
+    assert 0.0 == office.budgets.ordinary_seconds
+
+
+def test_pods_that_stay_just_within_cannot_raise_it_for_ever(office):
+    for _ in range(2000):
+        limit = office.budgets.begin(office.info(), 0).limit_seconds
+        office.cycle(office.info(), 0.99 * limit)
+
+    assert MOST_SECONDS == office.budgets.begin(office.info(), 0).limit_seconds
+
+
+def test_a_group_has_the_budgets_of_its_pods_up_to_a_limit(office):
+    def limit(count):
+        return office.budgets.begin_group([office.info(f"p{i}") for i in range(count)], 0).limit_seconds
+
+    assert [3 * LEAST_SECONDS, GROUP_SECONDS] == [limit(3), limit(1000)]
+
+
+def test_a_group_counts_as_its_pods(office):
+    """What an ordinary pod costs does not grow with groups."""
+    infos = [office.info(f"p{i}") for i in range(10)]
+    meter = office.budgets.begin_group(infos, 0)
+    meter.resume()
+    office.clock.seconds += 0.1
+    meter.pause()
+    for info in infos:
+        office.budgets.settle(info)
+
+    alone = Office()
+    alone.cycle(alone.info(), 0.01)
+    assert office.budgets.ordinary_seconds == pytest.approx(alone.budgets.ordinary_seconds)
+
+
+def test_who_stays_within_is_not_held(office):
+    info = office.info()
+    office.cycle(info, LEAST_SECONDS / 2)
+
+    assert info.held_until is None
+    assert not office.exceeded
+
+
+def test_who_goes_over_is_held_a_hundred_times_as_long(office):
+    info = office.info()
+    office.cycle(info, 0.3)
+
+    assert office.held(info) == pytest.approx(30)
+    assert [info.pod.spec.scheduler_name] == office.exceeded
+
+
+def test_each_time_at_least_twice_as_long_up_to_five_minutes(office):
+    """The pod is held for all that it used so far, doubled; long after its namespace has paid."""
+    info, holds = office.info(), []
+    for _ in range(5):
+        office.clock.seconds += 2 * LONGEST_HOLD_SECONDS
+        office.cycle(info, 0.3)
+        holds.append(office.held(info))
+
+    assert holds[0] == pytest.approx(30)
+    assert all(later >= min(2 * sooner, LONGEST_HOLD_SECONDS) for sooner, later in pairwise(holds))
+    assert holds[-1] == pytest.approx(LONGEST_HOLD_SECONDS)
+
+
+def test_what_is_noticed_only_at_the_end_counts(office):
+    info = office.info()
+    meter = office.budgets.begin(info, 0)
+    meter.resume()
+    office.clock.seconds += 0.3
+    meter.pause()
+    office.budgets.hold(info)
+
+    assert office.held(info) == pytest.approx(30)
+    assert 0.0 == office.budgets.ordinary_seconds
+
+
+def test_a_cycle_within_budget_ends_that(office):
+    info = office.info()
+    office.cycle(info, 0.3)
+    office.clock.seconds += 100
+    office.cycle(info, 0.01)
+
+    assert (0, 0.0, None) == (info.over_budget_count, info.over_budget_seconds, info.held_until)
+
+
+def test_a_pod_that_was_placed_over_budget_is_counted(office):
+    """Its namespace owes for it, once, whatever comes later."""
+    info = office.info()
+    office.cycle(info, 0.3, fails=False)
+    owed = office.budgets.debts["default"]
+    office.budgets.hold(info)
+
+    assert owed == office.budgets.debts["default"]
+    assert 1 == len(office.exceeded)
+
+
+def test_pods_of_one_namespace_come_back_one_debt_after_the_other(office):
+    """A thousand pods use a hundredth of a CPU together."""
+    infos = [office.info(f"p{i}") for i in range(1000)]
+    used = 0.0
+    start = office.clock.now()
+    for info in infos:
+        used += office.cycle(info, 0.012 if office.budgets.debts else 0.3).used_seconds
+
+    last = max(info.held_until for info in infos)
+    assert last - start >= min(ORDINARY_PODS * used, LONGEST_DEBT_SECONDS)
+
+
+def test_new_pods_of_a_debtor_have_a_small_budget(office):
+    """And so has a pod that is made anew under another name; other namespaces have the usual one."""
+    office.cycle(office.info(), 0.3)
+    limits = [office.budgets.begin(office.info("new", ns), 0).limit_seconds for ns in ("default", "other")]
+
+    assert [LEAST_SECONDS_OF_DEBTORS, LEAST_SECONDS] == limits
+
+
+def test_a_debt_is_forgotten_once_it_is_paid(office):
+    office.cycle(office.info(), 0.3)
+    office.clock.seconds += 31
+
+    assert LEAST_SECONDS == office.budgets.begin(office.info(), 0).limit_seconds
+    assert not office.budgets.debts
+
+
+def test_debts_are_kept_for_so_many_namespaces_at_most(office):
+    for number in range(MOST_DEBTORS + 50):
+        office.cycle(office.info("p", f"ns{number}"), 0.3)
+
+    assert len(office.budgets.debts) <= MOST_DEBTORS
+
+
+def test_the_log_says_who_and_how_much(office, caplog):
+    office.cycle(office.info("greedy"), 0.3)
+
+    exceeded, held = caplog.messages
+    assert "scheduling cycle exceeded its budget pod=default/greedy" in exceeded
+    assert "in=Slow" in exceeded
+    assert "pod held back pod=default/greedy seconds=30.0 over_budget_attempts=1" in held
