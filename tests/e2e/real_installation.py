@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,13 +40,22 @@ class RealInstallation(Installation):
     def install(self, overlay):
         """Apply kinds and overlay, and start the operator."""
         super().install(overlay)
+        self.start_operator("operator")
+
+    def start_operator(self, name, tree=None):
+        """Start the operator, of an earlier version's tree if given."""
         document = yaml.safe_load(self.kubeconfig.read_text())
         token = self.kubectl("create", "token", "berth-operator", "-n", SYSTEM, "--duration=1h")
         document["users"][0]["user"] = {"token": token.strip()}
         account = self.folder / "operator.kubeconfig"
         account.write_text(yaml.safe_dump(document))
         flags = [f"--kubeconfig={account}", "--scheduler-image=berth/scheduler:test", "--secure-port=0"]
-        self._spawn("operator", ["operator", *flags])
+        path = {"PYTHONPATH": str(tree / "core")} if tree is not None else {}
+        command = [sys.executable, "-m", "berth.cli", "operator", *flags]
+        with (self.folder / f"{name}.log").open("w") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **path})
+        self.processes.append(process)
+        return process
 
     def schedulers(self, *documents):
         """Create Schedulers of these (name, spec)."""
@@ -57,7 +67,7 @@ class RealInstallation(Installation):
         """Say whether a Scheduler is degraded for that reason."""
         return self.condition("Degraded", name)[:2] == ("True", reason)
 
-    def apply(self, folder):
+    def apply(self, folder, root=KUSTOMIZE):
         """Apply a kustomization; gives the lines of what changed."""
-        lines = self.kubectl("apply", "-k", str(KUSTOMIZE / folder)).splitlines()
+        lines = self.kubectl("apply", "-k", str(root / folder)).splitlines()
         return [line for line in lines if not line.endswith(" unchanged")]

@@ -96,9 +96,9 @@ class KeptObjects:
             await self._create(scheduler, wanted)
         elif not is_controlled(found, scheduler):
             raise NotControlledError(kind, metadata["name"])
-        elif differs(found, wanted) or _lacks_owner(kind, found):
+        elif (changed := differs(found, wanted)) or _lacks_owner(kind, found):
             await self._write(wanted, uid=found["metadata"]["uid"])
-            if _mark(found) == _mark(wanted):
+            if changed and _mark(found) == _mark(wanted):
                 self._drifted(key_of(scheduler), kind, metadata["name"])
         else:
             return False
