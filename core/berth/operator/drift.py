@@ -20,7 +20,7 @@ def covers(found: Any, wanted: Any, *, whole: bool = False) -> bool:
     """
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(
-            key in found and _field_covers(key, found[key], value, whole=whole)
+            _field_covers(key, found[key], value, whole=whole) if key in found else _is_left_out(value)
             for key, value in wanted.items()
         )
     if isinstance(wanted, list) and all(isinstance(one, dict) for one in wanted):
@@ -33,6 +33,11 @@ def covers(found: Any, wanted: Any, *, whole: bool = False) -> bool:
 def _pairs_cover(found: list[Any], wanted: list[Any]) -> bool:
     pairs = zip(found, wanted, strict=False)
     return len(found) == len(wanted) and all(covers(one, item, whole=True) for one, item in pairs)
+
+
+def _is_left_out(value: Any) -> bool:
+    """Say whether the API shows a field of this value by leaving it out."""
+    return value is False or (value == 0 and isinstance(value, int))
 
 
 def _field_covers(key: str, found: Any, wanted: Any, *, whole: bool) -> bool:

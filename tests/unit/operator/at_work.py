@@ -78,29 +78,52 @@ class AtWork:
 
 
 @asynccontextmanager
-async def operating(tmp_path, *, more=(), namespaces=(SYSTEM,), grants=()):
-    """An operator that leads, with the rights that it is installed with, in its own namespace or in these."""
-    files = ("namespace.yaml", "priority_class.yaml", "operator_rights.yaml", "scheduler_rights.yaml")
+async def installed(tmp_path, *, more=(), grants=()):
+    """A cluster with the operator's rights and kinds, and no operator yet."""
+    files = (
+        "namespace.yaml",
+        "priority_class.yaml",
+        "operator_rights.yaml",
+        "scheduler_rights.yaml",
+        "user_roles.yaml",
+    )
     options = {"controllers": True, "pod_grace_seconds": 0.02}
-    async with guarded(tmp_path, SYSTEM, "berth-operator", **options) as (sandbox, ledger, kubeconfig):
+    async with guarded(tmp_path, SYSTEM, "berth-operator", **options) as (sandbox, ledger, _):
         definitions = [scheduler_definition(), plugin_definition(), *more]
         rights = [one | namespaced(one) for one in documents(*files)]
         sandbox.load([*rights, *grants, *definitions])
-        stop, ready = asyncio.Event(), asyncio.Event()
-        lease = LeaseSettings(SYSTEM, "berth-operator", 3.0, 2.0, 0.2)
-        settings = OperatorSettings(
-            Settings("berth/scheduler:test"),
-            str(kubeconfig),
-            lease,
-            namespaces=namespaces,
-            on_ready=ready.set,
-        )
         admin = load_endpoint(kubeconfig=str(tmp_path / "kubeconfig"), environ={})
-        async with running(run(settings, stop), stop) as process, transport_to(admin) as transport:
-            waiting = asyncio.create_task(ready.wait())
-            await asyncio.wait([process, waiting], timeout=30, return_when=asyncio.FIRST_COMPLETED)
-            assert ready.is_set(), process.result() if process.done() else ledger.denied
-            yield AtWork(sandbox, ledger, Api(transport), process)
+        async with transport_to(admin) as transport:
+            yield AtWork(sandbox, ledger, Api(transport), None)
+
+
+@asynccontextmanager
+async def operator(tmp_path, work, *, namespaces=(SYSTEM,)):
+    """An operator that leads until the block ends."""
+    stop, ready = asyncio.Event(), asyncio.Event()
+    lease = LeaseSettings(SYSTEM, "berth-operator", 3.0, 2.0, 0.2)
+    settings = OperatorSettings(
+        Settings("berth/scheduler:test"),
+        str(tmp_path / "account"),
+        lease,
+        namespaces=namespaces,
+        on_ready=ready.set,
+    )
+    async with running(run(settings, stop), stop) as process:
+        waiting = asyncio.create_task(ready.wait())
+        await asyncio.wait([process, waiting], timeout=30, return_when=asyncio.FIRST_COMPLETED)
+        assert ready.is_set(), process.result() if process.done() else work.ledger.denied
+        yield process
+
+
+@asynccontextmanager
+async def operating(tmp_path, *, more=(), namespaces=(SYSTEM,), grants=()):
+    """An operator that leads, with the rights that it is installed with, in its own namespace or in these."""
+    async with (
+        installed(tmp_path, more=more, grants=grants) as work,
+        operator(tmp_path, work, namespaces=namespaces) as work.process,
+    ):
+        yield work
 
 
 def namespaced(document):

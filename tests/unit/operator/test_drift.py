@@ -9,6 +9,8 @@ WANTED = {
     "kind": "Service",
     "metadata": {"name": "a", "labels": {"x": "1"}},
     "spec": {
+        # The API leaves out what is false.
+        "paused": False,
         "ports": [{"name": "https", "port": 1}],
         "args": ["-a", "-b"],
         "selector": {"a": "b"},
@@ -36,6 +38,7 @@ def found(**changes):
         pytest.param(None, True, id="gone"),
         pytest.param(found(), False, id="defaults and other people's fields"),
         pytest.param(found(metadata={"labels": {"x": "2"}}), True, id="a label"),
+        pytest.param(found(paused=True), True, id="a flag that is off"),
         pytest.param(found(metadata={"labels": {}}), True, id="a label gone"),
         pytest.param(found(ports=[{"name": "https", "port": 2}]), True, id="an item's field"),
         pytest.param(found(ports=[]), True, id="an item gone"),

@@ -116,12 +116,11 @@ def _deployment(scheduler: Json, key: Key, template: Json) -> Json:
         "strategy": _strategy(spec, rollout),
         "progressDeadlineSeconds": rollout.get("progressDeadlineSeconds", 600),
         "revisionHistoryLimit": 3,
+        # Said in any case: a Deployment that somebody else pauses would keep every change back.
+        "paused": rollout.get("paused", False),
+        "minReadySeconds": rollout.get("minReadySeconds", 0),
         "template": template,
     }
-    if rollout.get("minReadySeconds"):
-        made["minReadySeconds"] = rollout["minReadySeconds"]
-    if rollout.get("paused"):
-        made["paused"] = True
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": owned(scheduler, key), "spec": made}
 
 
