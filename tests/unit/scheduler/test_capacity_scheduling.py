@@ -14,7 +14,7 @@ from tests.sockets import served
 from tests.unit.client.conftest import transport_to
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
-KIND = Path(__file__).parents[3] / "kustomize/components/plugins/capacity-scheduling/elasticquotas.yaml"
+KIND = Path(__file__).parents[3] / "kustomize/third-party-crds/elasticquotas.yaml"
 ELASTIC_QUOTAS = Resource("scheduling.x-k8s.io", "v1alpha1", "elasticquotas", namespaced=True)
 NAME = "capacity-scheduling"
 

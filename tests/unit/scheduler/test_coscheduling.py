@@ -16,7 +16,7 @@ from tests.unit.client.conftest import transport_to
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
 FOLDER = ROOT / "out-of-tree-plugins/coscheduling"
-KIND = ROOT / "kustomize/components/plugins/coscheduling/podgroups.yaml"
+KIND = ROOT / "kustomize/third-party-crds/podgroups.yaml"
 MEMBERS = 5
 """Of eight places: each gang needs more than half of the cluster."""
 

@@ -1,6 +1,6 @@
 """ElasticQuotas: what each namespace is guaranteed, and how much it may use at most.
 
-Source: kustomize/components/plugins/capacity-scheduling/elasticquotas.yaml.
+Source: kustomize/third-party-crds/elasticquotas.yaml.
 """
 
 import logging
