@@ -109,14 +109,14 @@ def operator(
             lease,
             bind_address,
             secure_port,
-            _namespaces(namespaces),
+            kept_namespaces(namespaces),
         )
         run(_until_told(settings))
     except (FatalError, StartError) as error:
         fail(error)
 
 
-def _namespaces(given: str) -> tuple[str, ...]:
+def kept_namespaces(given: str) -> tuple[str, ...]:
     """Give the namespaces to keep Schedulers in; none means all."""
     if given.strip() == "*":
         return ()

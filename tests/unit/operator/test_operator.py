@@ -8,6 +8,7 @@ import yaml
 from click.testing import CliRunner
 
 from berth.cli.main import main
+from berth.cli.operator import kept_namespaces
 from berth.client import Api, load_endpoint
 from berth.client.errors import NotFoundError, RejectedError
 from berth.client.pods import Pods
@@ -228,3 +229,13 @@ async def test_shadow_by_command(tmp_path, flags, line):
         await work.reach(
             lambda: line in work.objects("configmaps")["berth-main-plugins"]["data"]["plugins.yaml"]
         )
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("", ("berth-system",)), ("*", ()), ("a, b,a", ("a", "b"))],
+    ids=["its own", "all", "some"],
+)
+def test_namespaces_flag(given, kept):
+    """Without a list the operator keeps its own namespace; only a star means all."""
+    assert kept == kept_namespaces(given)

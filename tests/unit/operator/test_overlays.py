@@ -270,3 +270,29 @@ def test_strategy_has_a_type():
 def test_base_alone():
     """The base names images with their versions: applied alone it starts what an overlay would."""
     assert images(built(str(KUSTOMIZE / "base"))) == {"berth/operator:0.1.0", "berth/scheduler:0.1.0"}
+
+
+def test_all_namespaces(tmp_path):
+    """With the component the operator is bound, and told to look, everywhere."""
+    component = os.path.relpath(KUSTOMIZE / "components/all-namespaces", tmp_path.resolve())
+    objects = transformed(tmp_path, "overlays/secondary", components=[component])
+    (container,) = of_kind(objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"]
+    bound = {one["roleRef"]["name"] for one in of_kind(objects, "ClusterRoleBinding")}
+
+    assert {"name": "BERTH_NAMESPACES", "value": "*"} in container["env"]
+    assert {"berth-operator", "berth-operator-namespace"} == bound
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_one_lease_with_kube_scheduler(name):
+    """Where a profile is kube-scheduler's the lease is, too, with the right to it in its namespace."""
+    objects = overlay(name)
+    spec = of_kind(objects, "Scheduler")[0]["spec"]
+    shares = any(one["schedulerName"] == "default-scheduler" for one in spec["profiles"])
+    lease = {"resourceName": "kube-scheduler", "resourceNamespace": "kube-system"}
+    given = [one for one in of_kind(objects, "RoleBinding") if one["metadata"]["namespace"] == "kube-system"]
+
+    assert shares == (lease.items() <= spec.get("leaderElection", {}).items())
+    assert [("berth-main", "berth-system")] * shares == [
+        (subject["name"], subject["namespace"]) for one in given for subject in one["subjects"]
+    ]
