@@ -27,6 +27,7 @@ from berth.sandbox.store import Entry, Json, Store
 from berth.sandbox.views import choose_view
 
 _READS: Final = ("GET", "HEAD")
+_OWNERS: Final = b"ownerReferences"
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 
@@ -84,15 +85,38 @@ class Api:
         if request.method == "PATCH" and not route.subresource and self._creates(request, route):
             self._access.check(user, replace(asked, verb="create"))
         if resource.group == _RBAC and request.method in ("POST", "PUT", "PATCH"):
-            self._access.check_grant(user, resource, route.namespace, self._granted(request, route))
+            self._access.check_grant(user, resource, route.namespace, self._as_written(request, route))
+        if not route.subresource and self._changes_owners(request, route):
+            self._check_owner_change(user, asked)
+
+    def _changes_owners(self, request: Request, route: Route) -> bool:
+        entry = self.rest.collection(route.resource).get(route.resource.key(route.namespace, route.name))
+        if entry is None or request.method not in ("PUT", "PATCH"):
+            return False
+        if _OWNERS not in request.body and _OWNERS not in entry.body:
+            return False
+        before, after = entry.decode()["metadata"], self._as_written(request, route).get("metadata", {})
+        if after.get("resourceVersion", "0") not in ("0", before["resourceVersion"]):
+            return False  # a conflict, which comes before admission
+        return (before.get("ownerReferences") or []) != (after.get("ownerReferences") or [])
+
+    def _check_owner_change(self, user: User, asked: Asked) -> None:
+        """Refuse what the admission plugin OwnerReferencesPermissionEnforcement refuses.
+
+        Who may say what an object goes with can delete it thereby.
+        Source: plugin/pkg/admission/gc/gc_admission.go (v1.36).
+        """
+        if not self._access.allows(user, replace(asked, verb="delete")):
+            why = f"cannot set an ownerRef on a resource you can't delete: {user.name}"
+            raise ApiError.forbidden(asked.resource, asked.group, asked.name, why)
 
     def _creates(self, request: Request, route: Route) -> bool:
         key = route.resource.key(route.namespace, route.name)
         absent = self.rest.collection(route.resource).get(key) is None
         return absent and content.media_type(request) in self._patcher.APPLY_TYPES
 
-    def _granted(self, request: Request, route: Route) -> Json:
-        """Give the role or binding as the request would leave it."""
+    def _as_written(self, request: Request, route: Route) -> Json:
+        """Give the object as the request would leave it."""
         if request.method != "PATCH":
             return content.read_document(request, route.resource.kind)
         entry = self.rest.collection(route.resource).get(route.resource.key(route.namespace, route.name))

@@ -218,3 +218,16 @@ def test_self_review(api):
         return api.post(path, {"spec": {"resourceAttributes": attributes}})[1]["status"]["allowed"]
 
     assert (True, False) == (may("list"), may("delete"))
+
+
+@pytest.mark.parametrize(("verbs", "status"), [("patch", 403), ("patch delete", 200)])
+def test_owner_change(api, verbs, status):
+    """Who may not delete an object may not say what it goes with either; other changes are as before."""
+    maps = "/api/v1/namespaces/default/configmaps"
+    api.post(maps, {"metadata": {"name": "a"}})
+    allow(api, rule(verbs, "configmaps"))
+    api.acting(ROBOT)
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": "u"}
+
+    assert 200 == api.patch(f"{maps}/a", {"data": {"x": "1"}})[0]
+    assert status == api.patch(f"{maps}/a", {"metadata": {"ownerReferences": [owner]}})[0]
