@@ -28,6 +28,8 @@ NAMES = (
     "end_to_end",
     "gpu_sharing",
 )
+BY_NAME_ONLY = ("soak",)
+"""Those that take longer, or do not end by themselves in minutes."""
 MODULE = (sys.executable, "-m", "tests.benchmarks")
 
 
@@ -35,7 +37,7 @@ def main():
     parser = argparse.ArgumentParser(
         prog="python -m tests.benchmarks", description=__doc__.partition(": ")[2]
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join((*NAMES, *BY_NAME_ONLY)))
     parser.add_argument("--large", action="store_true", help="decide on 100,000 nodes")
     parser.add_argument(
         "--rounds", type=int, default=0, help="samples of each figure; 0 leaves it to the benchmark"
@@ -50,6 +52,7 @@ def main():
         help="the end-to-end run on a real API server, as `berth sandbox up --real`",
     )
     parser.add_argument("--fail-overs", type=int, default=100, help="of three replicas, by takeover")
+    parser.add_argument("--minutes", type=float, default=60.0, help="how long the soak lasts")
     sharing = parser.add_argument_group("gpu_sharing")
     sharing.add_argument("--policies", default="", help="such as best-fit,fgd/used-first, or all")
     sharing.add_argument("--seeds", type=int, default=1, help="runs of each policy")
@@ -60,7 +63,7 @@ def main():
     sharing.add_argument("--at-once", type=int, default=1, help="runs side by side")
     sharing.add_argument("--results", type=Path, help="a file for the runs, a line each; those in it stand")
     options = parser.parse_args()
-    unknown = set(options.names) - set(NAMES)
+    unknown = set(options.names) - {*NAMES, *BY_NAME_ONLY}
     if unknown:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     names = options.names or NAMES

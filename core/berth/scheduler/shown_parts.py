@@ -21,6 +21,7 @@ from berth.scheduler.explain import Explainer
 from berth.scheduler.health import Check, NotedCheck, ping
 from berth.scheduler.leadership import Leadership
 from berth.scheduler.loop_turns import LoopTurns
+from berth.scheduler.object_sizes import SizesPage
 from berth.scheduler.plugin_admin import PluginAdmin
 from berth.scheduler.plugin_upkeep import PluginUpkeep
 from berth.scheduler.process_settings import ProcessSettings
@@ -82,6 +83,7 @@ class ShownParts:
             cache=lambda: ask(self.debugger.report),
             resource_metrics=self._resource_metrics,
             pages={
+                "/debug/sizes": SizesPage(self, self.loop.turn, self.turns).answer,
                 **component_pages(self.settings.flags, self.core.feature_enabled),
                 **(profiling_pages(self.turns.loop, get_ident()) if profiled else {}),
             },

@@ -1,0 +1,86 @@
+"""`python -m tests.hostile [ROW ...]`: play hostile rows against real processes, and what others noticed."""
+
+import argparse
+import asyncio
+import json
+import sys
+from dataclasses import asdict
+
+import click
+
+from tests.benchmarks.tables import Table
+from tests.hostile.cases import CASES
+from tests.hostile.playing import play
+
+HEADINGS = [
+    "row",
+    "livez s",
+    "lease s",
+    "binding s",
+    "API s",
+    "bound",
+    "MiB before",
+    "peak",
+    "after",
+    "log MiB",
+    "ends",
+    "TERM s",
+    "note",
+]
+
+
+def main():
+    """Play the rows that are named, or all, one after the other."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.hostile", description=__doc__.partition(": ")[2]
+    )
+    parser.add_argument("rows", nargs="*", metavar="ROW")
+    parser.add_argument("--list", action="store_true", help="name the rows, and end")
+    parser.add_argument("--nodes", type=int, default=1_000)
+    parser.add_argument("--seconds", type=float, default=40, help="how long each row is measured")
+    parser.add_argument("--settle", type=float, default=30, help="from the deletion to the last look at memory")
+    parser.add_argument("--rate", type=float, default=2, help="ordinary pods a second")
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each row")
+    options = parser.parse_args()
+    if unknown := set(options.rows) - set(CASES):
+        parser.error(f"no such row: {', '.join(sorted(unknown))}; see --list")
+    if options.list:
+        for case in CASES.values():
+            click.echo(f"{case.row:5} {case.who:7} {case.what}")
+        return
+    table = Table("longest gaps that others saw, ordinary pods bound, memory of the scheduler", HEADINGS)
+    for row in options.rows or CASES:
+        outcome = asyncio.run(
+            play(
+                CASES[row],
+                nodes=options.nodes,
+                seconds=options.seconds,
+                settle_seconds=options.settle,
+                each_second=options.rate,
+            )
+        )
+        table.add(*cells(outcome))
+        click.echo(json.dumps(asdict(outcome)) if options.json else f"{row}: {'; '.join(cells(outcome)[1:])}")
+        sys.stdout.flush()
+    if not options.json:
+        table.show()
+
+
+def cells(outcome):
+    """The table's row."""
+    gaps = (outcome.livez_gap, outcome.lease_gap, outcome.binding_gap, outcome.api_gap)
+    memory = (outcome.mebibytes_before, outcome.mebibytes_peak, outcome.mebibytes_after)
+    return [
+        outcome.row,
+        *(f"{gap:.1f}" for gap in gaps),
+        f"{outcome.bound}/{outcome.submitted}",
+        *(f"{mebibytes:.0f}" for mebibytes in memory),
+        f"{outcome.log_mebibytes:.1f}",
+        str(outcome.ends),
+        "never" if outcome.ended_in is None else f"{outcome.ended_in:.1f}",
+        outcome.note,
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,266 @@
+"""A sandbox, a scheduler and a user of the cluster, as real processes and real requests.
+
+Only what every version of Berth has is used here, so that a row can be played on two of them and compared.
+"""
+
+import asyncio
+import json
+import ssl
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from berth.client.api import Api
+from berth.client.credentials import load_endpoint
+from berth.client.errors import ClientError, NotFoundError
+from berth.client.resources import LEASES, PODS, Resource
+from berth.client.transport import Transport
+from berth.client.watch import Source, watch_lines
+from berth.demo.processes import Child, program
+from berth.demo.surface import LOOPBACK, Surface
+
+PATIENCE_SECONDS = 120.0
+RESTART_SECONDS = 1.0
+END_SECONDS = 20.0
+ORDINARY = {"written-by": "another-user"}
+CORE = ("", "v1")
+RESOURCES = {
+    "ConfigMap": Resource(*CORE, "configmaps", namespaced=True),
+    "Lease": LEASES,
+    "Namespace": Resource(*CORE, "namespaces", namespaced=False),
+    "Node": Resource(*CORE, "nodes", namespaced=False),
+    "Pod": PODS,
+    "PersistentVolume": Resource(*CORE, "persistentvolumes", namespaced=False),
+    "PersistentVolumeClaim": Resource(*CORE, "persistentvolumeclaims", namespaced=True),
+    "Service": Resource(*CORE, "services", namespaced=True),
+    "ReplicaSet": Resource("apps", "v1", "replicasets", namespaced=True),
+    "StorageClass": Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False),
+    "CSINode": Resource("storage.k8s.io", "v1", "csinodes", namespaced=False),
+    "PodDisruptionBudget": Resource("policy", "v1", "poddisruptionbudgets", namespaced=True),
+    "PriorityClass": Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
+    "DeviceClass": Resource("resource.k8s.io", "v1", "deviceclasses", namespaced=False),
+    "ResourceClaim": Resource("resource.k8s.io", "v1", "resourceclaims", namespaced=True),
+    "ResourceSlice": Resource("resource.k8s.io", "v1", "resourceslices", namespaced=False),
+}
+API_VERSIONS = {kind: resource.api_version for kind, resource in RESOURCES.items()}
+
+CONFIGURATION = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
+leaderElection: {{leaderElect: true}}
+{more}
+"""
+
+
+class Arena:
+    """The processes, and what was written."""
+
+    def __init__(self, folder, nodes):
+        self.folder, self.nodes = folder, nodes
+        self.surface = Surface.free()
+        self.scheduler = self.sandbox = None
+        self.ends = []
+        self.written = {}
+        self.notes = {}
+        self._flags = ()
+
+    @property
+    def kubeconfig(self):
+        return self.folder / "kubeconfig"
+
+    @property
+    def log(self):
+        """The scheduler's log; a scheduler that was started again goes on in another file."""
+        return self.folder / f"scheduler-{len(self.ends)}.log"
+
+    @property
+    def log_bytes(self):
+        """How much the schedulers have logged."""
+        return sum(path.stat().st_size for path in self.folder.glob("scheduler-*.log"))
+
+    async def start_sandbox(self, documents):
+        """Start the API server with these objects."""
+        listed = self.folder / "objects.json"
+        listed.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)}))
+        flags = ("--no-kubelets", "--kubeconfig", str(self.kubeconfig), "--load", str(listed))
+        command = [program("berth"), "sandbox", "up", *flags]
+        self.sandbox = await Child.start("sandbox", command, self.folder / "sandbox.log")
+        await self.sandbox.wait_for(self.kubeconfig, PATIENCE_SECONDS)
+        self.transport = Transport(load_endpoint(kubeconfig=str(self.kubeconfig)), max_connections=64)
+        self.api = Api(self.transport)
+
+    async def start_scheduler(self, configuration="", flags=()):
+        """Start the scheduler, and wait until it is ready."""
+        file = self.folder / "scheduler.yaml"
+        file.write_text(CONFIGURATION.format(kubeconfig=self.kubeconfig, more=configuration))
+        self._flags = (
+            f"--config={file}",
+            f"--secure-port={self.surface.port}",
+            "--bind-address=127.0.0.1",
+            "--authorization-always-allow-paths=/*",
+            *flags,
+        )
+        await self._start()
+        await self.surface.wait_ready(self.scheduler, PATIENCE_SECONDS)
+
+    async def _start(self):
+        command = [program("berth"), "scheduler", *self._flags]
+        environment = {"OTEL_TRACES_EXPORTER": "none"}
+        self.scheduler = await Child.start("scheduler", command, self.log, environment)
+
+    async def keep_running(self):
+        """Start the scheduler again whenever it ends, as the kubelet does."""
+        while True:
+            await self.scheduler.wait()
+            self.ends.append(f"{self.scheduler.exit_code}: {self.scheduler.last_words()}")
+            await asyncio.sleep(RESTART_SECONDS)
+            await self._start()
+
+    async def write(self, document):
+        """Create an object as a user does; it goes with `remove_written`. None where it is refused."""
+        kind, metadata = document["kind"], document["metadata"]
+        resource = RESOURCES[kind]
+        namespace = metadata.setdefault("namespace", "default") if resource.namespaced else ""
+        body = json.dumps({"apiVersion": API_VERSIONS[kind], **document}).encode()
+        try:
+            made = await self.api.create(resource, namespace, body)
+        except ClientError as error:
+            self.notes.setdefault("refused", f"{kind} refused: {str(error)[:200]}")
+            return None
+        self.written[resource, namespace, metadata["name"]] = None
+        return json.loads(made)
+
+    async def write_all(self, documents, at_once=16):
+        """Create objects, a few at a time."""
+        for several in batched(documents, at_once):
+            await asyncio.gather(*(self.write(document) for document in several))
+
+    async def patch(self, kind, name, document, subresource=""):
+        """Merge a document into an object."""
+        resource = RESOURCES[kind]
+        namespace = "default" if resource.namespaced else ""
+        with suppress(ClientError):
+            await self.api.patch(
+                resource, namespace, name, json.dumps(document).encode(), subresource=subresource
+            )
+
+    async def remove(self, kind, name):
+        """Delete an object; a pod goes at once."""
+        resource = RESOURCES[kind]
+        namespace = "default" if resource.namespaced else ""
+        self.written.pop((resource, namespace, name), None)
+        with suppress(NotFoundError):
+            await self.api.delete(resource, namespace, name, b'{"gracePeriodSeconds": 0}')
+
+    async def remove_written(self):
+        """Delete all that was written, the last first."""
+        for several in batched(list(self.written)[::-1], 16):
+            await asyncio.gather(*(self._remove(*each) for each in several))
+
+    async def _remove(self, resource, namespace, name):
+        with suppress(ClientError):
+            await self.api.delete(resource, namespace, name, b'{"gracePeriodSeconds": 0}')
+        self.written.pop((resource, namespace, name), None)
+
+    async def ordinary_pods(self, each_second):
+        """Submit small pods of another user at a steady rate, for ever."""
+        loop = asyncio.get_running_loop()
+        start, number = loop.time(), 0
+        while True:
+            document = pod(f"ordinary-{number}", labels=ORDINARY)
+            body = json.dumps(document).encode()
+            with suppress(ClientError):
+                await self.api.create(PODS, "default", body)
+            number += 1
+            await asyncio.sleep(max(0.0, start + number / each_second - loop.time()))
+
+    async def ordinary_events(self):
+        """What a watch says of those pods: their names and nodes."""
+        version = ""
+        source = Source(PODS, label_selector="written-by=another-user")
+        while True:
+            with suppress(ClientError):
+                async for lines in watch_lines(self.transport, source, version, 3600):
+                    for event in map(json.loads, lines):
+                        known = event["object"]
+                        version = known["metadata"].get("resourceVersion", version)
+                        if event["type"] in ("ADDED", "MODIFIED"):
+                            yield known["metadata"]["name"], known["spec"].get("nodeName", "")
+
+    async def end_scheduler(self):
+        """Seconds until SIGTERM ended the scheduler, None where it did not."""
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        with suppress(ProcessLookupError):
+            self.scheduler._process.terminate()
+        try:
+            async with asyncio.timeout(END_SECONDS):
+                await self.scheduler.wait()
+        except TimeoutError:
+            return None
+        return loop.time() - started
+
+    async def close(self):
+        """End every process."""
+        for child in (self.scheduler, self.sandbox):
+            if child is not None:
+                await child.stop(grace_seconds=1.0)
+        if self.sandbox is not None:
+            await self.transport.aclose()
+
+
+@asynccontextmanager
+async def arena(folder, nodes, *, objects=(), configuration="", flags=()):
+    """A sandbox with so many nodes and these objects, and a scheduler that is ready."""
+    made = Arena(Path(folder), nodes)
+    try:
+        await made.start_sandbox([*(node(i) for i in range(nodes)), *objects])
+        await made.start_scheduler(configuration, flags)
+        yield made
+    finally:
+        await made.close()
+
+
+def anything():
+    """TLS that trusts any certificate: the scheduler makes its own at its start."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def node(number):
+    """A node of a cluster of three zones."""
+    name = f"node-{number}"
+    amounts = {"cpu": "32", "memory": "128Gi", "pods": "250", "ephemeral-storage": "500Gi"}
+    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{number % 3}"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+
+
+def pod(name, *, labels=None, container=None, status=None, annotations=None, **spec):
+    """A pod of one small container."""
+    requests = {"cpu": "10m", "memory": "16Mi"}
+    main = {"name": "main", "image": "app:1", "resources": {"requests": requests}, **(container or {})}
+    metadata = {"name": name, "namespace": "default", "labels": labels or {}}
+    if annotations:
+        metadata["annotations"] = annotations
+    document = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"containers": [main], **spec},
+    }
+    return {**document, "status": status} if status else document
+
+
+def batched(things, size):
+    """The things in order, so many at a time."""
+    each = list(things)
+    return (each[start : start + size] for start in range(0, len(each), size))
+
+
+__all__ = ["LOOPBACK", "Arena", "anything", "arena", "batched", "node", "pod"]

@@ -1,0 +1,72 @@
+"""Selectors of pods: affinity, spreading, and what they are compared with."""
+
+from tests.hostile.arena import pod
+from tests.hostile.cases.pods import on_node
+from tests.hostile.playing import Case
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def away(terms):
+    """Anti-affinity of these terms."""
+    return {"podAntiAffinity": {REQUIRED: terms}}
+
+
+def values(count, of="value"):
+    """So many label values."""
+    return [f"{of}-{i}" for i in range(count)]
+
+
+async def many_terms(arena):
+    for number in range(2):
+        terms = [
+            {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "mine", f"term-{number}-{i}": "x"}}}
+            for i in range(6_000)
+        ]
+        labels = {"app": "mine", **{f"term-{number}-{i}": "x" for i in range(6_000)}}
+        await arena.write(pod(f"many-terms-{number}", labels=labels, affinity=away(terms)))
+
+
+async def many_values_held(arena):
+    within = {"key": "app", "operator": "In", "values": values(60_000)}
+    term = {"topologyKey": HOST, "labelSelector": {"matchExpressions": [within]}}
+    await arena.write(on_node("many-values", affinity=away([term])))
+
+
+async def many_values_asked(arena):
+    for number in range(3):
+        within = {"key": "app", "operator": "In", "values": values(60_000, f"v{number}")}
+        constraint = {
+            "maxSkew": 1,
+            "topologyKey": ZONE,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchExpressions": [within]},
+        }
+        await arena.write(pod(f"many-values-{number}", topologySpreadConstraints=[constraint]))
+
+
+async def distinct_large_selectors(arena):
+    number = 0
+    while True:
+        values_here = [f"{number:x}-" + "v" * 50 + str(i) for i in range(1_000)]
+        outside = {"key": "app", "operator": "NotIn", "values": values_here}
+        constraint = {
+            "maxSkew": 5,
+            "topologyKey": ZONE,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchExpressions": [outside]},
+        }
+        name = f"distinct-{number}"
+        await arena.write(pod(name, topologySpreadConstraints=[constraint]))
+        number += 1
+        if number > 50:
+            await arena.remove("Pod", f"distinct-{number - 50}")
+
+
+CASES = (
+    Case("H4", "user", "two pods of 6,000 terms that match themselves", many_terms),
+    Case("S1", "user", "a placed pod, one term of 60,000 values", many_values_held),
+    Case("S2", "user", "three pods, one constraint of 60,000 values", many_values_asked),
+    Case("S3", "user", "pod after pod with a selector of 55 kB, each deleted", distinct_large_selectors),
+)

@@ -1,0 +1,111 @@
+"""A row played against real processes: what is written, for how long, and what came of it."""
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from tests.hostile.arena import Arena, arena
+from tests.hostile.probes import Probes, resident_mebibytes
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One hostile deed: who does it, and how.
+
+    `attack` writes; it may go on until it is cancelled. `objects` exist before the scheduler starts, and
+    `prepare` may start a plugin and answers (configuration, flags) of the scheduler.
+    """
+
+    row: str
+    who: str
+    what: str
+    attack: Callable[[Arena], Awaitable[None]]
+    objects: Callable[[int], Iterable[Document]] = lambda _nodes: ()
+    prepare: Callable[[Any], Any] | None = None
+    most_nodes: int = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What others noticed. Units: seconds, MiB."""
+
+    row: str
+    what: str
+    nodes: int
+    livez_gap: float
+    lease_gap: float
+    binding_gap: float
+    api_gap: float
+    bound: int
+    submitted: int
+    mebibytes_before: float
+    mebibytes_peak: float
+    mebibytes_after: float
+    log_mebibytes: float
+    ends: int
+    ended_in: float | None
+    note: str
+
+
+async def play(case, *, nodes, seconds, settle_seconds, each_second):
+    """Play one row, and what came of it."""
+    nodes = min(nodes, case.most_nodes)
+    with tempfile.TemporaryDirectory(prefix="hostile-", ignore_cleanup_errors=True) as folder:
+        configuration, flags, stop = "", (), None
+        if case.prepare is not None:
+            configuration, flags, stop = await case.prepare(folder)
+        try:
+            around = arena(folder, nodes, objects=case.objects(nodes), configuration=configuration, flags=flags)
+            async with around as made:
+                return await _measured(case, made, seconds, settle_seconds, each_second)
+        finally:
+            if stop is not None:
+                await stop()
+
+
+async def _measured(case, made, seconds, settle_seconds, each_second):
+    tasks = [asyncio.create_task(made.ordinary_pods(each_second))]
+    tasks.append(asyncio.create_task(made.keep_running()))
+    await asyncio.sleep(3)
+    probes = Probes(made)
+    watching = asyncio.create_task(probes.watch())
+    await asyncio.sleep(2)
+    attack = asyncio.create_task(case.attack(made))
+    await asyncio.sleep(seconds)
+    attack.cancel()
+    with suppress(asyncio.CancelledError):
+        try:
+            await attack
+        except Exception as error:  # noqa: BLE001 - the row is shown, and what became of its writer beside it
+            made.notes["attack"] = f"{type(error).__name__}: {error}"
+    gaps = [each.up_to_now() for each in (probes.health.gaps, probes.lease, probes.bindings, probes.api)]
+    bound, submitted, logged = len(probes.bound), len(probes.submitted), made.log_bytes - probes.log_before
+    with suppress(TimeoutError):
+        async with asyncio.timeout(60):
+            await made.remove_written()
+    await asyncio.sleep(settle_seconds)
+    after = resident_mebibytes(made.scheduler.pid)
+    for task in (*tasks, watching):
+        task.cancel()
+    await asyncio.gather(*tasks, watching, return_exceptions=True)
+    ended_in = await made.end_scheduler()
+    return Outcome(
+        case.row,
+        case.what,
+        made.nodes,
+        *gaps,
+        bound=bound,
+        submitted=submitted,
+        mebibytes_before=probes.mebibytes_before,
+        mebibytes_peak=probes.mebibytes_peak,
+        mebibytes_after=after,
+        log_mebibytes=logged / (1 << 20),
+        ends=len(made.ends),
+        ended_in=ended_in,
+        note="; ".join([*made.notes.values(), *made.ends[:1]])[:400],
+    )
