@@ -8,6 +8,7 @@ size whose least in the last third is above its most in the first third grew, an
 """
 
 import asyncio
+import http.client
 import json
 import sys
 import tempfile
@@ -23,12 +24,13 @@ import click
 from berth.client.errors import ClientError
 from tests.benchmarks.soak_plot import plot
 from tests.benchmarks.tables import Table
-from tests.hostile.arena import arena, node, pod
+from tests.hostile.arena import LOOPBACK, anything, arena, node, pod
 from tests.hostile.cases.devices import claim, device, device_class, resource_slice
 from tests.hostile.cases.sidecars import PROFILES, Sidecar
 from tests.hostile.probes import resident_mebibytes
 
 NODES = 300
+PATIENCE_SECONDS = 60.0
 PODS_EACH_SECOND = 12
 LIVING_PODS, LIVING_NODES = 200, 20
 NODE_SECONDS, PLUGIN_SECONDS = 1.0, 20.0
@@ -41,6 +43,7 @@ BOUNDED = {
     "_kept": 16_384,
     "_by_uid": 20_000,
     "_by_uid[]": 100_000,
+    "_deltas": 512,
     "_known": 8_192,
     "_written": 8_192,
     "_asked": 8_192,
@@ -59,7 +62,8 @@ def run(options):
     drawn.parent.mkdir(exist_ok=True)
     grown = what_grew(samples)
     drawn.write_text(plot(samples.seconds, samples.sizes, [MEBIBYTES, *grown]), encoding="utf-8")
-    title = f"what grew in {options.minutes:g} minutes: {samples.pods:,} pods, {samples.nodes:,} nodes, plot in {drawn}"
+    title = f"what grew in {options.minutes:g} minutes: {samples.pods:,} pods, {samples.nodes:,} nodes"
+    click.echo(f"plot in {drawn}; {samples.missed} samples missed", err=True)
     table = Table(title, ["size", "after warm-up", "in the middle", "at the end", "for 1,000 pods"])
     for name in [MEBIBYTES, *grown]:
         series = after_warm_up(samples.sizes[name])
@@ -81,6 +85,7 @@ class Samples:
     sizes: dict[str, list[float]] = field(default_factory=dict)
     pods: int = 0
     nodes: int = 0
+    missed: int = 0
 
     def add(self, seconds, sizes):
         """Add a sample."""
@@ -95,7 +100,9 @@ async def soaked(folder, seconds):
     sidecar, samples = Sidecar("nothing", folder), Samples()
     await sidecar.start()
     around = {"configuration": PROFILES, "flags": (f"--plugins={sidecar.list}",)}
-    pools = [resource_slice(f"node-{i}", [device(j) for j in range(4)], nodeName=f"node-{i}") for i in range(20)]
+    pools = [
+        resource_slice(f"node-{i}", [device(j) for j in range(4)], nodeName=f"node-{i}") for i in range(20)
+    ]
     objects = [device_class(), *pools]
     try:
         async with arena(folder, NODES, objects=objects, **around) as made:
@@ -124,8 +131,23 @@ async def sampled(made, samples, seconds):
         if now > seconds:
             return
         made.scheduler.check()
-        sizes = json.loads(await asyncio.to_thread(made.surface.read, "/debug/sizes"))
+        sizes = await asyncio.to_thread(sizes_told, made.surface.port)
+        if sizes is None:
+            samples.missed += 1
+            continue
         samples.add(now, {**sizes, MEBIBYTES: resident_mebibytes(made.scheduler.pid)})
+
+
+def sizes_told(port):
+    """What the scheduler says of its sizes, None where it does not answer."""
+    asked = http.client.HTTPSConnection(LOOPBACK, port, timeout=PATIENCE_SECONDS, context=anything())
+    try:
+        asked.request("GET", "/debug/sizes")
+        return json.loads(asked.getresponse().read())
+    except OSError:
+        return None
+    finally:
+        asked.close()
 
 
 async def pods(made, samples):
@@ -211,7 +233,9 @@ def odd_resource(i):
 
 def port(i):
     """A host port of its own."""
-    ports = [{"containerPort": 80, "hostPort": 1 + i % 60_000, "hostIP": f"10.{i >> 16}.{i >> 8 & 255}.{i & 255}"}]
+    ports = [
+        {"containerPort": 80, "hostPort": 1 + i % 60_000, "hostIP": f"10.{i >> 16}.{i >> 8 & 255}.{i & 255}"}
+    ]
     yield pod(f"pod-{i}", container={"ports": ports})
 
 
@@ -290,6 +314,11 @@ def what_grew(samples):
         growth = mean(last) - mean(first)
         bound = next((most for end, most in BOUNDED.items() if name.endswith(f".{end}")), None)
         fills = name.endswith("()") or (bound is not None and max(last) <= bound)
-        if name != MEBIBYTES and not fills and min(last) > max(first) and growth > max(NOISE * mean(first), FEW):
+        if (
+            name != MEBIBYTES
+            and not fills
+            and min(last) > max(first)
+            and growth > max(NOISE * mean(first), FEW)
+        ):
             found[name] = growth / max(mean(first), 1)
     return sorted(found, key=found.__getitem__, reverse=True)

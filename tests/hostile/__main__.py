@@ -31,15 +31,18 @@ HEADINGS = [
 
 def main():
     """Play the rows that are named, or all, one after the other."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.hostile", description=__doc__.partition(": ")[2]
-    )
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__.partition(": ")[2])
     parser.add_argument("rows", nargs="*", metavar="ROW")
     parser.add_argument("--list", action="store_true", help="name the rows, and end")
     parser.add_argument("--nodes", type=int, default=1_000)
     parser.add_argument("--seconds", type=float, default=40, help="how long each row is measured")
-    parser.add_argument("--settle", type=float, default=30, help="from the deletion to the last look at memory")
+    parser.add_argument(
+        "--settle", type=float, default=30, help="from the deletion to the last look at memory"
+    )
     parser.add_argument("--rate", type=float, default=2, help="ordinary pods a second")
+    parser.add_argument(
+        "--real", action="store_true", help="on a real API server, as `berth sandbox up --real`"
+    )
     parser.add_argument("--json", action="store_true", help="a line of JSON for each row")
     options = parser.parse_args()
     if unknown := set(options.rows) - set(CASES):
@@ -57,6 +60,7 @@ def main():
                 seconds=options.seconds,
                 settle_seconds=options.settle,
                 each_second=options.rate,
+                real=options.real,
             )
         )
         table.add(*cells(outcome))

@@ -55,8 +55,8 @@ leaderElection: {{leaderElect: true}}
 class Arena:
     """The processes, and what was written."""
 
-    def __init__(self, folder, nodes):
-        self.folder, self.nodes = folder, nodes
+    def __init__(self, folder, nodes, *, real=False):
+        self.folder, self.nodes, self.real = folder, nodes, real
         self.surface = Surface.free()
         self.scheduler = self.sandbox = None
         self.ends = []
@@ -83,7 +83,7 @@ class Arena:
         listed = self.folder / "objects.json"
         listed.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)}))
         flags = ("--no-kubelets", "--kubeconfig", str(self.kubeconfig), "--load", str(listed))
-        command = [program("berth"), "sandbox", "up", *flags]
+        command = [program("berth"), "sandbox", "up", *flags, *(("--real",) if self.real else ())]
         self.sandbox = await Child.start("sandbox", command, self.folder / "sandbox.log")
         await self.sandbox.wait_for(self.kubeconfig, PATIENCE_SECONDS)
         self.transport = Transport(load_endpoint(kubeconfig=str(self.kubeconfig)), max_connections=64)
@@ -116,19 +116,24 @@ class Arena:
             await asyncio.sleep(RESTART_SECONDS)
             await self._start()
 
-    async def write(self, document):
-        """Create an object as a user does; it goes with `remove_written`. None where it is refused."""
+    async def write(self, document, verbatim=None):
+        """Create an object as a user does; it goes with `remove_written`. A refusal is noted.
+
+        `verbatim` has JSON to put in place of texts.
+        """
         kind, metadata = document["kind"], document["metadata"]
         resource = RESOURCES[kind]
         namespace = metadata.setdefault("namespace", "default") if resource.namespaced else ""
-        body = json.dumps({"apiVersion": API_VERSIONS[kind], **document}).encode()
+        text = json.dumps({"apiVersion": API_VERSIONS[kind], **document})
+        for mark, instead in (verbatim or {}).items():
+            # What is nested too deeply for this language's own encoder.
+            text = text.replace(json.dumps(mark), instead)
         try:
-            made = await self.api.create(resource, namespace, body)
+            await self.api.create(resource, namespace, text.encode())
         except ClientError as error:
             self.notes.setdefault("refused", f"{kind} refused: {str(error)[:200]}")
-            return None
+            return
         self.written[resource, namespace, metadata["name"]] = None
-        return json.loads(made)
 
     async def write_all(self, documents, at_once=16):
         """Create objects, a few at a time."""
@@ -210,9 +215,9 @@ class Arena:
 
 
 @asynccontextmanager
-async def arena(folder, nodes, *, objects=(), configuration="", flags=()):
+async def arena(folder, nodes, *, objects=(), configuration="", flags=(), real=False):
     """A sandbox with so many nodes and these objects, and a scheduler that is ready."""
-    made = Arena(Path(folder), nodes)
+    made = Arena(Path(folder), nodes, real=real)
     try:
         await made.start_sandbox([*(node(i) for i in range(nodes)), *objects])
         await made.start_scheduler(configuration, flags)

@@ -52,7 +52,7 @@ class Outcome:
     note: str
 
 
-async def play(case, *, nodes, seconds, settle_seconds, each_second):
+async def play(case, *, nodes, seconds, settle_seconds, each_second, real=False):
     """Play one row, and what came of it."""
     nodes = min(nodes, case.most_nodes)
     with tempfile.TemporaryDirectory(prefix="hostile-", ignore_cleanup_errors=True) as folder:
@@ -60,8 +60,8 @@ async def play(case, *, nodes, seconds, settle_seconds, each_second):
         if case.prepare is not None:
             configuration, flags, stop = await case.prepare(folder)
         try:
-            around = arena(folder, nodes, objects=case.objects(nodes), configuration=configuration, flags=flags)
-            async with around as made:
+            around = {"configuration": configuration, "flags": flags, "real": real}
+            async with arena(folder, nodes, objects=case.objects(nodes), **around) as made:
                 return await _measured(case, made, seconds, settle_seconds, each_second)
         finally:
             if stop is not None:

@@ -70,6 +70,15 @@ def tainted(nodes):
         }
 
 
+async def deep_managed_fields(arena):
+    """The API server keeps what a writer says of its own fields."""
+    document = pod("deep")
+    fields = {"manager": "x", "operation": "Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z"}
+    document["metadata"]["managedFields"] = [{**fields, "fieldsType": "FieldsV1", "fieldsV1": "@deep"}]
+    deep = '{"f:a":' * 2_000 + "{}" + "}" * 2_000
+    await arena.write(document, {"@deep": f'{{"f:metadata":{{"f:labels":{deep}}}}}'})
+
+
 async def many_containers(arena):
     containers = [{"name": f"c{i}", "image": f"registry.example.com/image-{i}:1"} for i in range(8_000)]
     document = pod("many-containers")
@@ -94,6 +103,7 @@ CASES = (
     Case("C4", "user", "three pods of 20,000 nodeSelector keys", many_node_selector_keys),
     Case("H1", "user", "five pods of 2,000 extended resources of 0", many_resources),
     Case("H2", "user", "two pods of 8,000 host ports", many_host_ports),
+    Case("D2", "user", "a pod with managedFields 2,000 deep (needs --real)", deep_managed_fields),
     Case("P1", "user", "a pod of 15,000 tolerations, 500 tainted nodes", many_tolerations, objects=tainted),
     Case("P2", "user", "a pod of 8,000 containers", many_containers),
     Case("P3", "user", "a pod of 15,000 gates that loses one after the other", many_gates),

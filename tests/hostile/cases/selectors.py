@@ -21,7 +21,10 @@ def values(count, of="value"):
 async def many_terms(arena):
     for number in range(2):
         terms = [
-            {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "mine", f"term-{number}-{i}": "x"}}}
+            {
+                "topologyKey": HOST,
+                "labelSelector": {"matchLabels": {"app": "mine", f"term-{number}-{i}": "x"}},
+            }
             for i in range(6_000)
         ]
         labels = {"app": "mine", **{f"term-{number}-{i}": "x" for i in range(6_000)}}

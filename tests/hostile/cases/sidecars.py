@@ -3,8 +3,10 @@
 import asyncio
 import json
 import shutil
+import socket
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from berth.client.resources import PODS
@@ -31,12 +33,14 @@ class Sidecar:
     def __init__(self, deed, folder, *, tcp=False):
         # A private folder with a short path: a unix socket's may have about 100 characters.
         self._sockets = Path(tempfile.mkdtemp(prefix="h-"))
-        self._socket = None if tcp else self._sockets / "plugin.sock"
+        self._socket = self._sockets / "plugin.sock"
         self._deed, self._folder, self._process = deed, Path(folder), None
-        self._address = f"127.0.0.1:{free_port()}" if tcp else f"unix:{self._socket}"
-        listed = {"apiVersion": "berth.dev/v1alpha1", "kind": "PluginList"}
+        self._relay, self._over = None, (own_address(), free_port()) if tcp else None
+        self._address = f"unix:{self._socket}"
         self.list = self._folder / "plugins.yaml"
-        plugins = [{"name": "hostile", "address": self._address}]
+        listed = {"apiVersion": "berth.dev/v1alpha1", "kind": "PluginList"}
+        address = "{}:{}".format(*self._over) if self._over else self._address
+        plugins = [{"name": "hostile", "address": address}]
         self.list.write_text(json.dumps({**listed, "plugins": plugins}))
 
     async def start(self):
@@ -44,8 +48,14 @@ class Sidecar:
         command = [sys.executable, "-m", "tests.hostile.sidecar", self._deed, self._address]
         environment = {"PYTHONPATH": str(REPOSITORY)}
         self._process = await Child.start("plugin", command, self._folder / "plugin.log", environment)
-        if self._socket is not None:
-            await self._process.wait_for(self._socket, READY_SECONDS)
+        await self._process.wait_for(self._socket, READY_SECONDS)
+        if self._over is not None:
+            self._relay = await asyncio.start_server(self._carry, *self._over)
+
+    async def _carry(self, reader, writer):
+        """Pass a connection over TCP, which the SDK does not serve without TLS, on to the socket."""
+        theirs, ours = await asyncio.open_unix_connection(str(self._socket))
+        await asyncio.gather(copied(reader, ours), copied(theirs, writer))
 
     async def stop(self):
         """End it; it can be started again."""
@@ -53,8 +63,26 @@ class Sidecar:
 
     async def remove(self):
         """End it for good."""
+        if self._relay is not None:
+            self._relay.close()
         await self.stop()
         shutil.rmtree(self._sockets, ignore_errors=True)
+
+
+async def copied(reader, writer):
+    """Write what is read, to its end."""
+    with suppress(OSError):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+
+def own_address():
+    """This machine's address as others see it; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return probe.getsockname()[0]
 
 
 def with_plugin(deed, *, tcp=False):
@@ -82,10 +110,20 @@ async def ask_the_plugin(arena):
 
 
 CASES = (
-    Case("M2", "plugin", "listens on TCP without TLS", ask_the_plugin, prepare=with_plugin("nothing", tcp=True)),
+    Case(
+        "M2", "plugin", "listens on TCP without TLS", ask_the_plugin, prepare=with_plugin("nothing", tcp=True)
+    ),
     Case("M4", "plugin", "a reason of 3 MB", ask_the_plugin, prepare=with_plugin("long-reason")),
     Case("M4b", "plugin", "errors of Configure of 3 MB", ask_the_plugin, prepare=with_plugin("long-errors")),
     Case("M4c", "plugin", "500 kinds to watch, one a path", ask_the_plugin, prepare=with_plugin("odd-kinds")),
-    Case("M5", "plugin", "a patch that removes pod-template-hash", ask_the_plugin, prepare=with_plugin("patch")),
-    Case("G1", "plugin", "asks for all pods again every millisecond", ask_the_plugin, prepare=with_plugin("requeue")),
+    Case(
+        "M5", "plugin", "a patch that removes pod-template-hash", ask_the_plugin, prepare=with_plugin("patch")
+    ),
+    Case(
+        "G1",
+        "plugin",
+        "asks for all pods again every millisecond",
+        ask_the_plugin,
+        prepare=with_plugin("requeue"),
+    ),
 )
