@@ -244,7 +244,7 @@ def test_the_next_ordinary_pod_pays_no_more_than_linearly(shape):
     assert growth(work, 40) < LINEAR
 
 
-@pytest.mark.xfail(strict=True, reason="fixed on branch budget")
+@pytest.mark.xfail(strict=True, reason="fixed on branch snapshot")
 def test_tolerations_are_not_multiplied_by_taints():
     """Tolerations are the user's, and clusters have hundreds of distinct taints."""
 
@@ -256,7 +256,7 @@ def test_tolerations_are_not_multiplied_by_taints():
     assert growth(work, 40) < LINEAR
 
 
-@pytest.mark.xfail(strict=True, reason="fixed on branch snapshot")
+@pytest.mark.xfail(strict=True, reason="no branch yet: requirements times classes of placed pods")
 def test_requirements_are_not_multiplied_by_classes_of_pods():
     """Requirements are the user's, and so are the labels of many small pods."""
 

@@ -16,7 +16,6 @@ from tests.hostile.work import kept_bytes
 
 MEBIBYTE = 1 << 20
 SNAPSHOT = pytest.mark.xfail(strict=True, reason="fixed on branch snapshot")
-INGEST = pytest.mark.xfail(strict=True, reason="fixed on branch ingest")
 
 TIMES, LONG = 24, 250_000
 LITTLE = 1 << 18
@@ -84,7 +83,7 @@ def host_address(i):
         pytest.param(selector, marks=SNAPSHOT),
         pytest.param(preference, marks=SNAPSHOT),
         pytest.param(tolerations, marks=SNAPSHOT),
-        pytest.param(image, marks=INGEST),
+        pytest.param(image, marks=SNAPSHOT),
         pytest.param(host_address, marks=SNAPSHOT),
         pytest.param(volume_claim, marks=SNAPSHOT),
     ],

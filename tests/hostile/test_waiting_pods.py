@@ -1,0 +1,98 @@
+"""Pods that wait cost little, however many they are and however often something happens."""
+
+import pytest
+
+from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
+from berth.objects.pod import Pod
+from berth.queue.in_flight import InFlight
+from berth.queue.queue_metrics import NoMetrics
+from tests.hostile.deciding import a_pod
+from tests.hostile.work import calls, growth, kept_bytes
+from tests.unit.queue.kit import NODE_ADD, POD_LABEL, Rejector, a_bench, skip_it
+
+POD_DELETE = ClusterEvent(EventResource.POD, ActionType.DELETE)
+MEBIBYTE = 1 << 20
+
+
+def waiting(n, event=NODE_ADD):
+    """A queue in which so many pods wait for the event, which helps none of them."""
+    bench = a_bench([Rejector("A", {event: skip_it})])
+    for i in range(n):
+        bench.pooled(f"p{i}")
+    return bench
+
+
+@pytest.mark.parametrize("event", [NODE_ADD, POD_DELETE])
+def test_an_event_is_linear_in_the_pods_that_wait_for_it(event):
+    def work(n):
+        bench = waiting(n, event)
+        return lambda: bench.queue.move_all(event, None, None)
+
+    assert growth(work, 50) < 1.2
+
+
+def test_an_event_asks_a_few_calls_of_each_waiting_pod():
+    bench = waiting(200)
+
+    assert calls(lambda: bench.queue.move_all(NODE_ADD, None, None)) < 200 * 25
+
+
+def test_an_event_that_no_waiting_pod_waits_for_costs_nothing_for_each():
+    def work(n):
+        bench = waiting(n)
+        return lambda: bench.queue.move_all(POD_LABEL, None, None)
+
+    assert calls(work(400)) <= calls(work(20)) + 50
+
+
+def test_a_pods_own_update_costs_the_same_however_many_wait():
+    """A user may change a label of one's own pod a hundred times a second."""
+
+    def work(n):
+        bench = waiting(n)
+        old = bench.known["default/p0"]
+        new = a_pod("p0", labels={"flaps": "1"})
+        return lambda: bench.queue.update(old, new)
+
+    assert calls(work(400)) <= 1.2 * calls(work(20))
+
+
+def test_pods_created_and_deleted_under_one_name_leave_nothing():
+    bench = waiting(3)
+
+    def again():
+        for _ in range(300):
+            bench.queue.delete(bench.add("again"))
+
+    again()
+
+    assert kept_bytes(again) < 40_000
+
+
+def test_distinct_scheduler_names_leave_nothing():
+    bench = waiting(3)
+
+    def come_and_go(of):
+        for i in range(300):
+            bench.queue.delete(bench.add(f"{of}-{i}", scheduler_name=f"{of}-{i}"))
+            bench.known.clear()
+
+    come_and_go("warm")
+
+    assert kept_bytes(lambda: come_and_go("x")) < 40_000
+
+
+@pytest.mark.xfail(strict=True, reason="no branch yet: events for pods in flight have no bound")
+def test_events_for_a_pod_that_waits_for_its_permit_take_a_bounded_amount_of_memory():
+    """A pod may be in flight for ten minutes, and each event holds two versions of somebody's pod."""
+    flights = InFlight(NoMetrics())
+    flights.begin("uid")
+
+    def flap():
+        old = Pod()
+        for i in range(200):
+            new = a_pod("p", labels={"flaps": str(i)}, annotations={"a": str(i) + "z" * 100_000})
+            flights.record(POD_LABEL, old, new)
+            old = new
+
+    assert kept_bytes(flap) < 16 * MEBIBYTE
