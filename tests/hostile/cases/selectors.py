@@ -67,9 +67,43 @@ async def distinct_large_selectors(arena):
             await arena.remove("Pod", f"distinct-{number - 50}")
 
 
+async def terms_and_values(arena):
+    first = {"key": "app", "operator": "In", "values": values(20_000)}
+    terms = [{"topologyKey": HOST, "labelSelector": {"matchExpressions": [first]}}]
+    for i in range(1_500):
+        absent = {"key": f"t{i}", "operator": "Exists"}
+        terms.append({"topologyKey": HOST, "labelSelector": {"matchExpressions": [absent]}})
+    await arena.write(pod("terms-and-values", affinity={"podAffinity": {REQUIRED: terms}}))
+
+
+async def affinity_keys(arena):
+    for number in range(3):
+        terms = [
+            {"matchExpressions": [{"key": f"k{number}-{i}", "operator": "NotIn", "values": ["a"]}]}
+            for i in range(15_000)
+        ]
+        near = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+        await arena.write(pod(f"affinity-keys-{number}", affinity=near))
+
+
+async def requirements_and_classes(arena):
+    await arena.write_all(on_node(f"class-{i}", labels={"app": f"a{i}"}) for i in range(1_000))
+    absent = [{"key": f"k{i}", "operator": "DoesNotExist"} for i in range(15_000)]
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchExpressions": absent},
+    }
+    await arena.write(pod("requirements", topologySpreadConstraints=[constraint]))
+
+
 CASES = (
     Case("H4", "user", "two pods of 6,000 terms that match themselves", many_terms),
     Case("S1", "user", "a placed pod, one term of 60,000 values", many_values_held),
     Case("S2", "user", "three pods, one constraint of 60,000 values", many_values_asked),
     Case("S3", "user", "pod after pod with a selector of 55 kB, each deleted", distinct_large_selectors),
+    Case("S4", "user", "a pod of 1,500 terms, the first of 20,000 values", terms_and_values),
+    Case("S5", "user", "three pods of 15,000 node affinity terms, each a key", affinity_keys),
+    Case("S6", "user", "a constraint of 15,000 requirements, 1,000 small pods", requirements_and_classes),
 )
