@@ -304,20 +304,27 @@ async def test_another_users_pod_is_bound(tmp_path, documents):
             },
             marks=INGEST,
         ),
-        {
-            "devices": [
-                {"name": "d", "consumesCounters": [{"counterSet": "b", "counters": {"m": {"value": "1"}}}]}
-            ],
-            "sharedCounters": [{"name": "b", "counters": {"m": {"value": LONG}}}],
-        },
+        pytest.param(
+            {
+                "devices": [
+                    {
+                        "name": "d",
+                        "consumesCounters": [{"counterSet": "b", "counters": {"m": {"value": "1"}}}],
+                    }
+                ],
+                "sharedCounters": [{"name": "b", "counters": {"m": {"value": LONG}}}],
+            },
+            marks=INGEST,
+        ),
     ],
 )
 async def test_one_slice_of_a_driver_does_not_stop_the_pods_that_use_others(tmp_path, said):
     hostile = resource_slice("s", [device(1)], nodeName="node-1")
     hostile["spec"] |= said
     ordinary = pod("ordinary", resourceClaims=[{"name": "c", "resourceClaimName": "c"}])
-    async with scheduling(tmp_path / "kubeconfig", *(node(i) for i in range(3))) as (sandbox, core):
-        sandbox.load(ready([*DEVICES, hostile, device_claim(f'device.driver == "{DRIVER}"'), ordinary]))
+    there = (*(node(i) for i in range(3)), *DEVICES, hostile)
+    async with scheduling(tmp_path / "kubeconfig", *there) as (sandbox, core):
+        sandbox.load(ready([device_claim(f'device.driver == "{DRIVER}"'), ordinary]))
         await bound(core, "ordinary")
 
 

@@ -190,7 +190,6 @@ def test_pods_of_many_things_that_were_placed(shape):
     [
         labels,
         host_ports,
-        pytest.param(resources, marks=SNAPSHOT),
         pytest.param(node_selector, marks=SNAPSHOT),
         pytest.param(topology_keys, marks=SNAPSHOT),
     ],
