@@ -240,7 +240,7 @@ def port(i):
 
 
 def unbound(i):
-    """A claim of a volume that nobody provides."""
+    """A claim of a volume that no driver provides."""
     spec = {
         "accessModes": ["ReadWriteOnce"],
         "storageClassName": f"class-{i}",

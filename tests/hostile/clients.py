@@ -51,7 +51,7 @@ async def headers(port):
 
 
 async def readers(port):
-    """Requests for much, whose answers nobody reads."""
+    """Requests for much, whose answers are never read."""
 
     async def one():
         with suppress(OSError, TimeoutError):

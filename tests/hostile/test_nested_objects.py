@@ -1,4 +1,4 @@
-"""Objects nested as deeply as an API server keeps them are read past, and the objects beside them are told.
+"""Objects nested as deeply as an API server keeps them are read past, and the objects beside them arrive.
 
 The API server bounds neither `metadata.managedFields`, which every writer may set, nor the depth of a claim's
 parameters within their ten kilobytes.
@@ -45,7 +45,7 @@ def page(*things):
 
 
 class Names:
-    """Notes the objects that it is told of."""
+    """Notes the objects that arrive."""
 
     def __init__(self):
         self.known, self.changed = set(), asyncio.Event()
@@ -79,7 +79,7 @@ class Names:
     ("kind", "field", "nested"),
     [(Pod, "managed_fields", managed), (ResourceClaim, "spec", carried)],
 )
-async def test_the_objects_beside_it_are_told(kind, field, nested, depth, watched):
+async def test_the_objects_beside_it_arrive(kind, field, nested, depth, watched):
     hostile = thing("hostile", 3, **{field: nested(depth)})
     events = [{"type": "ADDED", "object": "@hostile"}, {"type": "ADDED", "object": "@ordinary"}]
     lines = "".join(json.dumps(event) + "\n" for event in events)

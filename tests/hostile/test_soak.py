@@ -1,4 +1,4 @@
-"""The soak tells what grows from what only moves."""
+"""The soak distinguishes what grows from what only moves."""
 
 import pytest
 

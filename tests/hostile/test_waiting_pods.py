@@ -84,7 +84,7 @@ def test_distinct_scheduler_names_leave_nothing():
 
 @pytest.mark.xfail(strict=True, reason="no branch yet: events for pods in flight have no bound")
 def test_events_for_a_pod_that_waits_for_its_permit_take_a_bounded_amount_of_memory():
-    """A pod may be in flight for ten minutes, and each event holds two versions of somebody's pod."""
+    """A pod may be in flight for ten minutes, and each event holds two versions of another user's pod."""
     flights = InFlight(NoMetrics())
     flights.begin("uid")
 

@@ -7,12 +7,12 @@ from tests.hostile.playing import Case
 
 
 def on_node(name, **fields):
-    """A pod that names its node itself: every such pod counts on it, whoever schedules."""
+    """A pod that names its node itself: such a pod counts there, whichever scheduler it has."""
     return pod(name, nodeName="node-0", schedulerName="another", **fields)
 
 
 async def nothing(_arena):
-    """Nobody does anything: what the other rows are compared to."""
+    """Do nothing: what the other rows are compared to."""
 
 
 async def long_quantity(arena):
@@ -96,7 +96,7 @@ async def many_gates(arena):
 
 
 CASES = (
-    Case("none", "nobody", "nothing at all", nothing),
+    Case("none", "no one", "nothing at all", nothing),
     Case("C2", "user", "a pod of 5,000 digits of CPU that names its node", long_quantity),
     Case("C3", "user", "a placed pod of 10,000 labels", many_labels(10_000)),
     Case("C3b", "user", "a placed pod of 40,000 labels", many_labels(40_000)),
