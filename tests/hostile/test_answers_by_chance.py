@@ -55,7 +55,6 @@ async def test_verdicts_and_scores(each, points):
     assert np.issubdtype(raw.dtype, np.integer)
 
 
-@pytest.mark.xfail(strict=True, reason="fixed on branch plugins")
 @pytest.mark.parametrize("length", [10_000, 3_000_000])
 async def test_a_reason_is_cut(length):
     plugin = Scripted()

@@ -17,7 +17,6 @@ from berth.objects.pod import Pod
 from berth.objects.resource_claims import ResourceClaim
 from tests.unit.client.conftest import answer, raw_server, read_request, transport_to
 
-pytestmark = pytest.mark.xfail(strict=True, reason="fixed on branch ingest")
 DEPTHS = [1_500, 5_000]
 WHERE = {Pod: PODS, ResourceClaim: RESOURCE_CLAIMS}
 

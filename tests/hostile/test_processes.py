@@ -10,25 +10,12 @@ from tests.hostile.playing import play
 pytestmark = pytest.mark.e2e
 
 
-def on(branch):
-    """A mark of what is fixed there."""
-    return pytest.mark.xfail(strict=True, reason=f"fixed on branch {branch}")
-
-
 def test_every_row_has_a_name_of_its_own_and_says_what_is_done():
     assert len({case.what for case in CASES.values()}) == len(CASES)
     assert all(row == case.row for row, case in CASES.items())
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        pytest.param("C2", marks=on("ingest")),
-        pytest.param("C3b", marks=on("snapshot")),
-        pytest.param("C5", marks=on("budget")),
-        "W3",
-    ],
-)
+@pytest.mark.parametrize("row", ["C2", "C3b", "C5", "W3"])
 async def test_the_others_go_on(row):
     outcome = await play(CASES[row], nodes=30, seconds=6, settle_seconds=0, each_second=2)
 
@@ -38,7 +25,7 @@ async def test_the_others_go_on(row):
 
 
 @pytest.mark.skipif("KUBEBUILDER_ASSETS" not in os.environ, reason="needs kube-apiserver and etcd")
-@pytest.mark.parametrize("row", [pytest.param(row, marks=on("ingest")) for row in ("D1", "D2")])
+@pytest.mark.parametrize("row", ["D1", "D2"])
 async def test_what_only_a_real_api_server_takes(row):
     outcome = await play(CASES[row], nodes=10, seconds=6, settle_seconds=0, each_second=2, real=True)
 

@@ -21,12 +21,6 @@ LINEAR = 1.6
 """Growth by `growth`: linear is 1, a quadratic part that matters soon more than this."""
 
 
-def marked(shapes, branch, *fixed):
-    """The shapes, those marked that are fixed on the branch."""
-    mark = pytest.mark.xfail(strict=True, reason=f"fixed on branch {branch}")
-    return [pytest.param(shape, marks=mark) if shape in fixed else shape for shape in shapes]
-
-
 def term(i, key=HOST):
     return {"topologyKey": key, "labelSelector": {"matchLabels": {f"k{i}": "x"}}}
 
@@ -204,7 +198,7 @@ ASKED = (
 )
 
 
-@pytest.mark.parametrize("shape", marked(ASKED, "snapshot", terms_times_values))
+@pytest.mark.parametrize("shape", ASKED)
 def test_a_cycle_is_linear_in_what_the_pod_says(shape):
     def work(n):
         core, asked = a_core(), a_pod(**shape(n))
@@ -225,7 +219,7 @@ def test_a_second_attempt_is_no_more_work_than_the_first(shape):
 PLACED = tuple(each for each in ASKED if each not in (gates, node_names))
 
 
-@pytest.mark.parametrize("shape", marked(PLACED, "snapshot", labels, match_label_keys))
+@pytest.mark.parametrize("shape", PLACED)
 def test_placing_a_pod_is_linear_in_what_it_says(shape):
     def work(n):
         core, asked = a_core(), with_counted_labels(a_pod(**shape(n)))
@@ -244,7 +238,6 @@ def test_the_next_ordinary_pod_pays_no_more_than_linearly(shape):
     assert growth(work, 40) < LINEAR
 
 
-@pytest.mark.xfail(strict=True, reason="fixed on branch snapshot")
 def test_tolerations_are_not_multiplied_by_taints():
     """Tolerations are the user's, and clusters have hundreds of distinct taints."""
 
@@ -270,7 +263,6 @@ def test_requirements_are_not_multiplied_by_classes_of_pods():
     assert growth(work, 40) < LINEAR
 
 
-@pytest.mark.xfail(strict=True, reason="fixed on branch snapshot")
 @pytest.mark.parametrize("operator", ["In", "NotIn"])
 def test_values_are_looked_up_and_not_compared_one_by_one(operator):
     values = tuple(CountedText(f"v{i:04}") for i in range(400))

@@ -9,7 +9,6 @@ from tests.hostile.arena import API_VERSIONS, RESOURCES, node, pod
 from tests.hostile.cases.devices import DRIVER, claim, device, device_class, resource_slice
 from tests.unit.scheduler_at_work import eventually, scheduling
 
-INGEST = pytest.mark.xfail(strict=True, reason="fixed on branch ingest")
 LONG = "9" * 5_000
 """An amount that the API server keeps as it is written."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -64,21 +63,16 @@ DEVICES = (device_class(), resource_slice("node-0", [device(i) for i in range(4)
 MOST = str(2**63 - 1)
 
 WRITTEN = {
-    "a pod of 5,000 digits": pytest.param([asks(LONG)], marks=INGEST),
+    "a pod of 5,000 digits": [asks(LONG)],
     "a pod of 4,300 digits behind the point": [asks("0." + "1" * 4_400)],
     "pods of 64 bits each": [asks(MOST, "a"), asks(MOST, "b"), asks(f"{MOST}m", "c")],
-    "a container's status of 5,000 digits": pytest.param(
-        [
-            asks(
-                "1",
-                status={"containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": LONG}}}]},
-            )
-        ],
-        marks=INGEST,
-    ),
-    "a node of 5,000 digits": pytest.param(
-        [a_node("n", allocatable={"cpu": LONG, "pods": "9"})], marks=INGEST
-    ),
+    "a container's status of 5,000 digits": [
+        asks(
+            "1",
+            status={"containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": LONG}}}]},
+        )
+    ],
+    "a node of 5,000 digits": [a_node("n", allocatable={"cpu": LONG, "pods": "9"})],
     "a node of 64 bits": [a_node("n", allocatable={"cpu": MOST, "pods": MOST, "memory": f"{MOST}E"})],
     "images of odd sizes": [
         a_node(
@@ -277,16 +271,7 @@ WRITTEN = {
 }
 
 
-def named(written):
-    """The cases by name, with their marks."""
-    for name, value in written.items():
-        if isinstance(value, list):
-            yield pytest.param(value, id=name)
-        else:
-            yield pytest.param(*value.values, id=name, marks=value.marks)
-
-
-@pytest.mark.parametrize("documents", list(named(WRITTEN)))
+@pytest.mark.parametrize("documents", WRITTEN.values(), ids=WRITTEN)
 async def test_another_users_pod_is_bound(tmp_path, documents):
     async with scheduling(tmp_path / "kubeconfig", *(node(i) for i in range(3))) as (sandbox, core):
         sandbox.load(ready(documents))
@@ -297,25 +282,19 @@ async def test_another_users_pod_is_bound(tmp_path, documents):
 @pytest.mark.parametrize(
     "said",
     [
-        pytest.param(
-            {
-                "devices": [{"name": "d", "capacity": {"memory": {"value": LONG}}}],
-                "sharedCounters": [{"name": "b", "counters": {"m": {"value": "1"}}}],
-            },
-            marks=INGEST,
-        ),
-        pytest.param(
-            {
-                "devices": [
-                    {
-                        "name": "d",
-                        "consumesCounters": [{"counterSet": "b", "counters": {"m": {"value": "1"}}}],
-                    }
-                ],
-                "sharedCounters": [{"name": "b", "counters": {"m": {"value": LONG}}}],
-            },
-            marks=INGEST,
-        ),
+        {
+            "devices": [{"name": "d", "capacity": {"memory": {"value": LONG}}}],
+            "sharedCounters": [{"name": "b", "counters": {"m": {"value": "1"}}}],
+        },
+        {
+            "devices": [
+                {
+                    "name": "d",
+                    "consumesCounters": [{"counterSet": "b", "counters": {"m": {"value": "1"}}}],
+                }
+            ],
+            "sharedCounters": [{"name": "b", "counters": {"m": {"value": LONG}}}],
+        },
     ],
 )
 async def test_one_slice_of_a_driver_does_not_stop_the_pods_that_use_others(tmp_path, said):

@@ -15,7 +15,6 @@ from tests.hostile.deciding import PREFERRED, ZONE, a_core, a_pod, decide, place
 from tests.hostile.work import kept_bytes
 
 MEBIBYTE = 1 << 20
-SNAPSHOT = pytest.mark.xfail(strict=True, reason="fixed on branch snapshot")
 
 TIMES, LONG = 24, 250_000
 LITTLE = 1 << 18
@@ -79,13 +78,13 @@ def host_address(i):
 @pytest.mark.parametrize(
     "shape",
     [
-        pytest.param(annotations, marks=SNAPSHOT),
-        pytest.param(selector, marks=SNAPSHOT),
-        pytest.param(preference, marks=SNAPSHOT),
-        pytest.param(tolerations, marks=SNAPSHOT),
-        pytest.param(image, marks=SNAPSHOT),
-        pytest.param(host_address, marks=SNAPSHOT),
-        pytest.param(volume_claim, marks=SNAPSHOT),
+        annotations,
+        selector,
+        preference,
+        tolerations,
+        image,
+        host_address,
+        volume_claim,
     ],
 )
 def test_long_pods_that_were_decided_on(shape):
@@ -107,8 +106,8 @@ def test_long_pods_that_were_decided_on(shape):
         tolerations,
         image,
         host_address,
-        pytest.param(disk, marks=SNAPSHOT),
-        pytest.param(volume_claim, marks=SNAPSHOT),
+        disk,
+        volume_claim,
     ],
 )
 def test_long_pods_that_were_placed(shape):
@@ -170,7 +169,7 @@ def volumes(i):
         labels,
         host_ports,
         volumes,
-        pytest.param(resources, marks=SNAPSHOT),
+        resources,
     ],
 )
 def test_pods_of_many_things_that_were_placed(shape):
@@ -190,8 +189,8 @@ def test_pods_of_many_things_that_were_placed(shape):
     [
         labels,
         host_ports,
-        pytest.param(node_selector, marks=SNAPSHOT),
-        pytest.param(topology_keys, marks=SNAPSHOT),
+        node_selector,
+        topology_keys,
     ],
 )
 def test_columns_of_pods_that_were_decided_on(shape):
@@ -204,7 +203,6 @@ def test_columns_of_pods_that_were_decided_on(shape):
     assert kept(1_000) - kept(100) < 20 * SMALL_AT_MOST
 
 
-@pytest.mark.xfail(strict=True, reason="fixed on branch snapshot")
 def test_nodes_that_came_and_went():
     """An autoscaler's nodes have names, labels, taints, images and resources of their own."""
     core = a_core()

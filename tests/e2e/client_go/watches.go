@@ -76,7 +76,8 @@ func bookmarksAreTyped(ctx context.Context, at *server) error {
 	if _, err := at.createPods(ctx, "first", "second"); err != nil {
 		return err
 	}
-	yes, seconds := true, int64(1)
+	// A bookmark comes two seconds before the time is up.
+	yes, seconds := true, int64(3)
 	stream, err := at.CoreV1().Pods(at.namespace).Watch(ctx, metav1.ListOptions{
 		AllowWatchBookmarks:  true,
 		SendInitialEvents:    &yes,

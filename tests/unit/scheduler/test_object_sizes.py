@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from berth.queue.unschedulable_pods import UnschedulablePods
+from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.object_sizes import SizesPage, sizes
 from berth.snapshot.journal import Journal
 from berth.testing.builders import make_pod
@@ -87,10 +88,11 @@ def test_what_the_core_is_made_of_is_seen():
 
 async def test_the_page_waits_for_the_turn_to_end():
     turn = asyncio.Lock()
-    page = SizesPage(Held([1]), turn)
+    page = SizesPage(Held([1]), turn, LoopTurns(asyncio.get_running_loop()))
     await turn.acquire()
     asked = asyncio.create_task(page.answer(None))
-    await asyncio.sleep(0)
+    for _ in range(5):
+        await asyncio.sleep(0)
     assert not asked.done()
     turn.release()
 
