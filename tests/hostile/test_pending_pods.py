@@ -6,9 +6,9 @@ from berth.cycle import signatures
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from berth.objects.pod import Affinity, TopologySpreadConstraint
-from berth.objects.taint import Toleration
+from berth.objects.taint import Taint, Toleration
 from berth.snapshot.snapshot import MOST_ANSWER_BYTES
-from tests.hostile.cluster import Cluster, waiting
+from tests.hostile.cluster import Cluster, changed, waiting
 from tests.hostile.work import calls, growth, kept_bytes
 
 HOST = "kubernetes.io/hostname"
@@ -152,3 +152,16 @@ def test_a_pod_may_request_more_resources_than_a_number_has_bits(cluster):
 
     missing = ", ".join(f"8 Insufficient example.com/r{i:03}" for i in range(100))
     assert verdict.startswith(f"0/8 nodes are available: {missing}.")
+
+
+def test_tolerations_are_not_multiplied_by_taints():
+    """A taint is compared with the tolerations that name its key and value."""
+    made = Cluster(200)
+    for i in range(200):
+        node = made.shared.snapshot.nodes[i]
+        made.update_node(changed(node, spec={"taints": (Taint("k", f"v{i}", "NoSchedule"),)}))
+    pod = waiting(tolerations=tuple(Toleration("k", "Equal", f"x{i}", "NoSchedule") for i in range(2000)))
+    made.schedule(waiting())
+
+    assert calls(lambda: made.schedule(pod)) < 10 * 2000 + 20 * 200 + 5000
+    made.close()

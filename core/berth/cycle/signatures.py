@@ -68,7 +68,7 @@ class Signatures:
     def _interned(self, signed: Hashable, size_bytes: int = 0) -> Signature:
         if isinstance(signed, Signature):
             return signed
-        known = self._known.get(signed)
+        known = self._known[signed]
         if known is None:
             known = Signature()
             self._known.put(signed, known, size_bytes or size_of(signed))

@@ -4,7 +4,8 @@ Source: apimachinery pkg/labels (Kubernetes v1.36); spec/plugins.md 4.5.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from berth.objects.api_object import ApiObject
 
@@ -12,8 +13,7 @@ _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]\Z")
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})\Z")
 _MAX_PREFIX = 253
-_WIDE = 16
-"""A requirement with more values looks a value up in a set."""
+NO_VALUES: frozenset[str] = frozenset()
 
 
 class InvalidSelectorError(ValueError):
@@ -75,29 +75,29 @@ class Selector:
     `empty` means that it asks nothing; a selector that matches nothing is not empty.
     """
 
-    __slots__ = ("_hash", "_narrow", "_wide", "nothing", "requirements")
+    __slots__ = ("_hash", "_rules", "nothing", "requirements")
 
     def __init__(self, requirements: tuple[Requirement, ...] = (), *, nothing: bool = False) -> None:
         self.requirements = requirements
         self.nothing = nothing
         self._hash = hash((requirements, nothing))
-        self._wide = tuple((r.key, r.operator == "In", frozenset(r.values)) for r in requirements if _wide(r))
-        self._narrow = tuple(r for r in requirements if not _wide(r)) if self._wide else requirements
+        self._rules: tuple[ValueRule, ...] | None = None
 
     @property
     def empty(self) -> bool:
         """Whether it matches everything because it asks nothing."""
         return not self.requirements and not self.nothing
 
+    @property
+    def rules(self) -> "tuple[ValueRule, ...]":
+        """The requirements, one rule for each key, worked out when first asked for."""
+        if self._rules is None:
+            self._rules = rules_of(self.requirements)
+        return self._rules
+
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet every requirement."""
-        if self.nothing:
-            return False
-        if self._wide and not all(
-            (labels.get(key) in values) is inside for key, inside, values in self._wide
-        ):
-            return False
-        return all(r.matches(labels) for r in self._narrow)
+        """Whether the labels meet every requirement. Cost: one step for each key."""
+        return not self.nothing and allowed(self._rules or self.rules, labels)
 
     def and_also(self, more: tuple[Requirement, ...]) -> "Selector":
         """The selector with further requirements."""
@@ -117,8 +117,55 @@ class Selector:
         return f"Selector({self.requirements!r}, nothing={self.nothing})"
 
 
-def _wide(requirement: Requirement) -> bool:
-    return len(requirement.values) > _WIDE and requirement.operator in ("In", "NotIn")
+class ValueRule(NamedTuple):
+    """All that a selector asks of one key, which `absent` lets be missing; `inside` None is any value."""
+
+    key: str
+    inside: frozenset[str] | None
+    outside: frozenset[str]
+    absent: bool
+    present: bool
+
+    def allows(self, value: str | None) -> bool:
+        """Whether the key's value meets the rule; None stands for a missing key."""
+        if value is None:
+            return self.absent
+        return self.present and (self.inside is None or value in self.inside) and value not in self.outside
+
+
+def allowed(rules: Iterable[ValueRule], labels: Mapping[str, str]) -> bool:
+    """Whether the labels meet all rules."""
+    met = True
+    for rule in rules:
+        met = met and rule.allows(labels.get(rule.key))
+    return met
+
+
+def rules_of(requirements: Iterable[Requirement]) -> tuple[ValueRule, ...]:
+    """One rule for each key, which holds where all requirements on that key do; these are of labels."""
+    by_key: dict[str, list[Requirement]] = {}
+    for requirement in requirements:
+        by_key.setdefault(requirement.key, []).append(requirement)
+    return tuple([_rule(key, asked) for key, asked in by_key.items()])
+
+
+def _rule(key: str, requirements: Iterable[Requirement]) -> ValueRule:
+    inside: frozenset[str] | None = None
+    outside: list[str] = []
+    absent = present = True
+    for requirement in requirements:
+        match requirement.operator:
+            case "In":
+                absent = False
+                values = requirement.values
+                inside = frozenset(values) if inside is None else inside.intersection(values)
+            case "NotIn":
+                outside += requirement.values
+            case "Exists":
+                absent = False
+            case _:
+                present = False
+    return ValueRule(key, inside, frozenset(outside), absent, present)
 
 
 NOTHING = Selector(nothing=True)

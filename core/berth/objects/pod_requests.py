@@ -148,7 +148,9 @@ def _over_containers(pod: Pod, of: Callable[[Container], Nanos]) -> Nanos:
             _add(sidecars, amounts)
         else:
             # Of what it does not ask for, there is never more in use than all sidecars together take.
-            _raise_to(peak, {name: amount + sidecars.get(name, 0) for name, amount in amounts.items()})
+            if sidecars:
+                amounts = {name: amount + sidecars.get(name, 0) for name, amount in amounts.items()}
+            _raise_to(peak, amounts)
     _raise_to(peak, sidecars)
     _raise_to(total, peak)
     return total

@@ -3,9 +3,8 @@
 Source: spec/plugins.md 4.6.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from itertools import chain
 
 from berth.framework.handle import Handle
 from berth.objects.node import Node
@@ -15,7 +14,6 @@ from berth.snapshot.snapshot import Snapshot
 
 COMPARISONS_GATE = "TaintTolerationComparisonOperators"
 HARD: AbstractSet[str] = frozenset({TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE})
-NO_TOLERATIONS: Mapping[str | None, list[Toleration]] = {}
 EQUAL: AbstractSet[str] = frozenset({"", "Equal"})
 SOFT: AbstractSet[str] = frozenset({TaintEffect.PREFER_NO_SCHEDULE})
 
@@ -32,7 +30,7 @@ class Tolerance:
 
     def has_untolerated(self, tolerations: tuple[Toleration, ...], node: Node) -> bool:
         """Whether the node keeps pods with these tolerations away."""
-        return any(self._bare(tolerations, node.spec.taints, HARD))
+        return bool(self._bare(tolerations, node.spec.taints, HARD))
 
     def kept_away(self, tolerations: tuple[Toleration, ...], nodes: Snapshot) -> Mask:
         """Which nodes keep pods with these tolerations away, worked out once while nodes stay as they are.
@@ -56,24 +54,31 @@ class Tolerance:
 
     def _bare(
         self, tolerations: tuple[Toleration, ...], taints: Iterable[Taint], effects: AbstractSet[str]
-    ) -> Iterator[Taint]:
+    ) -> list[Taint]:
         """The taints of these effects that no toleration covers.
 
         Cost: one step for each toleration and each taint: a taint is compared with those alone that name its
         key or none, and its value or none.
         """
-        by_key: dict[str, dict[str | None, list[Toleration]]] = {}
+        about: dict[tuple[str, str | None], list[Toleration]] = {}
         for toleration in dict.fromkeys(tolerations):
             value = toleration.value if toleration.operator in EQUAL else None
-            by_key.setdefault(toleration.key, {}).setdefault(value, []).append(toleration)
-        of_any_key = by_key.get("", NO_TOLERATIONS)
-        for taint in taints:
-            if taint.effect not in effects:
-                continue
-            of_key = by_key.get(taint.key, NO_TOLERATIONS)
-            if not (of_key or of_any_key):
-                yield taint
-                continue
-            about = (of.get(value, ()) for of in (of_key, of_any_key) for value in (taint.value, None))
-            if not self.tolerated(chain.from_iterable(about), taint):
-                yield taint
+            about.setdefault((toleration.key, value), []).append(toleration)
+        return [
+            taint
+            for taint in taints
+            if taint.effect in effects
+            and not (
+                (
+                    (taint.key, taint.value) in about
+                    or (taint.key, None) in about
+                    or ("", taint.value) in about
+                    or ("", None) in about
+                )
+                and self._covered(about, taint)
+            )
+        ]
+
+    def _covered(self, about: Mapping[tuple[str, str | None], list[Toleration]], taint: Taint) -> bool:
+        pairs = ((key, value) for key in (taint.key, "") for value in (taint.value, None))
+        return any(self.tolerated(about.get(pair, ()), taint) for pair in pairs)

@@ -4,15 +4,14 @@ Source: kube-scheduler framework AffinityTerm (v1.36); spec/plugins.md 4.8.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
+from typing import NamedTuple
 
 from berth.objects.label_selector import InvalidSelectorError, Selector, compile_selector
 from berth.objects.pod import Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 
 
-@dataclass(frozen=True, slots=True)
-class AffinityTerm:
+class AffinityTerm(NamedTuple):
     """Pods in these namespaces, or in namespaces the selector picks, that the label selector matches."""
 
     namespaces: frozenset[str]
@@ -26,7 +25,7 @@ class AffinityTerm:
         return in_namespace and self.selector.matches(pod.labels)
 
 
-class TermKind(Enum):
+class TermKind(StrEnum):
     """Which list of the pod a term stands in."""
 
     REQUIRED_AFFINITY = "requiredAffinityTerms"
@@ -35,8 +34,7 @@ class TermKind(Enum):
     PREFERRED_ANTI_AFFINITY = "preferredAntiAffinityTerms"
 
 
-@dataclass(frozen=True, slots=True)
-class HeldTerm:
+class HeldTerm(NamedTuple):
     """A term as a pod holds it; `weight` is 0 for required terms."""
 
     kind: TermKind

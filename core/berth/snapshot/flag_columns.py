@@ -1,7 +1,8 @@
 """Boolean columns, one for each distinct thing that nodes have: a taint, a label's key, an image."""
 
-from collections.abc import Collection, Iterable
-from typing import Generic, TypeVar
+from collections.abc import Collection
+from itertools import chain
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,18 +25,16 @@ class RowSet:
     Shapes: flags bool (capacity,).
     """
 
-    __slots__ = ("_listed", "count", "few", "flags")
+    __slots__ = ("count", "few", "flags")
 
     def __init__(self) -> None:
         self.count = 0
         self.few: set[int] = set()
         self.flags: Mask | None = None
-        self._listed: Rows | None = None
 
     def add(self, row: int, capacity: int) -> None:
         """Put in a row that is not in."""
         self.count += 1
-        self._listed = None
         if self.flags is not None:
             self.flags[row] = True
             return
@@ -47,7 +46,6 @@ class RowSet:
     def discard(self, row: int, capacity: int) -> None:
         """Take out a row that is in."""
         self.count -= 1
-        self._listed = None
         if self.flags is None:
             self.few.discard(row)
             return
@@ -66,13 +64,6 @@ class RowSet:
             self.flags = grown(self.flags, capacity)
             self.settle(capacity)
 
-    def mark(self, mask: Mask) -> None:
-        """Set the mask on these rows. Shapes: mask bool (n,)."""
-        if self.flags is not None:
-            np.logical_or(mask, self.flags[: mask.size], out=mask)
-        else:
-            mask[self.rows()] = True
-
     def column(self, n: int) -> Mask:
         """Which of the first n rows are in, not to be written to. Shapes: result bool (n,)."""
         return self.flags[:n] if self.flags is not None else self._spread(n)
@@ -81,14 +72,29 @@ class RowSet:
         """The rows in ascending order, not to be written to. Shapes: result intp (k,)."""
         if self.flags is not None:
             return np.flatnonzero(self.flags)
-        if self._listed is None:
-            self._listed = np.array(sorted(self.few), dtype=np.intp)
-        return self._listed
+        return np.array(sorted(self.few), dtype=np.intp)
 
     def _spread(self, n: int) -> Mask:
         flags = np.zeros(n, dtype=bool)
         flags[self.rows()] = True
         return flags
+
+
+class _Few(NamedTuple):
+    """The things that few rows have: their numbers, and the number and the row of each time that one is had.
+
+    Shapes: of, rows intp (k,).
+    """
+
+    numbers: dict[Any, int]
+    of: Rows
+    rows: Rows
+
+    def rows_with(self, things: Collection[Any]) -> Rows:
+        """The rows that have any of these things, as often as they have one."""
+        wanted = np.zeros(len(self.numbers), dtype=bool)
+        wanted[[self.numbers[thing] for thing in things if thing in self.numbers]] = True
+        return self.rows[wanted[self.of]]
 
 
 class FlagColumns(Generic[T]):
@@ -98,6 +104,7 @@ class FlagColumns(Generic[T]):
         self._capacity = capacity
         self._rows: dict[T, RowSet] = {}
         self._on_row: dict[int, Collection[T]] = {}
+        self._few: _Few | None = None
 
     @property
     def things(self) -> Collection[T]:
@@ -122,6 +129,7 @@ class FlagColumns(Generic[T]):
         self.drop_row(row)
         if not things:
             return
+        self._few = None
         self._on_row[row] = things
         for thing in things:
             rows = self._rows.get(thing)
@@ -132,6 +140,8 @@ class FlagColumns(Generic[T]):
     def drop_row(self, row: int) -> None:
         """Forget what a node has."""
         gone = self._on_row.pop(row, ())
+        if gone:
+            self._few = None
         for thing in gone:
             rows = self._rows[thing]
             rows.discard(row, self._capacity)
@@ -145,20 +155,22 @@ class FlagColumns(Generic[T]):
         rows = self._rows.get(thing)
         return None if rows is None else rows.column(n)
 
-    def any_of(self, things: Iterable[T], n: int) -> Mask:
+    def any_of(self, things: Collection[T], n: int) -> Mask:
         """Which of the first n nodes have any of them. Shapes: result bool (n,)."""
         mask = np.zeros(n, dtype=bool)
-        for thing in things:
-            if (rows := self._rows.get(thing)) is not None:
-                rows.mark(mask)
+        known = self._rows
+        few = chain.from_iterable([known[thing].few for thing in things if thing in known])
+        mask[np.fromiter(few, dtype=np.intp)] = True
+        for column in self._flags(things, n):
+            mask |= column
         return mask
 
-    def count_of(self, things: Iterable[T], n: int) -> Ints:
-        """How many of them each of the first n nodes has. Shapes: result int64 (n,)."""
-        found = [rows for thing in things if (rows := self._rows.get(thing)) is not None]
-        few = [rows.rows() for rows in found if rows.flags is None]
-        counts: Ints = np.bincount(np.concatenate([_NO_ROWS, *few]), minlength=n)
-        columns = [rows.flags[:n].view(np.uint8) for rows in found if rows.flags is not None]
+    def count_of(self, things: Collection[T], n: int) -> Ints:
+        """How many of them each of the first n nodes has; each is named once. Shapes: result int64 (n,)."""
+        if not things:
+            return np.zeros(n, dtype=np.int64)
+        counts: Ints = np.bincount(self._listed().rows_with(things), minlength=n)
+        columns = [column.view(np.uint8) for column in self._flags(things, n)]
         for begin in range(0, len(columns), MOST_IN_BYTE):
             # Bytes add up several times as fast as flags are turned into whole numbers.
             some = np.zeros(n, dtype=np.uint8)
@@ -167,9 +179,24 @@ class FlagColumns(Generic[T]):
             counts += some
         return counts
 
+    def _flags(self, things: Collection[T], n: int) -> list[Mask]:
+        known = self._rows
+        found = [known[thing].flags for thing in things if thing in known]
+        return [flags[:n] for flags in found if flags is not None]
+
+    def _listed(self) -> _Few:
+        """The things that few rows have, listed anew once a node has others."""
+        if self._few is None:
+            few = {thing: rows.rows() for thing, rows in self._rows.items() if rows.flags is None}
+            numbers = {thing: number for number, thing in enumerate(few)}
+            of = np.repeat(np.arange(len(few)), [rows.size for rows in few.values()])
+            self._few = _Few(numbers, of, np.concatenate([_NO_ROWS, *few.values()]))
+        return self._few
+
     def grow(self, capacity: int) -> None:
         """Make room for more nodes."""
         self._capacity = capacity
+        self._few = None
         for rows in self._rows.values():
             rows.grow(capacity)
 
@@ -178,6 +205,7 @@ class FlagColumns(Generic[T]):
         things = self._on_row.pop(source, ())
         if not things:
             return
+        self._few = None
         self._on_row[target] = things
         for thing in things:
             self._rows[thing].discard(source, self._capacity)

@@ -17,11 +17,10 @@ class Journal(Generic[T]):
     Changes that users can make large are weighed by `size_of`, and take at most `MOST_BYTES` together.
     """
 
-    __slots__ = ("_bytes", "_kept", "_most", "_size_of", "end")
+    __slots__ = ("_bytes", "_kept", "_size_of", "end")
 
     def __init__(self, kept: int = KEPT, size_of: Callable[[T], int] | None = None) -> None:
-        self._kept: deque[T] = deque()
-        self._most = kept
+        self._kept: deque[T] = deque(maxlen=kept)
         self._size_of = size_of
         self._bytes = 0
         self.end = 0
@@ -29,13 +28,15 @@ class Journal(Generic[T]):
     def note(self, change: T) -> None:
         """Add a change."""
         self.end += 1
-        self._kept.append(change)
         if self._size_of is not None:
-            self._bytes += self._size_of(change)
-        while len(self._kept) > self._most or self._bytes > MOST_BYTES:
-            gone = self._kept.popleft()
-            if self._size_of is not None:
-                self._bytes -= self._size_of(gone)
+            self._weigh(change, self._size_of)
+        self._kept.append(change)
+
+    def _weigh(self, change: T, size_of: Callable[[T], int]) -> None:
+        """Make room for a change."""
+        self._bytes += size_of(change)
+        while self._kept and (self._bytes > MOST_BYTES or len(self._kept) == self._kept.maxlen):
+            self._bytes -= size_of(self._kept.popleft())
 
     def since(self, position: int) -> Sequence[T] | None:
         """The changes since the journal ended there; None where some of them are gone."""

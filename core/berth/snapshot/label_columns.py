@@ -147,7 +147,7 @@ class LabelColumns:
             return self._empty
         if rows.flags is not None:
             return self._columns.setdefault(key, self._made(key, rows.rows()))
-        known = self._sparse.get(key)
+        known = self._sparse[key]
         if known is None:
             known = self._made(key, rows.rows())
             self._sparse.put(key, known, known.ids.nbytes + rows.count * 200)

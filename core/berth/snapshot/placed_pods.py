@@ -7,56 +7,76 @@ columns together take a bounded amount of memory: the one that was asked for lon
 anew when it is asked for again.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
-from berth.objects.label_selector import EVERYTHING, Selector
+from berth.objects.label_selector import Selector, allowed, rules_of
 from berth.snapshot.affinity_terms import HeldTerm
-from berth.snapshot.columns import Ints, grown
+from berth.snapshot.columns import Ints
 from berth.snapshot.pod_info import PodClass, PodInfo
 from berth.snapshot.recent import Recent, size_of
-from berth.snapshot.selector_index import ByLabels, BySelector, narrowest
+from berth.snapshot.selector_index import ByLabels, BySelector
 
 MOST_BYTES = 32 << 20
+LEAST_COLUMNS = 512
+"""So many columns are kept in clusters so large that they take more than `MOST_BYTES`."""
+
+LEAST_BYTES = 8192
+"""A column counts as that large at least: each placed pod changes all columns that it counts in."""
+
 MOST_ANSWERING = 1 << 20
 
-K = TypeVar("K", bound=Hashable)
 
-
-@dataclass(frozen=True, slots=True)
-class PodsLike:
+class PodsLike(NamedTuple):
     """Pods of these namespaces (None: of any) that the selector matches."""
 
     namespaces: frozenset[str] | None
     selector: Selector
 
-    def matches(self, pod_class: PodClass) -> bool:
-        """Whether pods of that class are meant."""
-        inside = self.namespaces is None or pod_class.namespace in self.namespaces
-        return inside and self.selector.matches(pod_class.labels)
 
-
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """How many pods meet all of these at once; terminating ones only where `terminating`."""
 
     likes: tuple[PodsLike, ...]
     terminating: bool = True
 
-    def counts(self, pod_class: PodClass) -> bool:
-        """Whether pods of that class count."""
-        return (self.terminating or not pod_class.terminating) and all(
-            k.matches(pod_class) for k in self.likes
-        )
 
-    @property
-    def narrowest(self) -> Selector:
-        """A selector that matches whatever counts, one that names labels if there is one."""
-        selectors = [like.selector for like in self.likes]
-        return next((s for s in selectors if narrowest(s) is not None), EVERYTHING)
+class _Asked:
+    """A question that has a column, and what all that it asks comes to. Shapes: column int64 (capacity,)."""
+
+    __slots__ = ("column", "namespaces", "nothing", "rules", "terminating")
+
+    def __init__(self, question: Question, column: Ints) -> None:
+        self.column = column
+        self.terminating = question.terminating
+        likes = question.likes
+        listed = [like.namespaces for like in likes if like.namespaces is not None]
+        self.namespaces = frozenset.intersection(*listed) if listed else None
+        self.nothing = any(like.selector.nothing for like in likes)
+        if len(likes) == 1:
+            self.rules = likes[0].selector.rules
+        else:
+            self.rules = rules_of(chain.from_iterable([like.selector.requirements for like in likes]))
+
+    def reaches(self, pod_class: PodClass) -> bool:
+        """Whether pods of that class count as far as labels do not matter."""
+        if self.nothing or (pod_class.terminating and not self.terminating):
+            return False
+        return self.namespaces is None or pod_class.namespace in self.namespaces
+
+
+class _Counted:
+    """The pods of one class, by row; `columns` are those that they count in, None until that is asked."""
+
+    __slots__ = ("columns", "pod_class", "rows")
+
+    def __init__(self, pod_class: PodClass) -> None:
+        self.pod_class = pod_class
+        self.rows: dict[int, int] = {}
+        self.columns: list[Ints] | None = None
 
 
 class PlacedPods:
@@ -66,54 +86,58 @@ class PlacedPods:
     """
 
     def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._classes: dict[PodClass, dict[int, int]] = {}
+        self._classes: dict[PodClass, _Counted] = {}
         self._terms: dict[HeldTerm, dict[int, int]] = {}
-        self._columns: Recent[Question | HeldTerm, Ints] = Recent(MOST_BYTES)
-        self._answering: dict[PodClass, list[Ints]] = {}
         self._answering_size = 0
-        self._classes_by_labels: ByLabels[PodClass] = ByLabels()
+        self._classes_by_labels: ByLabels[_Counted] = ByLabels()
         self._terms_by_selector: BySelector[HeldTerm] = BySelector()
-        self._questions_by_selector: BySelector[Question] = BySelector()
         self.terms_generation = 0
         """Grows when a term is held for the first time, or not any more."""
+        self._begin(capacity)
+
+    def _begin(self, capacity: int) -> None:
+        self._capacity = capacity
+        most_bytes = max(MOST_BYTES, LEAST_COLUMNS * capacity * np.dtype(np.int64).itemsize)
+        self._asked: Recent[Question, _Asked] = Recent(most_bytes)
+        self._holders: Recent[HeldTerm, Ints] = Recent(most_bytes)
+        self._asked_by_selector: BySelector[_Asked] = BySelector()
 
     def add(self, row: int, info: PodInfo, sign: int = 1) -> None:
         """Count a pod in on that row, or out where `sign` is -1."""
-        pod_class = info.pod_class
-        for column in self._columns_counting(pod_class):
+        counted = self._classes.get(info.pod_class)
+        if counted is None:
+            counted = self._classes[info.pod_class] = _Counted(info.pod_class)
+            self._classes_by_labels.add(counted, info.pod_class.labels)
+        columns = counted.columns
+        for column in self._columns_of(counted) if columns is None else columns:
             column[row] += sign
-        known = pod_class in self._classes
-        left = _bump(self._classes, pod_class, row, sign)
-        if not left:
-            del self._classes[pod_class]
-            self._answering.pop(pod_class, None)
-            self._classes_by_labels.discard(pod_class, pod_class.labels)
-        elif not known:
-            self._classes_by_labels.add(pod_class, pod_class.labels)
+        _count(counted.rows, row, sign)
+        if not counted.rows:
+            del self._classes[info.pod_class]
+            self._classes_by_labels.discard(counted)
         for held in info.terms:
             self._add_term(held, row, sign)
 
     def _add_term(self, held: HeldTerm, row: int, sign: int) -> None:
-        column = self._columns.peek(held)
+        column = self._holders.peek(held)
         if column is not None:
             column[row] += sign
-        known = held in self._terms
-        left = _bump(self._terms, held, row, sign)
-        if not left:
+        rows = self._terms.get(held)
+        if rows is None:
+            rows = self._terms[held] = {}
+            self._terms_by_selector.add(held, held.term.selector.rules)
+            self.terms_generation += 1
+        _count(rows, row, sign)
+        if not rows:
             del self._terms[held]
-            self._columns.discard(held)
-            self._terms_by_selector.discard(held, held.term.selector)
-        elif not known:
-            self._terms_by_selector.add(held, held.term.selector)
-        if not (known and left):
+            self._holders.discard(held)
+            self._terms_by_selector.discard(held, held.term.selector.rules)
             self.terms_generation += 1
 
     def count(self, question: Question, n: int) -> Ints:
         """How many pods on each of the first n nodes meet the question."""
-        column = self._columns.get(question)
-        if column is None:
-            column = self._ask(question)
+        asked = self._asked[question]
+        column = self._ask(question) if asked is None else asked.column
         return column[:n]
 
     def held(self) -> Iterable[HeldTerm]:
@@ -126,19 +150,16 @@ class PlacedPods:
 
     def holders(self, held: HeldTerm, n: int) -> Ints:
         """How many pods on each of the first n nodes hold the term."""
-        column = self._columns.get(held)
+        column = self._holders[held]
         if column is None:
-            column = self._dense(self._terms.get(held, {}))
-            self._keep(held, column)
+            column = np.zeros(self._capacity, dtype=np.int64)
+            _add_up(column, self._terms.get(held, {}))
+            self._holders.put(held, column, _size(held, column))
         return column[:n]
 
     def grow(self, capacity: int) -> None:
-        """Make room for more nodes."""
-        self._capacity = capacity
-        for key in [*self._columns]:
-            column = self._columns.peek(key)
-            if column is not None:  # a longer one may have taken its room
-                self._keep(key, grown(column, capacity))
+        """Make room for more nodes; columns are filled anew when they are asked for."""
+        self._begin(capacity)
         self._forget_answering()
 
     def move_row(self, source: int, target: int, pods: Iterable[PodInfo]) -> None:
@@ -149,50 +170,52 @@ class PlacedPods:
 
     def _ask(self, question: Question) -> Ints:
         column = np.zeros(self._capacity, dtype=np.int64)
-        for pod_class in self._classes_by_labels.candidates(question.narrowest):
-            if question.counts(pod_class):
-                rows = self._classes[pod_class]
-                column[list(rows.keys())] += np.fromiter(rows.values(), np.int64, len(rows))
-                if pod_class in self._answering:
-                    self._answering[pod_class].append(column)
+        asked = _Asked(question, column)
+        for counted in self._classes_by_labels.matching(asked.rules):
+            if asked.reaches(counted.pod_class):
+                _add_up(column, counted.rows)
+                if counted.columns is not None:
+                    counted.columns.append(column)
                     self._answering_size += 1
-        self._questions_by_selector.add(question, question.narrowest)
-        self._keep(question, column)
+        self._asked_by_selector.add(asked, asked.rules)
+        for gone in self._asked.put(question, asked, _size(question, column)):
+            self._asked_by_selector.discard(gone, gone.rules)
+            self._forget_answering()
         return column
 
-    def _keep(self, key: Question | HeldTerm, column: Ints) -> None:
-        for gone in self._columns.put(key, column, column.nbytes + 2 * size_of(key)):
-            if isinstance(gone, Question):
-                self._questions_by_selector.discard(gone, gone.narrowest)
-                self._forget_answering()
-
-    def _columns_counting(self, pod_class: PodClass) -> list[Ints]:
-        known = self._answering.get(pod_class)
-        if known is None:
-            if self._answering_size > MOST_ANSWERING:
-                self._forget_answering()
-            asked = self._questions_by_selector.candidates(pod_class.labels)
-            columns = (self._columns.peek(question) for question in asked if question.counts(pod_class))
-            known = self._answering[pod_class] = [column for column in columns if column is not None]
-            self._answering_size += len(known) + 1
-        return known
+    def _columns_of(self, counted: _Counted) -> list[Ints]:
+        """The columns that pods of the class count in, kept until one of these goes."""
+        if self._answering_size > MOST_ANSWERING:
+            self._forget_answering()
+        pod_class = counted.pod_class
+        counted.columns = [
+            asked.column
+            for asked in self._asked_by_selector.candidates(pod_class.labels)
+            if asked.reaches(pod_class) and allowed(asked.rules, pod_class.labels)
+        ]
+        self._answering_size += len(counted.columns) + 1
+        return counted.columns
 
     def _forget_answering(self) -> None:
-        self._answering.clear()
-        self._answering_size = 0
-
-    def _dense(self, rows: dict[int, int]) -> Ints:
-        column = np.zeros(self._capacity, dtype=np.int64)
-        column[list(rows.keys())] = list(rows.values())
-        return column
+        if self._answering_size:
+            for counted in self._classes.values():
+                counted.columns = None
+            self._answering_size = 0
 
 
-def _bump(table: dict[K, dict[int, int]], key: K, row: int, sign: int) -> dict[int, int]:
-    """Count on one row; the rows that are left, none once nothing is counted any more."""
-    rows = table.setdefault(key, {})
+def _size(key: Question | HeldTerm, column: Ints) -> int:
+    """How much a column counts: that it is kept, and what its key takes there and where it is filed."""
+    return max(column.nbytes + 2 * size_of(key), LEAST_BYTES)
+
+
+def _add_up(column: Ints, rows: Mapping[int, int]) -> None:
+    column[[*rows]] += np.fromiter(rows.values(), np.int64, len(rows))
+
+
+def _count(rows: dict[int, int], row: int, sign: int) -> None:
+    """Count on one row; a row that is left without any goes."""
     count = rows.get(row, 0) + sign
     if count:
         rows[row] = count
     else:
         rows.pop(row, None)
-    return rows

@@ -2,8 +2,6 @@
 
 from collections.abc import Collection, Iterable
 
-import numpy as np
-
 from berth.objects.host_ports import HostPort, HostPorts
 from berth.snapshot.columns import Mask
 from berth.snapshot.flag_columns import FlagColumns
@@ -43,14 +41,8 @@ class PortColumns:
 
         Shapes: result bool (n,).
         """
-        mask: Mask | None = None
-        for port in wanted:
-            for used in self._distinct.conflicting(port):
-                mask = np.zeros(n, dtype=bool) if mask is None else mask
-                rows = self._taken.rows(used)
-                assert rows is not None, "a port is forgotten with the last row that has it"
-                rows.mark(mask)
-        return mask
+        used = [port for one in wanted for port in self._distinct.conflicting(one)]
+        return self._taken.any_of(used, n) if used else None
 
     def _forget(self, before: Collection[HostPort]) -> None:
         for port in before:

@@ -1,8 +1,10 @@
 """What was worked out last, within a number of bytes: nothing that users write makes it larger than that."""
 
-from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -10,96 +12,106 @@ V = TypeVar("V")
 ENTRY_BYTES = 200
 """What an entry costs besides its key and its value."""
 
-OBJECT_BYTES = 56
-_COLLECTIONS: dict[type, int] = {tuple: 8, list: 8, set: 32, frozenset: 32, dict: 48}
-_PLAIN = frozenset({type(None), bool, int, float})
-_FIELDS: dict[type, tuple[str, ...]] = {str: (), bytes: ()}
-"""The names of what a value of that kind is made of, looked up once for each kind."""
+BYTES_WRITTEN = 16
+"""About how many bytes a value takes at most for each byte of it as JSON."""
 
 
-class Recent(Generic[K, V]):
-    """Values by key; what was asked for longest ago goes first. A value alone above the limit is not kept."""
+class Recent(dict[K, V | None], Generic[K, V]):
+    """Values by key, of which those go that were not asked for of late; `recent[key]` is None without one.
 
-    __slots__ = ("_bytes", "_entries", "_most_bytes")
+    There are two generations. What is put in, or asked for, is in the young one, and asking for it costs what
+    a dictionary costs. Once that one has half of the bytes it becomes the old one, and the old one goes. A
+    value alone above the half is not kept.
+    """
+
+    __slots__ = ("_half_bytes", "_old", "_old_bytes", "_sizes", "_young_bytes")
 
     def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._bytes = 0
-        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        super().__init__()
+        self._half_bytes = most_bytes // 2
+        self._old: dict[K, V | None] = {}
+        self._sizes: dict[K, int] = {}
+        self._young_bytes = self._old_bytes = 0
 
-    def __len__(self) -> int:
-        return len(self._entries)
+    def __missing__(self, key: K) -> V | None:
+        """The value out of the old generation, young from now on."""
+        value = self._old.pop(key, None)
+        if value is not None:
+            self[key] = value
+            self._young_bytes += self._sizes[key]
+            self._old_bytes -= self._sizes[key]
+        return value
 
     @property
     def size_bytes(self) -> int:
         """About how much memory is in use."""
-        return self._bytes
-
-    def get(self, key: K) -> V | None:
-        """The value, None where there is none (any more)."""
-        entry = self._entries.get(key)
-        if entry is None:
-            return None
-        self._entries.move_to_end(key)
-        return entry[0]
+        return self._young_bytes + self._old_bytes
 
     def peek(self, key: K) -> V | None:
-        """The same, without counting as asked for."""
-        entry = self._entries.get(key)
-        return None if entry is None else entry[0]
+        """The value, without counting as asked for."""
+        return self.get(key) if key in self else self._old.get(key)
 
-    def put(self, key: K, value: V, size_bytes: int) -> list[K]:
-        """Keep a value that takes, with its key, so many bytes; answers the keys that had to go."""
-        self.discard(key)
-        self._entries[key] = value, size_bytes + ENTRY_BYTES
-        self._bytes += size_bytes + ENTRY_BYTES
-        gone = []
-        while self._bytes > self._most_bytes:
-            oldest, (_, freed) = self._entries.popitem(last=False)
-            self._bytes -= freed
-            gone.append(oldest)
+    def put(self, key: K, value: V, size_bytes: int) -> list[V]:
+        """Keep a value that takes, with its key, so many bytes; answers the values that had to go.
+
+        The key has none yet.
+        """
+        size_bytes += ENTRY_BYTES
+        if size_bytes > self._half_bytes:
+            return [value]
+        gone = self._age() if self._young_bytes + size_bytes > self._half_bytes else []
+        self[key] = value
+        self._sizes[key] = size_bytes
+        self._young_bytes += size_bytes
         return gone
 
-    def discard(self, key: K) -> bool:
-        """Drop a value; answers whether it was here."""
-        entry = self._entries.pop(key, None)
-        if entry is None:
-            return False
-        self._bytes -= entry[1]
-        return True
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._entries)
+    def discard(self, key: K) -> None:
+        """Drop a value, if it is here."""
+        if key in self:
+            del self[key]
+            self._young_bytes -= self._sizes.pop(key)
+        elif key in self._old:
+            del self._old[key]
+            self._old_bytes -= self._sizes.pop(key)
 
     def clear(self) -> None:
         """Drop everything."""
-        self._entries.clear()
-        self._bytes = 0
+        super().clear()
+        self._old, self._sizes = {}, {}
+        self._young_bytes = self._old_bytes = 0
+
+    def _age(self) -> list[V]:
+        """Let what is young be old, and answer what was old; all, where much that is young had been old."""
+        gone = [*self._old.items()]
+        if self._young_bytes > self._half_bytes:
+            gone += self.items()
+            super().clear()
+            self._young_bytes = 0
+        for key, _ in gone:
+            del self._sizes[key]
+        self._old, self._old_bytes = dict(self), self._young_bytes
+        super().clear()
+        self._young_bytes = 0
+        return [value for _, value in gone if value is not None]
 
 
 def size_of(value: Any) -> int:
-    """About how many bytes a value takes with all that it is made of. Cost: linear in its parts."""
-    total, rest = 0, [value]
-    while rest:
-        part = rest.pop()
-        kind = type(part)
-        total += OBJECT_BYTES
-        if kind is str:
-            total += len(part)
-        elif kind in _COLLECTIONS:
-            total += _COLLECTIONS[kind] * len(part)
-            rest.extend(part)
-            if kind is dict:
-                rest.extend(part.values())
-        elif kind not in _PLAIN:
-            if kind not in _FIELDS:
-                _FIELDS[kind] = _fields(kind)
-            total += len(part) if kind is bytes else 0
-            rest.extend([getattr(part, name) for name in _FIELDS[kind]])
-    return total
+    """About how many bytes a value takes with all that it is made of."""
+    return BYTES_WRITTEN * len(_encode(value))
 
 
-def _fields(kind: type) -> tuple[str, ...]:
-    if issubclass(kind, tuple):
-        return getattr(kind, "_fields", ())
-    return getattr(kind, "__struct_fields__", None) or tuple(getattr(kind, "__slots__", ()))
+def _parts(value: Any) -> Any:
+    """What a value is made of that is not known to the encoder; None for one that has no parts."""
+    kind = type(value)
+    if kind not in _PARTS:
+        names = getattr(kind, "__slots__", ())
+        _PARTS[kind] = attrgetter(*names) if names else _no_parts
+    return _PARTS[kind](value)
+
+
+def _no_parts(value: Any) -> None:
+    del value
+
+
+_PARTS: dict[type, Callable[[Any], Any]] = {}
+_encode = msgspec.json.Encoder(enc_hook=_parts).encode

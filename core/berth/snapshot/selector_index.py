@@ -1,110 +1,128 @@
 """Finding what may match, both ways: selectors for labels, and labels for a selector.
 
 Nearly every selector names a value for some key. Filed under such a pair, the few that can match are found
-without asking all of them; the caller asks each candidate itself.
+without asking all of them.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from berth.objects.label_selector import Requirement, Selector
+from berth.objects.label_selector import ValueRule, allowed
 
 K = TypeVar("K", bound=Hashable)
 
 Filed = dict[K, None]
 ByValue = dict[str, Filed[K]]
+NOTHING: Mapping[Any, None] = {}
 MANY_VALUES = 64
-"""A selector that names more values is not filed under each of them, but asked about all labels."""
+"""What names more values is not filed under each of them, but asked about all labels."""
 
 
-def narrowest(selector: Selector) -> Requirement | None:
-    """The requirement with the fewest values, one of which all that matches has; None where none is."""
-    named = (r for r in selector.requirements if r.operator == "In")
-    return min(named, key=lambda requirement: len(requirement.values), default=None)
-
-
-def _filed_under(selector: Selector) -> Requirement | None:
-    named = narrowest(selector)
-    return None if named is None or len(named.values) > MANY_VALUES else named
+def _narrowest(rules: Iterable[ValueRule]) -> tuple[str, frozenset[str]] | None:
+    """The key with the fewest values, one of which all that matches has; None where none is named."""
+    best: tuple[str, frozenset[str]] | None = None
+    for rule in rules:
+        if rule.inside is not None and (best is None or len(rule.inside) < len(best[1])):
+            best = rule.key, rule.inside
+    return best
 
 
 class BySelector(Generic[K]):
-    """Things with a selector, to be found by labels."""
+    """Things with a selector's rules, to be found by labels."""
 
     def __init__(self) -> None:
         self._by_key: dict[str, ByValue[K]] = {}
         self._others: Filed[K] = {}
 
-    def add(self, thing: K, selector: Selector) -> None:
+    def add(self, thing: K, rules: Sequence[ValueRule]) -> None:
         """File the thing."""
-        named = _filed_under(selector)
-        if named is None:
+        named = _narrowest(rules)
+        if named is None or len(named[1]) > MANY_VALUES:
             self._others[thing] = None
             return
-        for value in named.values:
-            _put_in(self._by_key, named.key, value, thing)
+        for value in named[1]:
+            _put_in(self._by_key, named[0], value, thing)
 
-    def discard(self, thing: K, selector: Selector) -> None:
+    def discard(self, thing: K, rules: Sequence[ValueRule]) -> None:
         """Take the thing out."""
-        named = _filed_under(selector)
-        if named is None:
+        named = _narrowest(rules)
+        if named is None or len(named[1]) > MANY_VALUES:
             self._others.pop(thing, None)
             return
-        for value in named.values:
-            _take_out(self._by_key, named.key, value, thing)
+        for value in named[1]:
+            _take_out(self._by_key, named[0], value, thing)
 
     def candidates(self, labels: Mapping[str, str]) -> Iterator[K]:
-        """Each thing once whose selector may match the labels."""
+        """Each thing once whose rules the labels may meet; the caller asks it."""
         # A thing is filed under values of one key, so no two pairs of the labels have it both.
-        found = (by_value.get(labels[key]) for key, by_value in _shared(self._by_key, labels))
-        return chain(self._others, *(filed for filed in found if filed))
+        by_key = self._by_key
+        keys = labels if len(labels) <= len(by_key) else by_key
+        found = [by_key[key].get(labels[key], NOTHING) for key in keys if key in by_key and key in labels]
+        return chain(self._others, *found)
 
 
 class ByLabels(Generic[K]):
-    """Things with labels, to be found by a selector."""
+    """Things with labels, to be found by a selector's rules."""
 
     def __init__(self) -> None:
         self._by_key: dict[str, ByValue[K]] = {}
-        self._all: Filed[K] = {}
+        self._labels: dict[K, Mapping[str, str]] = {}
 
     def add(self, thing: K, labels: Mapping[str, str]) -> None:
         """File the thing."""
-        self._all[thing] = None
+        self._labels[thing] = labels
         for key, value in labels.items():
             _put_in(self._by_key, key, value, thing)
 
-    def discard(self, thing: K, labels: Mapping[str, str]) -> None:
+    def discard(self, thing: K) -> None:
         """Take the thing out."""
-        self._all.pop(thing, None)
+        labels = self._labels.pop(thing)
         for key, value in labels.items():
             _take_out(self._by_key, key, value, thing)
         if len(labels) > len(self._by_key):
-            self._by_key = dict(
-                self._by_key
-            )  # a dictionary that had many more keys keeps their room otherwise
+            # A dictionary that had many more keys keeps their room otherwise.
+            self._by_key = dict(self._by_key)
 
-    def candidates(self, selector: Selector) -> Iterator[K]:
-        """Each thing once whose labels the selector may match."""
-        named = narrowest(selector)
-        if named is not None:
-            by_value = self._by_key.get(named.key, {})
-            return chain.from_iterable(by_value.get(value, ()) for value in dict.fromkeys(named.values))
-        there = next((r for r in selector.requirements if r.operator == "Exists"), None)
-        if there is not None:
-            return chain.from_iterable(self._by_key.get(there.key, {}).values())
-        return iter(self._all)
+    def matching(self, rules: Sequence[ValueRule]) -> Iterable[K]:
+        """Each thing once whose labels meet all rules.
 
+        Cost: O(values of the rules + labels of the things); a rule about a key that no thing has is one step.
+        """
+        demanding = [rule for rule in rules if not rule.absent]
+        found = [thing for thing in self._candidates(demanding) if allowed(demanding, self._labels[thing])]
+        if len(demanding) == len(rules):
+            return found
+        left = dict.fromkeys(found)
+        for rule in rules:
+            if rule.absent and rule.key in self._by_key:
+                for value, filed in self._by_key[rule.key].items():
+                    if not rule.allows(value):
+                        for thing in filed:
+                            left.pop(thing, None)
+        return left
 
-def _shared(by_key: dict[str, ByValue[K]], labels: Mapping[str, str]) -> Iterator[tuple[str, ByValue[K]]]:
-    """What is filed under the keys of the labels. Cost: O(the smaller of the two)."""
-    if len(labels) <= len(by_key):
-        return ((key, by_key[key]) for key in labels if key in by_key)
-    return ((key, by_value) for key, by_value in by_key.items() if key in labels)
+    def _candidates(self, demanding: Sequence[ValueRule]) -> Iterable[K]:
+        """The things that may meet rules each of which asks for a label."""
+        if not demanding:
+            return self._labels
+        named = _narrowest(demanding)
+        if named is None:
+            return chain.from_iterable(self._by_key.get(demanding[0].key, {}).values())
+        by_value = self._by_key.get(named[0])
+        if by_value is None:
+            return ()
+        return chain.from_iterable([by_value[value] for value in named[1] if value in by_value])
 
 
 def _put_in(by_key: dict[str, ByValue[K]], key: str, value: str, thing: K) -> None:
-    by_key.setdefault(key, {}).setdefault(value, {})[thing] = None
+    by_value = by_key.get(key)
+    if by_value is None:
+        by_value = by_key[key] = {}
+    if value in by_value:
+        by_value[value][thing] = None
+    else:
+        by_value[value] = {thing: None}
 
 
 def _take_out(by_key: dict[str, ByValue[K]], key: str, value: str, thing: K) -> None:

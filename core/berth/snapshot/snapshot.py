@@ -154,14 +154,14 @@ class Snapshot:
         """The distinct taints that nodes have."""
         return self._taints.things
 
-    def with_taint(self, taints: Iterable[Taint]) -> Mask:
+    def with_taint(self, taints: Collection[Taint]) -> Mask:
         """Which nodes have any of these taints.
 
         Shapes: result bool (n,).
         """
         return self._taints.any_of(taints, len(self._whole))[self.rows]
 
-    def taint_count(self, taints: Iterable[Taint]) -> Ints:
+    def taint_count(self, taints: Collection[Taint]) -> Ints:
         """How many of these taints each node has.
 
         Shapes: result int64 (n,).
@@ -269,7 +269,7 @@ class Snapshot:
 
         Shapes: compute gives (n,) for the whole snapshot; the result has this table's rows of it.
         """
-        known = self._answers.get(question)
+        known = self._answers[question]
         if known is None:
             known = compute(self._whole)
             self._answers.put(question, known, known.nbytes + size_of(question))

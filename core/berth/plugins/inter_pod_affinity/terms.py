@@ -121,7 +121,7 @@ class OwnTermsReader:
             self._known.clear()
             self._generation = self._listers.namespaces.generation
         written = encode((pod.namespace, affinity.pod_affinity, affinity.pod_anti_affinity))
-        known = self._known.get(written)
+        known = self._known[written]
         if known is None:
             known = own_terms(pod, self._listers)
             self._known.put(written, known, len(written) + size_of(known))
@@ -149,7 +149,7 @@ class TermsAbout:
             frozenset(pod.labels.items()),
             frozenset(namespace_labels.items()),
         )
-        known = self._known.get(question)
+        known = self._known[question]
         if known is None:
             known = tuple(
                 held

@@ -5,7 +5,7 @@ highest for a request that exceeds what the node offers when it is empty. Where 
 than a number has bits, its codes number the sums that came up (`patterns.py`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -78,28 +78,31 @@ class Fit:
         Shapes: result unsigned (n,), uint8 for up to six resources.
         """
         if self._patterns is not None:
-            return self._patterns.codes(nodes.pod_count >= nodes.allowed_pods, self._shortages(nodes))
+            shortages = (self._shortage(nodes, name) for name in self.wanted)
+            return self._patterns.codes(nodes.pod_count >= nodes.allowed_pods, shortages)
         if len(nodes) <= FEW and self._amounts is not None and not self._delegated:
             indices = [i for i in map(nodes.resource_index, self.wanted) if i is not None]
             if len(indices) == len(self.wanted):
                 return self._all_at_once(nodes, indices, self._amounts)
         codes = self._marked(None, nodes.pod_count >= nodes.allowed_pods, 1)
-        for bit, (missing, hopeless) in zip(self._bits.values(), self._shortages(nodes), strict=True):
-            codes = self._marked(codes, missing, bit)
-            codes = self._marked(codes, hopeless, self._hopeless)
+        for name, bit in self._bits.items():
+            missing, beyond = self._shortage(nodes, name)
+            marked = self._marked(codes, missing, bit)
+            if marked is not codes:
+                codes = self._marked(marked, missing & beyond, self._hopeless)
         return all_pass(len(nodes)) if codes is None else codes
 
-    def _shortages(self, nodes: Snapshot) -> Iterator[tuple[Mask, Mask]]:
-        """For each resource, where there is too little of it, and where there would be on the empty node.
+    def _shortage(self, nodes: Snapshot, name: str) -> tuple[Mask, Mask]:
+        """Where there is too little of a resource, and where the empty node offers too little.
 
         Shapes: both bool (n,).
         """
-        for name, amount in self.wanted.items():
-            offered, used = _columns(nodes, name)
-            missing: Mask = offered - used < amount
-            if name in self._delegated:
-                missing &= offered > 0
-            yield missing, missing & (offered < amount)
+        offered, used = _columns(nodes, name)
+        amount = self.wanted[name]
+        missing: Mask = offered - used < amount
+        if name in self._delegated:
+            missing &= offered > 0
+        return missing, offered < amount
 
     def _all_at_once(self, nodes: Snapshot, indices: list[int], amounts: Ints) -> ReasonCodes:
         """The same in fewer steps, for tables in which a step costs more than its arithmetic."""

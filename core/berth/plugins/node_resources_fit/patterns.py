@@ -35,9 +35,9 @@ class Patterns:
         """
         bits = np.zeros(((len(self._names) + 1) // BYTE + 1, full.size), dtype=np.uint8)
         bits[0] = full
-        for i, (missing, hopeless) in enumerate(shortages, 2):
+        for i, (missing, beyond) in enumerate(shortages, 2):
             bits[i // BYTE] |= missing.astype(np.uint8) << i % BYTE
-            bits[0] |= hopeless.astype(np.uint8) << 1
+            bits[0] |= (missing & beyond).astype(np.uint8) << 1
         distinct, where = np.unique(bits.T, axis=0, return_inverse=True)
         numbers = np.array([self._number(pattern) for pattern in distinct], dtype=np.uint32)
         codes: ReasonCodes = numbers[where.ravel()] if full.size else np.zeros(0, dtype=np.uint32)

@@ -88,11 +88,11 @@ class Defaults:
         """The pod's own, prepared once for all pods that are written alike, as those of one workload are."""
         own = pod.spec.topology_spread_constraints
         written = action, encode((own, pod.labels))
-        known = self._known.get(written)
+        known = self._known[written]
         if known is None:
             wanted = (c for c in own if c.when_unsatisfiable == action)
             known = tuple(prepared(c, _selector(c, pod)) for c in wanted)
-            self._known.put(written, known, size_of(written) + size_of(known))
+            self._known.put(written, known, len(written[1]) + size_of(known))
         return known
 
 

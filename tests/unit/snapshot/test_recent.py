@@ -1,0 +1,61 @@
+"""What was asked for of late is kept within a number of bytes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from berth.cycle.signatures import Signature
+from berth.objects.label_selector import from_labels
+from berth.snapshot.recent import ENTRY_BYTES, Recent, size_of
+
+STEPS = st.lists(st.tuples(st.sampled_from(["put", "get", "discard"]), st.integers(0, 9)), max_size=60)
+
+
+def of_entries(n):
+    return Recent((100 + ENTRY_BYTES) * n)
+
+
+def test_what_is_asked_for_stays():
+    """An entry that is asked for again and again outlives those that are not."""
+    recent = of_entries(4)
+    recent.put("asked", 1, 100)
+    for i in range(10):
+        assert recent["asked"] == 1
+        recent.put(i, i, 100)
+
+    assert recent.peek("asked") == 1
+    assert recent.peek(0) is None
+
+
+def test_what_goes_is_answered():
+    """Each entry that has to go is answered once, one that is too large at once."""
+    recent = of_entries(4)
+
+    assert ["huge"] == recent.put("large", "huge", 1000)
+    gone = [value for i in range(8) for value in recent.put(i, i, 100)]
+    assert [0, 1, 2, 3] == gone
+    assert [4, 5, 6, 7] == [recent.peek(i) for i in range(4, 8)]
+
+
+@given(steps=STEPS)
+def test_the_bytes_are_those_of_what_is_kept(steps):
+    """Whatever comes in which order: bounded, and counted right."""
+    recent, kept = of_entries(5), {}
+    for step, key in steps:
+        if step == "get":
+            assert recent[key] == kept.get(key)
+        elif step == "discard":
+            recent.discard(key)
+            kept.pop(key, None)
+        elif key not in kept:
+            for gone in recent.put(key, key, 100):
+                del kept[gone]
+            kept[key] = key
+        assert recent.size_bytes == len(kept) * (100 + ENTRY_BYTES) <= 5 * (100 + ENTRY_BYTES)
+    assert kept == {key: recent.peek(key) for key in kept}
+
+
+@pytest.mark.parametrize("value", ["text", ("a", 2**70), from_labels({"app": "web"}), Signature(), None])
+def test_values_of_any_kind_have_a_size(value):
+    """Selectors, numbers of any length, and what has no parts at all."""
+    assert 0 < size_of(value) < size_of((value, "more"))
