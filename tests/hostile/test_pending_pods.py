@@ -1,5 +1,6 @@
 """Pods that wait for a node: what they ask for costs what its size says, once."""
 
+import numpy as np
 import pytest
 
 from berth.cycle import signatures
@@ -7,6 +8,8 @@ from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from berth.objects.pod import Affinity, TopologySpreadConstraint
 from berth.objects.taint import Taint, Toleration
+from berth.plugins.node_resources_fit.hints import NODE_EVENTS, Hints
+from berth.plugins.node_resources_fit.patterns import Patterns
 from berth.snapshot.snapshot import MOST_ANSWER_BYTES
 from tests.hostile.cluster import Cluster, changed, waiting
 from tests.hostile.work import calls, growth, kept_bytes
@@ -143,6 +146,33 @@ def test_a_key_that_no_node_has_costs_no_column(cluster):
     assert snapshot.label("nowhere") is snapshot.label("nowhere either")
     assert calls(lambda: snapshot.label("nowhere at all")) < 10
     assert kept_bytes(lambda: [snapshot.label(f"k{i}") for i in range(10_000)]) < 10_000
+
+
+def test_an_event_reads_a_node_once_for_all_waiting_pods():
+    """However much the node offers, what a waiting pod adds to the event is what its own size says."""
+
+    def added_by_a_pod(resources):
+        made = Cluster(1)
+        offers = {"allocatable": {f"example.com/r{i}": "1" for i in range(resources)}}
+        old = changed(made.shared.snapshot.nodes[0], status=offers)
+        new = changed(old, status={"allocatable": offers["allocatable"] | {"example.com/more": "1"}})
+        hint = next(h.hint for h in Hints(None).registrations() if h.event is NODE_EVENTS)
+        hint(waiting(), old, new)
+        made.close()
+        return calls(lambda: hint(waiting(requests={"example.com/none": "1"}), old, new))
+
+    few = added_by_a_pod(10)
+    assert added_by_a_pod(1000) <= few
+
+
+def test_combinations_of_reasons_are_not_sorted():
+    """A pod of many resources on many nodes: a step for each resource and one for each node."""
+    patterns = Patterns(str(i) for i in range(1000))
+    nothing, short = np.zeros(500, dtype=bool), np.arange(500) % 2 == 1
+    codes = patterns.codes(nothing, ((short, nothing) for _ in range(1000)))
+
+    assert [0, 1] * 250 == codes.tolist()
+    assert (False, [str(i) for i in range(1000)], False) == patterns.pattern(1)
 
 
 def test_a_pod_may_request_more_resources_than_a_number_has_bits(cluster):

@@ -22,6 +22,9 @@ from berth.snapshot.node_info import NodeInfo
 
 POD_EVENTS = ClusterEvent(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
 CLASS_EVENTS = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
+MOST_OFFERS = 2
+"""Those of the node before the event and after it."""
+
 NODE_EVENTS = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
 
 
@@ -30,6 +33,7 @@ class Hints:
 
     def __init__(self, names: DeviceClassNames | None) -> None:
         self._names = names
+        self._offers: dict[int, tuple[Node, NodeInfo]] = {}
 
     def registrations(self) -> list[ClusterEventWithHint]:
         """The events with their hints."""
@@ -46,14 +50,14 @@ class Hints:
 
         Resources that the filter ignores count here, as upstream has it.
         """
-        before, after = maybe(Node, old), _offer(expected(Node, new))
+        before, after = maybe(Node, old), self._offer(expected(Node, new))
         requests = fit_requests(pod)
         delegated = delegated_to_devices(requests, self._names)
         if not fits_when_empty(requests, after, delegated):
             return QueueingHint.SKIP
         if before is None:
             return QueueingHint.QUEUE
-        was = _offer(before)
+        was = self._offer(before)
         if after.allowed_pods > was.allowed_pods:
             return QueueingHint.QUEUE
         offers = after.allocatable
@@ -61,6 +65,18 @@ class Hints:
             return QueueingHint.QUEUE
         grew = (offers.get(name, 0) > was.allocatable.get(name, 0) for name, v in requests.items() if v)
         return queue_if(any(grew))
+
+    def _offer(self, node: Node) -> NodeInfo:
+        """What a node offers, worked out once for all pods that one event is shown to."""
+        known = self._offers.get(id(node))
+        if known is not None and known[0] is node:
+            return known[1]
+        info = NodeInfo(node.name)
+        info.set_node(node)
+        if len(self._offers) == MOST_OFFERS:
+            self._offers.clear()
+        self._offers[id(node)] = node, info
+        return info
 
 
 def after_pod_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
@@ -102,9 +118,3 @@ def delegated_to_devices(requests: Mapping[str, int], names: DeviceClassNames | 
         for name, amount in requests.items()
         if amount and is_device_resource(name) and names.behind(name)
     )
-
-
-def _offer(node: Node) -> NodeInfo:
-    info = NodeInfo(node.name)
-    info.set_node(node)
-    return info

@@ -24,23 +24,23 @@ class Patterns:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names: Sequence[str] = tuple(names)
-        self._numbers: dict[bytes, int] = {}
+        nothing = bytes((len(self._names) + 1) // BYTE + 1)
+        self._numbers: dict[bytes, int] = {nothing: 0}
         self._patterns: list[bytes] = []
 
     def codes(self, full: Mask, shortages: Iterable[tuple[Mask, Mask]]) -> ReasonCodes:
         """The number of each node's combination, 0 where there is no reason.
 
         Shapes: full and both masks of each resource bool (n,); result uint32 (n,). Cost: a bit for each
-            resource and node, a step in Python for each distinct combination.
+            resource and node, a step in Python for each resource and for each node.
         """
         bits = np.zeros(((len(self._names) + 1) // BYTE + 1, full.size), dtype=np.uint8)
         bits[0] = full
         for i, (missing, beyond) in enumerate(shortages, 2):
             bits[i // BYTE] |= missing.astype(np.uint8) << i % BYTE
             bits[0] |= (missing & beyond).astype(np.uint8) << 1
-        distinct, where = np.unique(bits.T, axis=0, return_inverse=True)
-        numbers = np.array([self._number(pattern) for pattern in distinct], dtype=np.uint32)
-        codes: ReasonCodes = numbers[where.ravel()] if full.size else np.zeros(0, dtype=np.uint32)
+        numbers = (self._number(pattern.tobytes()) for pattern in np.ascontiguousarray(bits.T))
+        codes: ReasonCodes = np.fromiter(numbers, dtype=np.uint32, count=full.size)
         return codes
 
     def pattern(self, code: int) -> tuple[bool, list[str], bool]:
@@ -53,12 +53,9 @@ class Patterns:
             bool(hopeless),
         )
 
-    def _number(self, pattern: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> int:
-        if not pattern.any():
-            return 0
-        key = pattern.tobytes()
-        known = self._numbers.get(key)
+    def _number(self, pattern: bytes) -> int:
+        known = self._numbers.get(pattern)
         if known is None:
-            self._patterns.append(key)
-            known = self._numbers[key] = len(self._patterns)
+            self._patterns.append(pattern)
+            known = self._numbers[pattern] = len(self._patterns)
         return known

@@ -20,12 +20,14 @@ from berth.plugins.node_volume_limits.resolving import (
     Resolver,
     Source,
 )
-from berth.snapshot.columns import Ints, grown
+from berth.snapshot.columns import Ints
+from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.snapshot import Snapshot
 
 K = TypeVar("K", bound=Hashable)
 L = TypeVar("L", bound=Hashable)
 
+MOST_BYTES = 8 << 20
 NOWHERE: Mapping[int, int] = {}
 
 
@@ -81,11 +83,13 @@ class AttachedVolumes:
 
         Shapes: result int64 (n,).
         """
-        column = self._used.get(driver)
-        if column is None:
-            return np.zeros(n, dtype=np.int64)
-        if len(column) < n:
-            column = self._used[driver] = grown(column, n)
+        column = self._columns[driver]
+        if column is None or len(column) < n:
+            column = np.zeros(max(n, len(self._names)), dtype=np.int64)
+            counts = self._used.get(driver, NOWHERE)
+            column[[*counts]] = [*counts.values()]
+            self._columns.discard(driver)
+            self._columns.put(driver, column, column.nbytes + size_of(driver))
         return column[:n]
 
     def rows_with(self, volume: Held) -> Mapping[int, int]:
@@ -108,7 +112,8 @@ class AttachedVolumes:
         self._broken: dict[Held, dict[int, int]] = {}
         self._holders: dict[CsiVolume, dict[int, int]] = {}
         self._attached_to: dict[int, dict[CsiVolume, int]] = {}
-        self._used: dict[str, Ints] = {}
+        self._used: dict[str, dict[int, int]] = {}
+        self._columns: Recent[str, Ints] = Recent(MOST_BYTES)
 
     def _rows_moved(self, nodes: Snapshot) -> bool:
         if self._static_generation == nodes.static_generation:
@@ -204,12 +209,12 @@ class AttachedVolumes:
         before = self._holders.get(volume, NOWHERE).get(row, 0)
         after = _bump(self._holders, volume, row, sign)
         if bool(before) != bool(after):
-            column = self._used.get(volume.driver)
-            if column is None or row >= len(column):
-                room = max(2 * row + 1, len(self._names))
-                column = np.zeros(room, dtype=np.int64) if column is None else grown(column, room)
-                self._used[volume.driver] = column
-            column[row] += sign
+            _bump(self._used, volume.driver, row, sign)
+            column = self._columns.peek(volume.driver)
+            if column is not None and row < len(column):
+                column[row] += sign
+            else:
+                self._columns.discard(volume.driver)
 
 
 def _bump(table: dict[K, dict[L, int]], key: K, second: L, sign: int) -> int:
