@@ -249,7 +249,6 @@ def test_tolerations_are_not_multiplied_by_taints():
     assert growth(work, 40) < LINEAR
 
 
-@pytest.mark.xfail(strict=True, reason="no branch yet: requirements times classes of placed pods")
 def test_requirements_are_not_multiplied_by_classes_of_pods():
     """Requirements are the user's, and so are the labels of many small pods."""
 
@@ -268,5 +267,6 @@ def test_values_are_looked_up_and_not_compared_one_by_one(operator):
     values = tuple(CountedText(f"v{i:04}") for i in range(400))
     selector = compile_selector(LabelSelector(match_expressions=(Requirement("app", operator, values),)))
     asked = {"app": CountedText("v0399")}
+    selector.matches(asked)  # The values are read once, when they are first needed.
 
     assert calls(lambda: selector.matches(asked)) < 100

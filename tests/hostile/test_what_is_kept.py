@@ -120,9 +120,11 @@ def test_long_pods_that_were_placed(shape):
     assert kept_bytes(come_and_go) < LONG_AT_MOST
 
 
-@pytest.mark.xfail(strict=True, reason="no branch yet: nothing is taken over while nothing is scheduled")
 def test_pods_of_others_while_this_scheduler_has_nothing_to_do():
-    """Beside another scheduler, pods come and go for days between two cycles."""
+    """Beside another scheduler, pods come and go for days between two cycles.
+
+    Every five seconds the snapshot follows the cache (SchedulingLoop.follow), and nothing is kept beyond that.
+    """
     core = a_core(3)
 
     def come_and_go():
@@ -130,6 +132,7 @@ def test_pods_of_others_while_this_scheduler_has_nothing_to_do():
             placed = a_pod(f"p{i}", **annotations(i)).placed_on("node-0")
             core.cache.add_pod(placed)
             core.cache.remove_pod(placed)
+        core.cache.update_snapshot(core.snapshot)
 
     assert kept_bytes(come_and_go) < LONG_AT_MOST
 
