@@ -123,7 +123,7 @@ def test_long_pods_that_were_placed(shape):
 def test_pods_of_others_while_this_scheduler_has_nothing_to_do():
     """Beside another scheduler, pods come and go for days between two cycles.
 
-    Every five seconds the snapshot follows the cache (SchedulingLoop.follow), and nothing is kept beyond that.
+    Every five seconds the snapshot follows the cache (SchedulingLoop.follow); nothing is kept beyond that.
     """
     core = a_core(3)
 
