@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from berth.framework.cycle_budget import TURN_SECONDS, CycleMeter
+from berth.framework.cycle_budget import LONGEST_TURN_SECONDS, TURN_SECONDS, CycleMeter
 from berth.plugins.dynamic_resources.inventory import ANSWERS_KEPT
 from berth.plugins.dynamic_resources.picking import AllocationError
 from tests.unit.plugins.dynamic_resources.kit import (
@@ -25,16 +25,19 @@ TIMED_OUT = "timed out trying to allocate devices"
 BUDGET_SECONDS = 0.25
 LOOK_SECONDS = 0.0001
 """How much CPU passes from one look at the clock to the next."""
+EVALUATION_LOOK_SECONDS = 0.01
+"""The same in the midst of evaluations."""
 
 
 class Ticking:
     """A clock on which each look takes some CPU: time is work, counted."""
 
-    def __init__(self):
+    def __init__(self, look_seconds=LOOK_SECONDS):
         self.seconds = 0.0
+        self.look_seconds = look_seconds
 
     def monotonic(self):
-        self.seconds += LOOK_SECONDS
+        self.seconds += self.look_seconds
         return self.seconds
 
     def cpu(self):
@@ -92,10 +95,12 @@ def cluster(found, claims, **more):
 class Tried:
     """One filter of the pod with these claims under a budget: what came of it, and at which price."""
 
-    def __init__(self, where, *names, meanwhile=lambda: None):
+    def __init__(
+        self, where, *names, meanwhile=lambda: None, budget_seconds=BUDGET_SECONDS, look_seconds=LOOK_SECONDS
+    ):
         pod = claiming(*names or ("c0",))
         assert where.pre_filter(pod).ok
-        self.meter = where.state.meter = CycleMeter(BUDGET_SECONDS, Ticking(), Turn)
+        self.meter = where.state.meter = CycleMeter(budget_seconds, Ticking(look_seconds), Turn)
         self.turns, self.reasons, self.error = 0, [], ""
         steps = self.meter.timed(where.plugin.filter(where.state, pod, where.nodes)).__await__()
         try:
@@ -242,6 +247,43 @@ def test_what_takes_too_long_ends_with_the_budget(make):
     assert f"node n0: {TIMED_OUT}" == tried.error
     assert BUDGET_SECONDS < tried.meter.used_seconds < BUDGET_SECONDS + 2 * TURN_SECONDS
     assert tried.turns >= BUDGET_SECONDS / TURN_SECONDS - 3
+
+
+def toiling(elements):
+    """A selector that goes through so many elements four times over, and holds."""
+    levels = f"[{','.join(map(str, range(elements)))}]"
+    return cel(f"{levels}.all(a, {levels}.all(b, {levels}.all(c, {levels}.all(d, true))))")
+
+
+def test_a_selector_that_takes_long_ends_with_the_budget():
+    """One evaluation is cut off in kube-scheduler's words; what it would have come to is not remembered."""
+    where = cluster(devices(2), [make_claim(requests=[request(selectors=toiling(20))])])
+
+    tried = Tried(where, look_seconds=EVALUATION_LOOK_SECONDS)
+
+    assert f"node n0: {TIMED_OUT}" == tried.error
+    assert BUDGET_SECONDS < tried.meter.used_seconds < BUDGET_SECONDS + 2 * EVALUATION_LOOK_SECONDS
+    assert NODES == where.fits(claiming("c0"))
+
+
+def test_a_selector_gives_turns_after_each_device_that_takes_long():
+    """Turns do not wait for 16 devices."""
+    where = cluster(devices(16), [make_claim(requests=[request(selectors=toiling(8))])])
+
+    tried = Tried(where, budget_seconds=10, look_seconds=EVALUATION_LOOK_SECONDS)
+
+    assert tried.within_budget
+    assert tried.turns >= 16 * len(NODES)
+
+
+def test_a_larger_budget_is_not_used_in_one_turn():
+    """An evaluation that keeps everything else waiting for too long ends the budget."""
+    where = cluster(devices(2), [make_claim(requests=[request(selectors=toiling(20))])])
+
+    tried = Tried(where, budget_seconds=10, look_seconds=EVALUATION_LOOK_SECONDS)
+
+    assert f"node n0: {TIMED_OUT}" == tried.error
+    assert tried.meter.used_seconds < LONGEST_TURN_SECONDS + 3 * EVALUATION_LOOK_SECONDS
 
 
 def test_nodes_that_are_easy_are_found_beside_hard_ones():

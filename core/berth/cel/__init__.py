@@ -5,13 +5,16 @@ for; costs and metering bound what an evaluation may take, patterns what a regul
 """
 
 from berth.cel.errors import CELError, CostLimitError, SyntaxProblemError
+from berth.cel.metering import Look, look_at_nothing
 from berth.cel.program import Evaluate, metered_program, program
 
 __all__ = [
     "CELError",
     "CostLimitError",
     "Evaluate",
+    "Look",
     "SyntaxProblemError",
+    "look_at_nothing",
     "metered_program",
     "program",
 ]

@@ -8,13 +8,13 @@ optional types), interpreter/runtimecost.go, parser/macro.go.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from berth.cel.costs import FUNCTION_COSTS, LIST_COST, MAP_COST, Charge, one, operator_charge
 from berth.cel.errors import CELError, EvaluationError, SyntaxProblemError
 from berth.cel.functions import FUNCTIONS, METERED, METHODS, NAMESPACED
 from berth.cel.macros import MACROS, Compiled, Compiling, Scope, bind, each, optional_value
-from berth.cel.metering import COST_LIMIT, Run
+from berth.cel.metering import COST_LIMIT, Look, Run, look_at_nothing
 from berth.cel.operators import OPERATORS, truth
 from berth.cel.program_cache import ProgramCache
 from berth.cel.syntax import (
@@ -33,7 +33,14 @@ from berth.cel.syntax import (
 from berth.cel.values import BYTES_FOR_WORK, NONE, OptionalValue, is_number, type_name
 
 Variables = Mapping[str, Any]
-Evaluate = Callable[[Variables], Any]
+
+
+class Evaluate(Protocol):
+    """Gives an expression's value for its variables; what `look` raises ends it."""
+
+    def __call__(self, variables: Variables, look: Look = look_at_nothing) -> Any:
+        """The value. Raises: EvaluationError, CostLimitError."""
+
 
 _NO_OVERLOAD = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError)
 
@@ -57,9 +64,9 @@ class MeteredProgram:
         self._slots = scope.slots
         self._cost_limit = cost_limit
 
-    def value(self, variables: Variables) -> Any:
-        """The expression's value. Raises: EvaluationError, CostLimitError."""
-        run = Run(variables, self._slots, self._cost_limit)
+    def value(self, variables: Variables, look: Look = look_at_nothing) -> Any:
+        """The expression's value; what `look` raises ends it. Raises: EvaluationError, CostLimitError."""
+        run = Run(variables, self._slots, self._cost_limit, look)
         value = self._compiled(run)
         run.spend(0)
         return value

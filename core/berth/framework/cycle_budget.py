@@ -3,7 +3,9 @@
     cycle --timed--> steps of the cycle, each measured --+-- worked(plugin): between plugins; past the budget
                                                          |     the cycle ends with an error
                                                          +-- go_on(plugin): within a search, which ends with
-                                                               what it has found
+                                                         |     what it has found
+                                                         +-- may_go_on(plugin): within a step of a search
+                                                               that cannot give others their turn
 
 CPU that other tasks use while the cycle waits for something is not the cycle's. How large budgets are is in
 cycle/budgets.py; why, in docs/decisions/0020-cycle-budget.md.
@@ -17,6 +19,8 @@ from berth.framework.status import SUCCESS, Status, failed
 
 TURN_SECONDS = 0.005
 """After so much work everything else has its turn."""
+LONGEST_TURN_SECONDS = 0.25
+"""What cannot be interrupted may use that much of its budget at once."""
 
 T = TypeVar("T")
 
@@ -107,11 +111,14 @@ class CycleMeter:
         if self.exceeded_in:
             return False
         if self._due():
-            if self._spent(where):
-                self._allowed_seconds += self.limit_seconds
+            if self._ends(where):
                 return False
             await self.breathe()
         return True
+
+    def may_go_on(self, where: str) -> bool:
+        """Whether a step of a search may go on that keeps everything else waiting for its turn."""
+        return not self.exceeded_in and not (self._due() and self._ends(where, LONGEST_TURN_SECONDS))
 
     def timed(self, work: Coroutine[Any, Any, T]) -> "Timed[T]":
         """The work as an awaitable whose CPU is counted, as far as it is used by the work itself."""
@@ -135,6 +142,15 @@ class CycleMeter:
         ran = self._clock.cpu() - self._resumed_at
         self._look_at = now + max(TURN_SECONDS - ran, 0.0)
         return ran >= TURN_SECONDS
+
+    def _ends(self, where: str, longest_turn_seconds: float = inf) -> bool:
+        """Whether a search is over; the cycle may then use as much again."""
+        if self._clock.cpu() - self._resumed_at > longest_turn_seconds:
+            self.exceeded_in = where
+        over = bool(self.exceeded_in) or self._spent(where)
+        if over:
+            self._allowed_seconds += self.limit_seconds
+        return over
 
     def _spent(self, where: str) -> bool:
         over = self.used_seconds > self._allowed_seconds

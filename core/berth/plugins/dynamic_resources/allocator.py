@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, TypeAlias
 
+from berth.cel import Look, look_at_nothing
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
 from berth.plugins.dynamic_resources.dead_ends import DeadEnds
 from berth.plugins.dynamic_resources.inventory import Device, SelectorError, View
@@ -47,15 +48,19 @@ class _Step:
 class Search:
     """One search, which goes on for as long as it is advanced."""
 
-    def __init__(self, supply: Supply, view: View, claims: Sequence[ClaimAsk]) -> None:
+    def __init__(
+        self, supply: Supply, view: View, claims: Sequence[ClaimAsk], look: Look = look_at_nothing
+    ) -> None:
         self.solution: Solution | None = None
         """Devices for every claim, once there are some."""
+        self._look_up = look
+        self._looked = False
         self._supply = supply
         self._view = view
         self._claims = claims
         self._unsure: set[tuple[str, ...]] = set()
         """Selectors that fail on some device."""
-        self._picks = Picks(supply, claims, self._unsure)
+        self._picks = Picks(supply, claims, self._unsure, self._look)
         self._everything: dict[tuple[int, str], list[Device]] = {}
         """What requests for all devices get, by claim and name of the request."""
         self._dead_ends: DeadEnds | None = None
@@ -66,7 +71,8 @@ class Search:
     def advance(self, work: int) -> bool:
         """Go on for about so many devices; whether the search has ended, with or without a solution.
 
-        Raises: AllocationError.
+        A selector that takes long on one device counts as all of them.
+        Raises: AllocationError, and what `look` raises; the search cannot go on after that.
         """
         ways = self._ways
         for _ in range(work):
@@ -79,7 +85,15 @@ class Search:
                     ways.append(self._survey())
             elif way is not None:
                 ways.append(way)
+            if self._looked:
+                self._looked = False
+                break
         return not ways or self.solution is not None
+
+    def _look(self) -> None:
+        """Look up in the midst of an evaluation."""
+        self._looked = True
+        self._look_up()
 
     def _begin(self) -> Way:
         for claim in range(len(self._claims)):
@@ -106,7 +120,7 @@ class Search:
         """How many devices a request for all of them gets; these are those that others have left room on."""
         self._check_pools(claim, ask)
         try:
-            matching = yield from self._view.matching(ask.selectors)
+            matching = yield from self._view.matching(ask.selectors, self._look)
         except SelectorError as error:
             raise self._picks.broken(claim, ask, error) from error
         devices = [d for d in matching if self._picks.takes(ask, d) is not None]
@@ -122,11 +136,11 @@ class Search:
 
     def _survey(self) -> Way:
         """Learn what cannot lead to a solution; where that is known of every device, begin anew."""
-        dead_ends = DeadEnds(self._supply, self._view, self._claims)
+        dead_ends = DeadEnds(self._supply, self._view, self._claims, self._look)
         yield from dead_ends.survey()
         self._dead_ends = dead_ends
         if dead_ends.looks_ahead:
-            self._picks = Picks(self._supply, self._claims, self._unsure)
+            self._picks = Picks(self._supply, self._claims, self._unsure, self._look)
             self._ways[:-1] = [self._request(0, 0)]
 
     def _request(self, claim: int, request: int) -> Way:
@@ -178,7 +192,7 @@ class Search:
         A device that the search does not come to, or that is in use, does no harm then.
         """
         try:
-            return (yield from self._view.matching(ask.selectors))
+            return (yield from self._view.matching(ask.selectors, self._look))
         except SelectorError:
             self._unsure.add(ask.selectors)
             return self._view.usable

@@ -14,6 +14,7 @@ from collections.abc import Generator, Hashable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from berth.cel import Look
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
 from berth.plugins.dynamic_resources.capacity import consumed
 from berth.plugins.dynamic_resources.inventory import CounterId, Device, DeviceId, SelectorError, View
@@ -43,11 +44,12 @@ class Users(NamedTuple):
 class DeadEnds:
     """What is known of the devices of one view for one pod's claims, once `survey` has run."""
 
-    def __init__(self, supply: Supply, view: View, claims: Sequence[ClaimAsk]) -> None:
+    def __init__(self, supply: Supply, view: View, claims: Sequence[ClaimAsk], look: Look) -> None:
         self.looks_ahead = False
         """Whether `enough` may be asked."""
         self._supply = supply
         self._devices = view.usable
+        self._look_up = look
         self._claims = claims
         self._place: dict[DeviceId, int] = {device.id: i for i, device in enumerate(view.usable)}
         self._for: dict[tuple[int, str], Devices] = {}
@@ -57,7 +59,7 @@ class DeadEnds:
         self._shared: Devices = 0
         self._likeness: dict[DeviceId, int] = {}
         self._kinds: dict[Hashable, int] = {}
-        self._constraints = Picks(supply, claims, set()).constraints
+        self._constraints = Picks(supply, claims, set(), look).constraints
         self._values: dict[tuple[int, int], dict[Hashable, Devices]] = {}
         """The devices that have each value of the attribute of each constraint, by claim and place."""
         self._users: dict[CounterId, Users] = {}
@@ -137,7 +139,7 @@ class DeadEnds:
         matching = failing = 0
         for i, device in enumerate(self._devices):
             try:
-                matching |= device.matches_all(selectors) << i
+                matching |= device.matches_all(selectors, self._look_up) << i
             except SelectorError:
                 failing |= 1 << i
             yield

@@ -48,6 +48,10 @@ ALTERNATIVES = 8
 """A request has at most that many; the first is worth that much."""
 
 
+class OutOfTimeError(Exception):
+    """A selector's evaluation was ended, because the cycle's budget is used up."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The answer for nodes with one view: why not, or the devices and the claims that they are for."""
@@ -221,7 +225,7 @@ class Question:
                 continue
             if not await meter.go_on(PLUGIN):
                 return
-            outcome = self._task(key, node_name)
+            outcome = self._task(key, node_name, meter)
             if isinstance(outcome, Task):
                 ended = await self._pursue(outcome, meter, FIRST_STRETCHES)
                 if ended is None:
@@ -230,6 +234,8 @@ class Question:
                 outcome = ended
             self.outcomes[key] = outcome
         for key, task in long.items():
+            if not await meter.go_on(PLUGIN):
+                return
             ended = await self._pursue(task, meter, None)
             if ended is None:
                 return
@@ -247,6 +253,8 @@ class Question:
                     return Outcome(failed(f"node {task.node_name}: {TIMED_OUT}"))
         except AllocationError as error:
             return Outcome(failed(error))
+        except OutOfTimeError:
+            return None
         if task.search.solution is None:
             return Outcome(unresolvable(INVALID_POOLS if task.view.has_invalid else NO_SOLUTION))
         return Outcome(None, task.claims, task.search.solution, task.mappings)
@@ -263,7 +271,7 @@ class Question:
             keys = keys * 2 + np.where(by_plugin, 0, 1)
         return keys
 
-    def _task(self, key: int, node_name: str) -> Task | Outcome:
+    def _task(self, key: int, node_name: str, meter: CycleMeter) -> Task | Outcome:
         """The search for one key; an outcome where there is nothing to search for."""
         assert self.supply is not None, "only a question with something to allocate is searched"
         asks = list(self.asks)
@@ -282,7 +290,12 @@ class Question:
             return Outcome()
         view = self.supply.inventory.view(key)
         deadline = self.clock.monotonic() + self.timeout_seconds if self.timeout_seconds else inf
-        search = Search(self.supply, view, asks)
+
+        def look() -> None:
+            if not meter.may_go_on(PLUGIN):
+                raise OutOfTimeError
+
+        search = Search(self.supply, view, asks, look)
         return Task(search, view, [ask.claim for ask in asks], mappings, node_name, deadline)
 
     def _short(self, nodes: Snapshot) -> Mask:

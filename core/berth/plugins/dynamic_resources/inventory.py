@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from berth.cel import CELError, SyntaxProblemError, program
+from berth.cel import CELError, Look, SyntaxProblemError, look_at_nothing, program
 from berth.objects.devices import DeviceSpec, ResourceSlice
 from berth.objects.node_selector import NodeSelector
 from berth.objects.quantity import nanos
@@ -76,31 +76,31 @@ class Device:
         self._variable: dict[str, Any] | None = None
         self._matches: dict[str, bool] = {}
 
-    def matches(self, expression: str) -> bool:
-        """Whether the expression holds for the device.
+    def matches(self, expression: str, look: Look = look_at_nothing) -> bool:
+        """Whether the expression holds for the device; an evaluation that `look` ends is not remembered.
 
-        Raises: SelectorError.
+        Raises: SelectorError, and what `look` raises.
         """
         known = self._matches.get(expression)
         if known is None:
-            known = self._evaluate(expression)
+            known = self._evaluate(expression, look)
             if len(self._matches) >= ANSWERS_KEPT:
                 self._matches.clear()
             self._matches[expression] = known
         return known
 
-    def matches_all(self, expressions: Iterable[str]) -> bool:
+    def matches_all(self, expressions: Iterable[str], look: Look = look_at_nothing) -> bool:
         """Whether every expression holds for the device; what follows one that does not is not looked at.
 
-        Raises: SelectorError.
+        Raises: SelectorError, and what `look` raises.
         """
-        return all(map(self.matches, expressions))
+        return all(self.matches(expression, look) for expression in expressions)
 
-    def _evaluate(self, expression: str) -> bool:
+    def _evaluate(self, expression: str, look: Look) -> bool:
         try:
             if self._variable is None:
                 self._variable = device_variable(self.id.driver, self.spec)
-            answer = program(expression, max_length=SELECTOR_LENGTH)({"device": self._variable})
+            answer = program(expression, max_length=SELECTOR_LENGTH)({"device": self._variable}, look)
         except SyntaxProblemError as error:
             raise SelectorError(expression, f"CEL compile error: {error}") from error
         except CELError as error:
@@ -187,17 +187,17 @@ class View:
         """The devices of pools without a problem, in the order they are tried."""
         self._matching: dict[tuple[str, ...], list[Device]] = {}
 
-    def matching(self, selectors: tuple[str, ...]) -> Generator[None, None, list[Device]]:
+    def matching(self, selectors: tuple[str, ...], look: Look) -> Generator[None, None, list[Device]]:
         """The devices of usable pools that every selector holds for, in the order they are tried.
 
         Evaluating takes long, so this is a generator that stops after each device.
-        Raises: SelectorError.
+        Raises: SelectorError, and what `look` raises.
         """
         found = self._matching.get(selectors)
         if found is None:
             found = []
             for device in self.usable:
-                if device.matches_all(selectors):
+                if device.matches_all(selectors, look):
                     found.append(device)
                 yield
             if len(self._matching) >= ANSWERS_KEPT:

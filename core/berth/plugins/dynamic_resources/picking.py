@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from berth.cel import Look, look_at_nothing
 from berth.objects.taint import TaintEffect
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
 from berth.plugins.dynamic_resources.capacity import Consumed, consumed
@@ -83,7 +84,13 @@ class Picks:
     it looks at taints and constraints, for good: so does this.
     """
 
-    def __init__(self, supply: Supply, claims: Sequence[ClaimAsk], unsure: set[tuple[str, ...]]) -> None:
+    def __init__(
+        self,
+        supply: Supply,
+        claims: Sequence[ClaimAsk],
+        unsure: set[tuple[str, ...]],
+        look: Look = look_at_nothing,
+    ) -> None:
         self.made: list[Pick] = []
         self.losses = 0
         self.counters: Counter[CounterId] = Counter()
@@ -94,6 +101,7 @@ class Picks:
         self._supply = supply
         self._claims = claims
         self._unsure = unsure
+        self._look = look
         self._used: Counter[DeviceId] = Counter()
         """How many of the pod's claims have each device as a whole; access for administrators counts, too."""
         self._own: set[tuple[int, DeviceId]] = set()
@@ -165,7 +173,7 @@ class Picks:
 
     def _selected(self, claim: int, ask: Ask, device: Device) -> bool:
         try:
-            return ask.selectors not in self._unsure or device.matches_all(ask.selectors)
+            return ask.selectors not in self._unsure or device.matches_all(ask.selectors, self._look)
         except SelectorError as error:
             raise self.broken(claim, ask, error) from error
 
