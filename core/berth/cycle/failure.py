@@ -29,14 +29,17 @@ REASON_SCHEDULER_ERROR = "SchedulerError"
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds until a status that could not be written is written again."""
+MOST_TRIES = 10
+"""Five minutes: by then the pod is tried again, and what no server takes is not sent for ever."""
 
 
 class _Saying(NamedTuple):
-    """What is to be written about an attempt, and how long to wait before it is tried once more."""
+    """What is to be written about an attempt, how often that was tried, and the pause until the next time."""
 
     attempts: int
     condition: PodCondition
     nominated_node_name: str | None
+    tries: int = 1
     pause: float = FIRST_PAUSE
 
 
@@ -112,10 +115,9 @@ class FailureHandler:
         except Exception as error:  # noqa: BLE001 - the pod is already back in the queue; only its status is stale
             level = logging.WARNING if saying.pause == FIRST_PAUSE else logging.DEBUG
             log.log(level, "status not written pod=%s error=%s", pod.key, error)
-            again = partial(
-                self._write_again, pod, saying._replace(pause=min(2 * saying.pause, LONGEST_PAUSE))
-            )
-            self.background.call_later(saying.pause, again)
+            if saying.tries < MOST_TRIES:
+                later = saying._replace(tries=saying.tries + 1, pause=min(2 * saying.pause, LONGEST_PAUSE))
+                self.background.call_later(saying.pause, partial(self._write_again, pod, later))
 
     def _write_again(self, pod: Pod, saying: "_Saying") -> None:
         """Unless the pod is tried again meanwhile: a newer attempt has its own to say."""

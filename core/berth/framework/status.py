@@ -32,6 +32,12 @@ _TEXTS = {
     Code.PENDING: "Pending",
 }
 
+MOST_CHARACTERS = 32 * 1024
+"""A message that is longer is cut: users and nodes write parts of it, and it is written to every condition.
+
+Source: metav1.Condition, the longest message.
+"""
+
 REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
 
 
@@ -62,17 +68,24 @@ class Status:
     @property
     def reasons(self) -> tuple[str, ...]:
         """The error's text, if there is an error, and then the reasons."""
-        return (str(self.error), *self.own_reasons) if self.error is not None else self.own_reasons
+        own = tuple(map(_cut, self.own_reasons))
+        return (_cut(str(self.error)), *own) if self.error is not None else own
 
     @property
     def message(self) -> str:
-        """All reasons in one line."""
-        return ", ".join(self.reasons)
+        """All reasons one after the other, in at most MOST_CHARACTERS."""
+        return _cut(", ".join(self.reasons))
 
     def from_plugin(self, name: str) -> "Status":
         """The same answer, signed."""
         return replace(self, plugin=name)
 
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - len(_ELLIPSIS)] + _ELLIPSIS
+
+
+_ELLIPSIS = "..."
 
 SUCCESS = Status()
 SKIP = Status(Code.SKIP)

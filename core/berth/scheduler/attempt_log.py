@@ -7,6 +7,8 @@ from berth.framework.cycle_record import CycleRecord
 
 MAX_PODS = 20_000
 ATTEMPTS_PER_POD = 5
+MOST_CHARACTERS = 64 * 2**20
+"""Of all messages together; an ordinary one has two hundred."""
 
 
 class AttemptSummary(NamedTuple):
@@ -29,18 +31,24 @@ class AttemptSummary(NamedTuple):
 class AttemptLog:
     """Summaries by pod UID, the pods that were tried longest ago forgotten first."""
 
-    def __init__(self, max_pods: int = MAX_PODS) -> None:
+    def __init__(self, max_pods: int = MAX_PODS, most_characters: int = MOST_CHARACTERS) -> None:
         self._max_pods = max_pods
+        self._most_characters = most_characters
+        self._characters = 0
         self._by_uid: OrderedDict[str, deque[AttemptSummary]] = OrderedDict()
 
     def on_record(self, record: CycleRecord) -> None:
         """Take note of a finished attempt."""
         uid = record.pod.uid
-        attempts = self._by_uid.pop(uid, None) or deque(maxlen=ATTEMPTS_PER_POD)
+        attempts = self._by_uid.pop(uid, None) or deque()
         attempts.append(summary(record))
+        self._characters += len(attempts[-1].message)
+        if len(attempts) > ATTEMPTS_PER_POD:
+            self._characters -= len(attempts.popleft().message)
         self._by_uid[uid] = attempts
-        if len(self._by_uid) > self._max_pods:
-            self._by_uid.popitem(last=False)
+        while len(self._by_uid) > self._max_pods or self._characters > self._most_characters:
+            _, forgotten = self._by_uid.popitem(last=False)
+            self._characters -= sum(len(attempt.message) for attempt in forgotten)
 
     def of(self, uid: str) -> list[AttemptSummary]:
         """The pod's last attempts, oldest first."""

@@ -40,8 +40,19 @@ class AsyncioBackground:
         self._loop = asyncio.get_running_loop()
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
-        """Run it beside everything else; a failure that it did not handle itself is logged."""
-        task = self._tasks.create_task(_logged(work, name), name=name, context=context)
+        """Run it beside everything else; a failure that it did not handle itself is logged.
+
+        Work that comes while the process ends is not begun: the group takes no more then. Timers, and what
+        ends other work, know nothing of that.
+        """
+        logged = _logged(work, name)
+        try:
+            task = self._tasks.create_task(logged, name=name, context=context)
+        except RuntimeError:
+            logged.close()
+            work.close()
+            log.debug("ending, work not begun name=%s", name)
+            return
         self._mine.add(task)
         task.add_done_callback(self._mine.discard)
         # Work that was cancelled before it began would otherwise be reported as never awaited.

@@ -7,6 +7,9 @@ A message is written as constant text plus `key=%s` pairs; the JSON format takes
     W0102 03:04:05.000006   12345 failure.py:90] status not written pod=shop/web-1 error=gone
     {"ts":..., "caller":"failure.py:90", "msg":"status not written", "v":0, "pod":"shop/web-1", ...}
 
+Parts of messages are written by users, nodes and plugins: what is not printable is escaped, and the lines of
+a traceback are indented, so that no text can look like a line of its own.
+
 Verbosity is klog's: 0 shows what everybody should see, 4 is for debugging (Python's DEBUG).
 """
 
@@ -72,9 +75,19 @@ class KlogFormatter(logging.Formatter):
         """The line, and a traceback below it if there is one."""
         when = datetime.fromtimestamp(record.created).astimezone()
         letter = _LETTERS.get(record.levelno, "I")
-        text = record.getMessage().replace("\n", "\\n")
+        text = printable(record.getMessage())
         line = f"{letter}{when:%m%d %H:%M:%S.%f} {record.process:>7} {_caller(record)}] {text}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        if not record.exc_info:
+            return line
+        trace = self.formatException(record.exc_info).split("\n")
+        return "\n".join((line, *(f"    {printable(one)}" for one in trace)))
+
+
+def printable(text: str) -> str:
+    """The text without control characters, line breaks and what turns the direction of writing: escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class JsonFormatter(logging.Formatter):

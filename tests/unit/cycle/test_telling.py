@@ -2,6 +2,7 @@
 
 import pytest
 
+from berth.cycle.failure import MOST_TRIES
 from berth.framework.handle import PodGoneError
 from tests.fakes import Binds, framework, pending, world
 
@@ -60,5 +61,16 @@ async def test_what_is_overtaken_is_not_written(overtake):
 async def test_a_pod_that_is_gone_is_not_written_again():
     """There is nobody left to tell."""
     w = await refused(PodGoneError("gone"))
+
+    assert [] == w.background.timers
+
+
+async def test_a_status_that_is_never_taken_is_given_up():
+    """After some minutes; the next attempt has its own to write."""
+    w = await refused(ConnectionError("down"))
+    w.writer.failure = ValueError("etcdserver: request is too large")
+    for _ in range(MOST_TRIES - 1):
+        w.background.advance(w.background.timers[0].at - w.clock.now())
+        w.background.run()
 
     assert [] == w.background.timers

@@ -44,3 +44,14 @@ def test_the_pod_tried_longest_ago_is_forgotten_first():
         log.on_record(attempt(name))
 
     assert (2, 0, 1) == tuple(len(log.of(f"default-{name}")) for name in "abc")
+
+
+def test_messages_are_bounded_together():
+    """Long ones cost others their place, the oldest first."""
+    log = AttemptLog(most_characters=35)
+    for name in ("a", "b", "a", "c"):
+        record = attempt(name)
+        record.status = unschedulable("x" * 10)
+        log.on_record(record)
+
+    assert (2, 0, 1) == tuple(len(log.of(f"default-{name}")) for name in "abc")

@@ -100,3 +100,45 @@ async def test_settling_cancels_what_does_not_end(background):
 async def test_settling_without_work_returns_at_once(background):
     async with asyncio.timeout(100):
         await background.settle(1000)
+
+
+@pytest.mark.filterwarnings("error")
+async def test_work_that_comes_while_the_group_ends_is_not_begun():
+    """Neither the work nor what logs its failure is left without having been awaited."""
+    begun = []
+
+    async def work():
+        begun.append("work")
+
+    async def spawns_while_cancelled(background):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            background.spawn(work(), "too late")
+
+    async def ends():
+        async with asyncio.TaskGroup() as tasks:
+            background = AsyncioBackground(tasks)
+            background.spawn(spawns_while_cancelled(background), "spawns")
+            await asyncio.sleep(0)
+            raise ValueError
+
+    with pytest.raises(ExceptionGroup):
+        await ends()
+
+    assert [] == begun
+
+
+@pytest.mark.filterwarnings("error")
+async def test_work_that_comes_after_the_group_ended_is_not_begun():
+    """A timer may go off after everything else has ended."""
+    begun = []
+
+    async def work():
+        begun.append("work")
+
+    async with asyncio.TaskGroup() as tasks:
+        background = AsyncioBackground(tasks)
+    background.spawn(work(), "too late")
+
+    assert [] == begun

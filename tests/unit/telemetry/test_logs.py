@@ -129,3 +129,26 @@ def test_unknown_format(logs):
     """The flag and its value are named."""
     with pytest.raises(SettingError, match=r"--logging-format: 'xml'"):
         logs(log_format="xml")
+
+
+HOSTILE = "a\nI0101 00:00:00.000000       1 leadership.py:1] lost\r\x1b[31m\x9b\u2028\u202eb\x00"
+
+
+def test_a_message_is_one_printable_line(logs):
+    """Line breaks, escapes of terminals and turns of direction are shown, not sent."""
+    stream = logs()
+    log.warning("not found name=%s", HOSTILE)
+    (line,) = stream.getvalue().split("\n")[:-1]
+
+    assert line.isprintable()
+    assert "a\\nI0101" in line
+
+
+def test_a_traceback_cannot_forge_a_line(logs):
+    """Its lines are indented, and as printable as the message."""
+    stream = logs()
+    log.error("failed", exc_info=ValueError(HOSTILE))
+    _, *trace = stream.getvalue().split("\n")[:-1]
+
+    assert all(line.startswith("    ") and line.isprintable() for line in trace)
+    assert any("ValueError: a" in line for line in trace)
