@@ -5,6 +5,7 @@ Source: cel-spec doc/langdef.md, "Syntax".
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from berth.cel.errors import EvaluationError, SyntaxProblemError
@@ -224,9 +225,7 @@ class _Parser:
         else:
             primary = yield from self._primary()
             node = yield from self._suffixes(primary)
-        for sign in reversed(signs):
-            node = Call(sign, None, (node,))
-        return node
+        return _signed(node, signs)
 
     def _suffixes(self, node: Node) -> Step:
         while True:
@@ -338,3 +337,11 @@ class _Parser:
         token = token or self._peek()
         what = "end of the expression" if token.kind == "end" else repr(token.value)
         return SyntaxProblemError(f"unexpected {what} at {token.at}")
+
+
+def _signed(node: Node, signs: Sequence[str]) -> Node:
+    """The node with its signs: as in cel-go's parser, two equal ones cancel each other out."""
+    for sign, run in groupby(reversed(signs)):
+        if sum(1 for _ in run) % 2:
+            node = Call(sign, None, (node,))
+    return node

@@ -85,9 +85,9 @@ def test_work_that_upstream_counts_as_nothing_is_bounded_too():
 def test_depth_is_what_cel_go_parses():
     """250 levels are evaluated, the next is refused; chains of `&&` are no depth."""
     assert program("(" * 249 + "true" + ")" * 249)({}) is True
-    assert program("!" * 248 + "true")({}) is True
+    assert program("[" * 248 + "true" + "]" * 248 + " != []")({}) is True
     assert program("&&".join(["true"] * 4000))({}) is True
-    for deep in ("(" * 300 + "true" + ")" * 300, "!" * 300 + "true", "+".join("1" * 300), "a" + ".b" * 300):
+    for deep in ("(" * 300 + "true" + ")" * 300, "+".join("1" * 300), "a" + ".b" * 300):
         with pytest.raises(CELError, match="expression recursion limit exceeded: 250"):
             program(deep)
 
@@ -105,3 +105,19 @@ def test_the_cache_of_programs_is_bounded_by_the_length_of_texts():
     assert len(cache) == 1000 // (100 + 64)
     assert cache.get((f"{99:0100}", 0, 0)) == 99
     assert cache.get((f"{0:0100}", 0, 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("!" * 400 + "true", True),
+        ("!" * 401 + "true", False),
+        ("-" * 400 + "(1)", 1),
+        ("-" * 401 + "(1)", -1),
+    ],
+    ids=["even", "odd", "even, of a number", "odd, of a number"],
+)
+def test_signs_cancel_each_other_out(expression, value):
+    """cel-go's parser keeps one of an odd number: however many there are, they are no depth and cost one."""
+    assert value == program(expression)({})
+    assert metered_program(expression).cost({}) <= 1
