@@ -1,9 +1,11 @@
 """What goes over the wire, field by field, and how replies are read."""
 
+import asyncio
 import json
 
 import pytest
 
+from berth.client.write_guard import WriteGuard
 from berth.framework.extender import Victims
 from berth.objects.decode import decoder
 from berth.objects.node import Node
@@ -11,6 +13,7 @@ from berth.objects.pod import Pod
 from berth.out_of_tree.extender import NotAskedError, ReplyError, StatusError, UnansweredError
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
+from berth.testing.handles import ManualClock
 from tests.fakes import attempt_at
 from tests.unit.extender.webhook import Webhook, client_of, extending, serving
 
@@ -197,11 +200,39 @@ async def test_bind_without_a_fresh_lease():
     """A process that cannot prove that it leads has nobody bind for it."""
     async with serving(Webhook(bind={})) as webhook:
         entry = {"urlPrefix": webhook.url, "bindVerb": "bind"}
-        async with extending(entry, may_write=lambda: False) as ([client], _, _):
+        async with extending(entry, guard=WriteGuard(lambda: False)) as ([client], _, _):
             with pytest.raises(NotAskedError):
                 await client.bind(attempt().state, make_pod("p"), "n1")
 
     assert [] == webhook.requests
+
+
+async def test_a_binding_is_on_the_guards_account_until_it_is_answered():
+    """A process that ends waits for it."""
+    guard = WriteGuard(landing_seconds=60)
+    async with serving(Webhook(bind="never")) as webhook:
+        entry = {"urlPrefix": webhook.url, "bindVerb": "bind"}
+        async with extending(entry, guard=guard) as ([client], _, _):
+            binding = asyncio.create_task(client.bind(attempt().state, make_pod("p"), "n1"))
+            await webhook.arrived.wait()
+            under_way = await guard.settled(0)
+            webhook.released.set()
+            await asyncio.wait((binding,))
+
+    assert isinstance(binding.exception(), ReplyError)
+    assert (False, True) == (under_way, await guard.settled(0))
+
+
+async def test_a_binding_is_waited_for_no_longer_than_the_lease_lasts():
+    """What becomes of it is open, and stays on the account for as long."""
+    guard = WriteGuard(landing_seconds=0.01, clock=ManualClock())
+    async with serving(Webhook(bind="never")) as webhook:
+        entry = {"urlPrefix": webhook.url, "bindVerb": "bind", "httpTimeout": "1h"}
+        async with extending(entry, guard=guard) as ([client], _, _):
+            with pytest.raises(UnansweredError, match="no answer within"):
+                await client.bind(attempt().state, make_pod("p"), "n1")
+
+    assert not await guard.settled(0)
 
 
 VICTIM = make_pod("v", uid="uv", node_name="n0")

@@ -21,12 +21,13 @@ class Webhook:
         self.requests = []
         self.headers = []
         self.url = ""
-        self.released = asyncio.Event()
+        self.arrived, self.released = asyncio.Event(), asyncio.Event()
 
     async def answer(self, request):
         verb, document = request.path.rpartition("/")[2], json.loads(await request.read())
         self.requests.append((verb, document))
         self.headers.append(request.headers)
+        self.arrived.set()
         reply = self.replies[verb]
         if callable(reply):
             reply = reply(document)

@@ -5,10 +5,11 @@ Source: pkg/scheduler/extender.go (v1.36); spec/core.md 4.15.
 
 import asyncio
 import io
+import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, overload
+from dataclasses import dataclass, field
+from typing import Any, Protocol, overload
 
 import aiohttp
 import msgspec
@@ -45,6 +46,39 @@ Landed = Callable[[Pod, str], Awaitable[bool]]
 """Whether the API server has the pod on that node."""
 
 
+class BindGuard(Protocol):
+    """The right to bind, and the account of bindings that may yet take effect."""
+
+    landing_seconds: float
+    """How long after a binding was sent it may take effect."""
+
+    def __call__(self) -> bool:
+        """Whether this process may bind."""
+
+    def sent(self) -> int:
+        """Note that a binding leaves; the number stands for it."""
+
+    def ended(self, number: int, *, certain: bool) -> None:
+        """Note that the binding was answered with certainty, or that no certain answer will come."""
+
+
+class AlwaysMayBind:
+    """The guard of a process that shares its pods with no other, and waits for nothing when it ends."""
+
+    landing_seconds = math.inf
+
+    def __call__(self) -> bool:
+        """Yes."""
+        return True
+
+    def sent(self) -> int:
+        """Keep no account."""
+        return 0
+
+    def ended(self, number: int, *, certain: bool) -> None:
+        """Keep no account."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExtenderSurroundings:
     """What all extenders share: the objects' own bytes, whether a trace is kept, what became of bindings."""
@@ -53,8 +87,8 @@ class ExtenderSurroundings:
     pods: RawObjects[Pod]
     sampled: Callable[[bytes], bool] = lambda _: False
     landed: Landed | None = None
-    may_write: Callable[[], bool] = lambda: True
-    """Whether this process may bind; asked before each bind call."""
+    guard: BindGuard = field(default_factory=AlwaysMayBind)
+    """Asked before each bind call, which is on its account until it is answered."""
 
 
 class HttpExtender:
@@ -181,14 +215,37 @@ class HttpExtender:
 
         Raises: ExtenderError.
         """
-        if not self._around.may_write():
+        if not self._around.guard():
             raise NotAskedError("not sent: the right to bind could not be proven")
         body = wire.bind_body(pod.name, pod.namespace, pod.uid, node_name)
         try:
-            wire.bind_reply(await self._ask(self._settings.bind_verb, body, state.get(CycleRecord)))
+            wire.bind_reply(await self._bound(body, state.get(CycleRecord)))
         except ExtenderError:
             if self._around.landed is None or not await self._around.landed(pod, node_name):
                 raise
+
+    async def _bound(self, body: bytes, record: CycleRecord | None) -> bytes:
+        """The reply to a binding, waited for no longer than the lease is sure to last.
+
+        An extender that answers later binds without a leader that knows of it: its protocol has no bound.
+        Raises: ExtenderError.
+        """
+        guard = self._around.guard
+        seconds = guard.landing_seconds
+        number, certain = guard.sent(), False
+        try:
+            async with asyncio.timeout(seconds if seconds < math.inf else None):
+                reply = await self._ask(self._settings.bind_verb, body, record)
+            certain = True
+        except (StatusError, ReplyError):
+            certain = True
+            raise
+        except TimeoutError:
+            text = f"no answer within {seconds:g}s, for so long the lease is sure to last"
+            raise UnansweredError(f"{self.name}: {text}") from None
+        finally:
+            guard.ended(number, certain=certain)
+        return reply
 
     async def close(self) -> None:
         """Close the connections."""
