@@ -35,12 +35,13 @@ class Mirror(Protocol):
 class Fence:
     """Stands between an acquired lease and the first decision, and before decisions after a long absence.
 
+    `mirrors` are all of the moment: plugins come and go, and the kinds that only they watch with them.
     `bound_seconds` is how long a watch may be away. `observe` is told how long the fence was up.
     """
 
     def __init__(
         self,
-        mirrors: Sequence[Mirror],
+        mirrors: Callable[[], Sequence[Mirror]],
         guard: WriteGuard,
         bound_seconds: float,
         *,
@@ -70,7 +71,7 @@ class Fence:
         began = self._clock.monotonic()
         await self._guard.settled()
         while self.is_up():
-            doubted = list(self._mirrors) if self._all_in_doubt else list(self._in_doubt())
+            doubted = list(self._mirrors()) if self._all_in_doubt else list(self._in_doubt())
             await asyncio.gather(*map(_proven, doubted))
             self._all_in_doubt = False
         seconds = self._clock.monotonic() - began
@@ -79,7 +80,7 @@ class Fence:
 
     def _in_doubt(self) -> Iterator[Mirror]:
         bound = self._bound_seconds
-        return (mirror for mirror in self._mirrors if mirror.absence.seconds() > bound)
+        return (mirror for mirror in self._mirrors() if mirror.absence.seconds() > bound)
 
 
 async def _proven(mirror: Mirror) -> None:

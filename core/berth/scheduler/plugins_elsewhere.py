@@ -3,12 +3,16 @@
 made --> the core is assembled with `factories` and `extenders`, and `connect` --> plugin_upkeep.py
 """
 
+import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 
 from berth.client.errors import DeadlineError
+from berth.client.freshness import Absence
 from berth.client.reflector import Reflector
 from berth.client.resources import Resource
+from berth.client.timing import SystemClock
 from berth.client.transport import Transport
 from berth.client.watch import Source
 from berth.framework.cycle_record import CycleRecord
@@ -30,8 +34,41 @@ from berth.scheduler.process_settings import ProcessSettings
 from berth.scheduler.running_tasks import RunningTasks
 from berth.scheduler.writers import Writers
 
+log = logging.getLogger(__name__)
+
 LISTING_SECONDS = 30.0
 """How long the first list of a kind may take before it is said that it does not come."""
+
+
+class PluginMirror:
+    """A kind that only plugins watch, as the fence sees it.
+
+    After a change of leaders it is proven like all others, but waited for no longer than for a first list:
+    the server of such a kind may be another one than the API server, and away for long. For the same reason
+    it is never in doubt because its watch is away.
+    """
+
+    def __init__(self, reflector: Reflector[WatchedObject]) -> None:
+        self.source = reflector.source
+        self.absence = Absence(SystemClock())
+        self.stopped = asyncio.Event()
+        """Set once no plugin wants the kind any more."""
+        self._reflector = reflector
+
+    async def prove(self) -> None:
+        """Return once the kind is proven, or is not waited for any more. Raises: ObjectError."""
+        proof = asyncio.ensure_future(self._reflector.prove())
+        stopped = asyncio.ensure_future(self.stopped.wait())
+        try:
+            await asyncio.wait((proof, stopped), timeout=LISTING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if proof.done():
+                proof.result()
+            elif not stopped.done():
+                plural = self.source.resource.plural
+                log.warning("kind of plugins not proven, its last state stands: resource=%s", plural)
+        finally:
+            proof.cancel()
+            stopped.cancel()
 
 
 class PluginsElsewhere:
@@ -45,6 +82,8 @@ class PluginsElsewhere:
         on_condition: Callable[[str, Condition], None],
     ) -> None:
         sampled, landed = settings.tracing.sampled, writers.pods.landed
+        self.mirrors: list[PluginMirror] = []
+        """The kinds that only plugins watch, as the fence sees them."""
         self.host = PluginHost(
             settings.sidecars,
             settings.loaded.profiles,
@@ -69,7 +108,7 @@ class PluginsElsewhere:
 
     def watch_with(self, transport: Transport, tasks: RunningTasks) -> None:
         """Watch the kinds that sidecars want to see over that transport."""
-        self.host.objects.start = partial(_watch, transport, tasks)
+        self.host.objects.start = partial(_watch, transport, tasks, self.mirrors)
 
     def with_records(
         self, tell: Callable[[CycleRecord], None], background: AsyncioBackground
@@ -86,16 +125,24 @@ class PluginsElsewhere:
 
 
 def _watch(
-    transport: Transport, tasks: RunningTasks, kind: WatchedKind, handler: ObjectsOfKind
+    transport: Transport,
+    tasks: RunningTasks,
+    mirrors: list[PluginMirror],
+    kind: WatchedKind,
+    handler: ObjectsOfKind,
 ) -> Callable[[], None]:
     """Start a watch of that kind beside all others; what ends it."""
     resource = Resource(kind.group, kind.version, kind.resource, namespaced=True)
     source = Source(resource, label_selector=kind.label_selector)
     reflector = Reflector(transport, source, decode_object, handler)
+    mirror = PluginMirror(reflector)
+    mirrors.append(mirror)
     watch = tasks.spawn(reflector.run(), f"watch of {kind.events} for plugins")
     look = tasks.spawn(_look(reflector, kind, handler), f"listing of {kind.events} for plugins")
 
     def stop() -> None:
+        mirrors.remove(mirror)
+        mirror.stopped.set()
         watch.cancel()
         look.cancel()
 

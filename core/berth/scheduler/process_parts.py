@@ -107,7 +107,7 @@ def make_parts(
     mirrors = watch(transports.main, core, plugins.host, groups=groups, report=events.report)
     metrics.watch_set_aside(partial(set_aside_total, mirrors), partial(set_aside_now, mirrors))
     renew_deadline = settings.loaded.configuration.leader_election.renew_deadline.seconds
-    fence = Fence(mirrors, guard, renew_deadline, observe=metrics.fence_lowered)
+    fence = Fence(lambda: (*mirrors, *plugins.mirrors), guard, renew_deadline, observe=metrics.fence_lowered)
     loop = SchedulingLoop(core, clock, may_decide=lambda: not fence.is_up())
     nodes, pods = mirrors[:2]
     return Parts(

@@ -37,7 +37,7 @@ def clock():
 
 def parts(clock, **options):
     mirrors, guard = [ProvedLater(clock), ProvedLater(clock)], WriteGuard(landing_seconds=5.0, clock=clock)
-    return mirrors, guard, Fence(mirrors, guard, BOUND, clock=clock, **options)
+    return mirrors, guard, Fence(lambda: mirrors, guard, BOUND, clock=clock, **options)
 
 
 async def turns():
