@@ -5,7 +5,8 @@ from random import Random
 import pytest
 
 from berth.framework.cycle_budget import LONGEST_TURN_SECONDS, TURN_SECONDS, CycleMeter
-from berth.plugins.dynamic_resources.inventory import ANSWERS_KEPT
+from berth.plugins.dynamic_resources import inventory
+from berth.plugins.dynamic_resources.inventory import ANSWERS_KEPT, LEAST_KEPT
 from berth.plugins.dynamic_resources.picking import AllocationError
 from tests.unit.plugins.dynamic_resources.kit import (
     DRIVER,
@@ -344,3 +345,17 @@ def test_what_is_remembered_of_claims_has_a_bound():
     of_devices = {len(d._matches) for d in where.plugin._inventory.devices.values()}
     assert of_view <= ANSWERS_KEPT
     assert max(of_devices) <= ANSWERS_KEPT
+
+
+def test_what_is_remembered_of_claims_has_a_bound_for_all_devices_together(monkeypatch):
+    """The more devices there are, the fewer selectors are remembered for each."""
+    found, asked = 4, LEAST_KEPT + 30
+    monkeypatch.setattr(inventory, "MOST_ANSWERS", found * len(NODES) * 20)
+    where = cluster(devices(found), [make_claim(requests=[request(selectors=among(0))])])
+
+    for number in range(asked):
+        where.listers.resource_claims.put(make_claim(requests=[request(selectors=among(0, number))]))
+        assert len(where.fits(claiming("c0"))) == len(NODES)
+
+    kept = sum(len(d._matches) for d in where.plugin._inventory.devices.values())
+    assert 0 < kept <= inventory.MOST_ANSWERS

@@ -24,6 +24,10 @@ from berth.snapshot.snapshot import Snapshot
 
 ANSWERS_KEPT = 256
 """For so many different selectors it is remembered which devices match: claims come with ever new ones."""
+MOST_ANSWERS = 2**21
+"""How many answers are remembered for all devices together; each takes about 40 bytes."""
+LEAST_KEPT = 16
+"""So many selectors are remembered however many devices there are."""
 
 
 class DeviceId(NamedTuple):
@@ -61,7 +65,7 @@ class SelectorError(Exception):
 class Device:
     """One device: what it is, who reaches it, and what its use takes out of shared counters."""
 
-    __slots__ = ("_matches", "_variable", "capacity", "consumes", "id", "spec", "target")
+    __slots__ = ("_matches", "_variable", "answers_kept", "capacity", "consumes", "id", "spec", "target")
 
     def __init__(self, device_id: DeviceId, spec: DeviceSpec, target: Target) -> None:
         self.id = device_id
@@ -75,6 +79,7 @@ class Device:
         self.capacity = {name: nanos(amount.value) for name, amount in spec.capacity.items()}
         self._variable: dict[str, Any] | None = None
         self._matches: dict[str, bool] = {}
+        self.answers_kept = ANSWERS_KEPT
 
     def matches(self, expression: str, look: Look = look_at_nothing) -> bool:
         """Whether the expression holds for the device; an evaluation that `look` ends is not remembered.
@@ -84,7 +89,7 @@ class Device:
         known = self._matches.get(expression)
         if known is None:
             known = self._evaluate(expression, look)
-            if len(self._matches) >= ANSWERS_KEPT:
+            if len(self._matches) >= self.answers_kept:
                 self._matches.clear()
             self._matches[expression] = known
         return known
@@ -180,7 +185,8 @@ def _target(part: ResourceSlice, device: DeviceSpec) -> Target:
 class View:
     """The devices that some nodes reach, pool by pool."""
 
-    def __init__(self, pools: Iterable[tuple[Pool, list[Device]]]) -> None:
+    def __init__(self, pools: Iterable[tuple[Pool, list[Device]]], answers_kept: int) -> None:
+        self._answers_kept = answers_kept
         self.pools = sorted(pools, key=lambda seen: seen[0].waits_to_bind)
         self.has_invalid = any(pool.invalid for pool, _ in self.pools)
         self.usable = [device for pool, devices in self.pools if not pool.problem for device in devices]
@@ -200,7 +206,7 @@ class View:
                 if device.matches_all(selectors, look):
                     found.append(device)
                 yield
-            if len(self._matching) >= ANSWERS_KEPT:
+            if len(self._matching) >= self._answers_kept:
                 self._matching.clear()
             self._matching[selectors] = found
         return found
@@ -229,6 +235,9 @@ class Inventory:
         ]
         self.counters = {name: amount for pool in self.pools for name, amount in pool.counters.items()}
         self.devices = {device.id: device for pool in self.pools for device in pool.devices}
+        self._answers_kept = _share(len(self.devices))
+        for device in self.devices.values():
+            device.answers_kept = self._answers_kept
         targets = dict.fromkeys(device.target for device in self.devices.values())
         self._names = frozenset(t for t in targets if isinstance(t, str))
         self._selectors = [t for t in targets if isinstance(t, NodeSelector)]
@@ -286,7 +295,12 @@ class Inventory:
         pools: dict[int, list[Device]] = {}
         for p, d in places:
             pools.setdefault(p, []).append(self.pools[p].devices[d])
-        return View((self.pools[p], devices) for p, devices in pools.items())
+        return View(((self.pools[p], devices) for p, devices in pools.items()), self._answers_kept)
+
+
+def _share(devices: int) -> int:
+    """How many selectors' answers are remembered for each of so many devices."""
+    return max(LEAST_KEPT, min(ANSWERS_KEPT, MOST_ANSWERS // max(devices, 1)))
 
 
 def _newest(slices: Iterable[ResourceSlice]) -> dict[tuple[str, str], list[ResourceSlice]]:
