@@ -9,7 +9,8 @@ LOOPBACK: Final = "127.0.0.1"
 PORTS: Final = range(20_000, 32_768)
 """Below those of outgoing connections on Linux and macOS: one of them could take the port meanwhile."""
 # In an order of this process's own: it does not give a port twice, and another process rarely the same.
-_UNTRIED = itertools.cycle(random.sample(PORTS, len(PORTS)))
+# Chance comes from the system: test runners seed the module's generator alike in all of their processes.
+_UNTRIED = itertools.cycle(random.SystemRandom().sample(PORTS, len(PORTS)))
 
 
 def free_port() -> int:

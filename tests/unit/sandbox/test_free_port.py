@@ -1,6 +1,8 @@
 """A port for a server that has to be told its own."""
 
 import itertools
+import random
+import runpy
 import socket
 
 import pytest
@@ -37,3 +39,14 @@ def test_none_left(monkeypatch):
         pytest.raises(OSError, match=r"every port of 127\.0\.0\.1 from 20000"),
     ):
         free_port()
+
+
+def test_processes_that_are_seeded_alike_try_ports_in_another_order():
+    """Workers of a test run share a seed; with one order, two servers at a time would get the same port."""
+
+    def first_ports():
+        random.seed(1)
+        give = runpy.run_path(module.__file__)["free_port"]
+        return [give() for _ in range(3)]
+
+    assert first_ports() != first_ports()
