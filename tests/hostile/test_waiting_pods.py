@@ -83,9 +83,6 @@ def test_distinct_scheduler_names_leave_nothing():
     assert kept_bytes(lambda: come_and_go("x")) < 40_000
 
 
-@pytest.mark.xfail(
-    strict=True, reason="known gap: events for pods in flight have no bound, as in kube-scheduler"
-)
 def test_events_for_a_pod_that_waits_for_its_permit_take_a_bounded_amount_of_memory():
     """A pod may be in flight for ten minutes, and each event holds two versions of another user's pod."""
     flights = InFlight(NoMetrics())

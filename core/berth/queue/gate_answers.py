@@ -65,5 +65,5 @@ class GateAnswers:
         return any(
             self._strategies.worth(record, event, old, new, asked) is not Strategy.SKIP
             for _, event, old, new in missed
-            if any(registered.matches(event) for registered in gating)
+            if event.wildcard or any(registered.matches(event) for registered in gating)
         )
