@@ -10,7 +10,7 @@ from berth.cycle.find_nodes import Feasible
 from berth.cycle.schedule_pod import SchedulePod
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis, FitError
-from berth.framework.filtering import run_pre_filters
+from berth.framework.filtering import codes_on, run_pre_filters
 from berth.framework.interface import FilterPlugin, PreFilterPlugin
 from berth.framework.runtime import Framework
 from berth.framework.scoring import NodeScores, run_pre_scores, run_scores
@@ -72,7 +72,7 @@ async def alone(plugin: FilterPlugin, framework: Framework, cluster: Cluster, po
             return "Skip"
         if not outcome.status.ok:
             return "NotRun"
-    codes = plugin.filter(attempt.state, pod, attempt.nodes)
+    codes = await codes_on(plugin, attempt)
     return {
         attempt.nodes.names[row]: spelled(plugin.filter_status(attempt.state, int(codes[row])))
         for row in np.flatnonzero(codes)
