@@ -174,12 +174,23 @@ async def test_a_server_that_never_answers():
     assert ({"n0": 50}, "WAITING") == (scores, state["metrics"])
 
 
+def bound_to(role, account):
+    """The binding that the operator makes for a scheduler that runs the plugin."""
+    name, group = role["metadata"]["name"], "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "berth-system"}],
+    }
+
+
 async def test_rights(tmp_path):
     """The component's role is enough to read NodeMetrics of an API server with RBAC over TLS, and no more."""
-    rights = list(yaml.safe_load_all(RIGHTS.read_text(encoding="utf-8")))
-    roles = [each for each in rights if each["kind"] == "ClusterRole"]
+    role = next(yaml.safe_load_all(RIGHTS.read_text(encoding="utf-8")))
     async with guarded(tmp_path, "berth-system", "berth-main") as (sandbox, ledger, kubeconfig):
-        sandbox.load([KIND, *rights])
+        sandbox.load([KIND, role, bound_to(role, "berth-main")])
         sandbox.load([node_metrics("n0", 0.4), node_metrics("n1", 0.9)])
         user = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]
         (tmp_path / "token").write_text(user["token"])
@@ -200,4 +211,4 @@ async def test_rights(tmp_path):
 
     assert {"n0": 100, "n1": 7} == scores
     assert [] == ledger.denied
-    assert set() == ledger.spare(roles)
+    assert set() == ledger.spare([role])
