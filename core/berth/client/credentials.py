@@ -1,8 +1,6 @@
 """From a kubeconfig, flags or a pod's service account to an Endpoint.
 
-Loading, exec plugins, OIDC and token renewal are the `kubernetes` package's; it is imported when
-first needed, because that takes more than a second. This is the rare path: once at the start, and
-when a token grows old or is refused.
+This is the rare path: once at the start, and when a token grows old or is refused.
 
 Called by: the entry floor, which turns ConfigurationError into exit code 2.
 """
@@ -11,37 +9,30 @@ import asyncio
 import logging
 import os
 import ssl
-import threading
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
-from typing import Any, NamedTuple
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
-from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # not in the stubs
+from urllib.request import (  # type: ignore[attr-defined]  # the second is not in the stubs
+    getproxies_environment,
+    proxy_bypass_environment,
+)
 
 from berth.client.endpoint import Address, Endpoint, endpoint_of, parse_url
 from berth.client.errors import ConfigurationError
 from berth.client.kubeconfig import Chosen, choose
+from berth.client.kubeconfig_credentials import from_kubeconfig
+from berth.client.loaded_credentials import Loaded, Pem
+from berth.client.plugin_credentials import given_by_plugin, with_plugin
+from berth.client.service_account import from_service_account
 from berth.client.timing import Clock, SystemClock
 
 log = logging.getLogger(__name__)
 
 ASK_EVERY_SECONDS = 30.0
 REJECTED_EVERY_SECONDS = 10.0
-BEARER = "BearerToken"
-
-
-class Loaded(NamedTuple):
-    """What the `kubernetes` package made of the credentials, and the fields to name in errors."""
-
-    configuration: Any
-    file: str
-    server_field: str
-    ca_field: str
-    certificate_field: str
-    proxy_url: str
-    reread: bool
 
 
 class LoadedAuthorization:
@@ -77,7 +68,7 @@ class LoadedAuthorization:
                 self._rejected = now
                 await asyncio.to_thread(self._reload)
             elif self.current() is None:
-                await asyncio.to_thread(self._reload if self._loaded.reread else self._renew)
+                await asyncio.to_thread(self._renew)
             return self._value
 
     def _renew(self) -> None:
@@ -85,7 +76,7 @@ class LoadedAuthorization:
         try:
             self._value = _header(self._loaded)
         except ConfigurationError as error:
-            # The package renews five minutes early, so the old token may do until the next try.
+            # Plugins' tokens are renewed five minutes early, and files are replaced: the old one may do.
             log.warning("token not renewed, the old one stays: error=%s", error)
 
     def _reload(self) -> None:
@@ -123,14 +114,14 @@ def load_endpoint(
         )
 
     def load() -> Loaded:
-        return _from_kubeconfig(choose(paths, context)) if paths else _from_service_account()
+        return _chosen(choose(paths, context)) if paths else from_service_account(environ)
 
     return _endpoint(load, master, clock or SystemClock())
 
 
 def _endpoint(load: Callable[[], Loaded], master: str, clock: Clock) -> Endpoint:
     loaded = load()
-    server = master or loaded.configuration.host
+    server = master or loaded.server
     field = "--master" if master else loaded.server_field
     address, prefix = parse_url(server, file="" if master else loaded.file, field_name=field)
     authorization = LoadedAuthorization(load, loaded, clock)
@@ -141,59 +132,19 @@ def _endpoint(load: Callable[[], Loaded], master: str, clock: Clock) -> Endpoint
         address,
         prefix,
         context,
-        loaded.configuration.tls_server_name,
+        loaded.server_name or None,
         proxy,
         proxy_authorization,
         authorization,
     )
 
 
-def _from_kubeconfig(chosen: Chosen) -> Loaded:
-    package = import_module("kubernetes.config.kube_config")
-    cluster, user = f"clusters[{chosen.cluster.name}].cluster", ""
-    configuration = package.Configuration()
-    if chosen.user is not None:
-        user = f"users[{chosen.user.name}].user"
-        _refuse_impersonation(chosen)
-    try:
-        with _overheard() as complaints:
-            merged = package.KubeConfigMerger(chosen.paths).config
-            loader = package.KubeConfigLoader(
-                merged, active_context=chosen.context.name, config_base_path=None
-            )
-            loader.load_and_set(configuration)
-    except Exception as error:
-        # Beside its own errors the package lets through whatever an odd file makes it stumble over.
-        where = user or cluster
-        raise ConfigurationError(
-            chosen.context.file, where, str(error), "check the files and data it names"
-        ) from error
-    settings = chosen.user.value if chosen.user is not None else {}
-    _expect_credentials(chosen, settings, configuration, complaints)
-    return Loaded(
-        configuration,
-        chosen.cluster.file,
-        f"{cluster}.server",
-        f"{cluster}.certificate-authority",
-        f"{user}.client-certificate",
-        str(chosen.cluster.value.get("proxy-url") or ""),
-        reread="tokenFile" in settings,
-    )
-
-
-def _from_service_account() -> Loaded:
-    package = import_module("kubernetes.config.incluster_config")
-    configuration = package.Configuration()
-    # Where containers have no mount namespace, this variable says what mount paths stand behind.
-    root = os.environ.get("CONTAINER_SANDBOX_MOUNT_POINT", "").rstrip("/")
-    token, certificate = root + package.SERVICE_TOKEN_FILENAME, root + package.SERVICE_CERT_FILENAME
-    try:
-        package.InClusterConfigLoader(token, certificate).load_and_set(configuration)
-    except (package.ConfigException, OSError) as error:
-        raise ConfigurationError(
-            token, "", str(error), "let the pod mount its service account, or pass --kubeconfig"
-        ) from error
-    return Loaded(configuration, certificate, "KUBERNETES_SERVICE_HOST", "", "", "", reread=False)
+def _chosen(chosen: Chosen) -> Loaded:
+    _refuse_impersonation(chosen)
+    loaded, kind = from_kubeconfig(chosen), given_by_plugin(chosen.user)
+    if chosen.user is None or not kind:
+        return loaded
+    return with_plugin(loaded, chosen, chosen.user, kind)
 
 
 def _refuse_impersonation(chosen: Chosen) -> None:
@@ -206,69 +157,25 @@ def _refuse_impersonation(chosen: Chosen) -> None:
         )
 
 
-def _expect_credentials(
-    chosen: Chosen, settings: Mapping[str, Any], configuration: Any, complaints: list[str]
-) -> None:
-    """The package logs that a plugin failed and goes on as anonymous; we say so and stop."""
-    if chosen.user is None or configuration.api_key.get(BEARER) or configuration.cert_file:
-        return
-    for kind in ("exec", "auth-provider"):
-        if kind in settings:
-            field = f"users[{chosen.user.name}].user.{kind}"
-            problem = "; ".join(complaints) or "it gave neither a token nor a certificate"
-            raise ConfigurationError(chosen.user.file, field, problem, "run it by hand to see why")
-
-
-@contextmanager
-def _overheard() -> Iterator[list[str]]:
-    """Collect what is logged meanwhile: the package reports a failing plugin in no other way."""
-    messages: list[str] = []
-    this_thread = threading.get_ident()
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if record.thread == this_thread:
-                messages.append(record.getMessage())
-
-    listener = Listener(logging.ERROR)
-    logging.getLogger().addHandler(listener)
-    try:
-        yield messages
-    finally:
-        logging.getLogger().removeHandler(listener)
-
-
 def _header(loaded: Loaded) -> str:
-    try:
-        with _overheard() as complaints:
-            value = loaded.configuration.get_api_key_with_prefix(BEARER)
-    except Exception as error:
-        # Plugins, OIDC and token files fail in ways of their own; all mean that there is no token.
-        raise ConfigurationError(
-            loaded.file, "users", f"no token: {error}", "renew the credentials"
-        ) from error
-    if complaints:
-        raise ConfigurationError(
-            loaded.file, "users", f"no token: {'; '.join(complaints)}", "renew the credentials"
-        )
-    header = str(value or "").strip()
+    header = loaded.header()
     if "\n" in header or "\r" in header:
         raise ConfigurationError(loaded.file, "users", "the token has a line break in it", "remove it")
     return header
 
 
 def _ssl_context(loaded: Loaded) -> ssl.SSLContext:
-    configuration = loaded.configuration
+    authority = loaded.authority
     try:
-        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+        context = ssl.create_default_context(cafile=authority.path or None, cadata=authority.text or None)
     except OSError as error:
         raise ConfigurationError(
-            loaded.file, loaded.ca_field, f"no usable certificates: {error}", "give a PEM file"
+            loaded.file, loaded.authority_field, f"no usable certificates: {error}", "give a PEM file"
         ) from error
     # Many clusters' own authorities lack extensions that Python 3.13 began to insist on.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.set_alpn_protocols(["http/1.1"])
-    if not configuration.verify_ssl:
+    if not loaded.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     _show_certificate(context, loaded)
@@ -276,23 +183,36 @@ def _ssl_context(loaded: Loaded) -> ssl.SSLContext:
 
 
 def _show_certificate(context: ssl.SSLContext, loaded: Loaded) -> None:
-    configuration = loaded.configuration
-    if not configuration.cert_file:
+    if not any(loaded.certificate):
         return
     try:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+        with _file_of(loaded.certificate) as certificate, _file_of(loaded.key) as key:
+            context.load_cert_chain(certificate, key or None)
     except OSError as error:
         raise ConfigurationError(
             loaded.file, loaded.certificate_field, f"no usable key pair: {error}", "give PEM files"
         ) from error
 
 
+@contextmanager
+def _file_of(pem: Pem) -> Iterator[str]:
+    """A path to it, for as long as it takes to read it: a context takes key pairs from files alone."""
+    if not pem.text:
+        yield pem.path
+        return
+    with TemporaryDirectory(prefix="berth-") as folder:
+        path = Path(folder) / "pem"
+        path.write_text(pem.text, encoding="ascii")
+        yield str(path)
+
+
 def _proxy(loaded: Loaded, address: Address) -> tuple[Address | None, str]:
     """The proxy on the way to the address, and its Proxy-Authorization header."""
     url = loaded.proxy_url
     if not url:
-        url, exceptions = loaded.configuration.proxy, loaded.configuration.no_proxy
-        if not url or proxy_bypass_environment(address.host, {"no": exceptions or ""}):
+        proxies = getproxies_environment()
+        url = proxies.get(address.scheme) or proxies.get("all", "")
+        if not url or proxy_bypass_environment(address.host, proxies):
             return None, ""
     proxy, _ = parse_url(url, file=loaded.file, field_name="proxy-url")
     if proxy.scheme != "http":

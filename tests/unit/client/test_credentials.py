@@ -191,7 +191,10 @@ BROKEN = [
     ),
     pytest.param({"server": "https://h:port"}, "clusters[c].cluster.server", "not a server", id="bad port"),
     pytest.param(
-        {"cluster": {"certificate-authority": "/absent.pem"}}, "users[u].user", "/absent.pem", id="no CA file"
+        {"cluster": {"certificate-authority": "/absent.pem"}},
+        "clusters[c].cluster.certificate-authority",
+        "/absent.pem",
+        id="no CA file",
     ),
     pytest.param(
         {"cluster": {"certificate-authority-data": "bm90IGEgUEVN"}},
@@ -312,17 +315,15 @@ async def test_service_account(tmp_path, monkeypatch, clock):
     authority.write_bytes(identity("ca")[0])
     token = tmp_path / "token"
     token.write_text("mounted\n")
-    monkeypatch.setattr("kubernetes.config.incluster_config.SERVICE_TOKEN_FILENAME", str(token))
-    monkeypatch.setattr("kubernetes.config.incluster_config.SERVICE_CERT_FILENAME", str(authority))
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
-    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    endpoint = load(environ={"KUBERNETES_SERVICE_HOST": "10.96.0.1"}, clock=clock)
+    monkeypatch.setattr("berth.client.service_account.FOLDER", str(tmp_path))
+    environ = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    endpoint = load(environ=environ, clock=clock)
     before = endpoint.authorization.current()
     token.write_text("rotated")
 
     assert endpoint.address.host == "10.96.0.1"
-    assert before == "bearer mounted"
-    assert await endpoint.authorization.refresh(rejected=True) == "bearer rotated"
+    assert before == "Bearer mounted"
+    assert await endpoint.authorization.refresh(rejected=True) == "Bearer rotated"
 
 
 def identity(name, *, issuer=None):
