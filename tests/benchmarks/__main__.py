@@ -23,6 +23,7 @@ NAMES = (
     "http_engine",
     "sandbox_http",
     "device_search",
+    "start",
     "takeover",
     "busy_health",
     "end_to_end",
@@ -46,10 +47,12 @@ def main():
     parser.add_argument(
         "--pods", type=int, default=0, help="pods of the end-to-end run, or in the large cluster"
     )
+    parser.add_argument("--nodes", type=int, default=0, help="nodes of the cluster, by start")
+    parser.add_argument("--placed", type=int, default=0, help="pods that run already, by start")
     parser.add_argument(
         "--real",
         action="store_true",
-        help="the end-to-end run on a real API server, as `berth sandbox up --real`",
+        help="on a real API server, as `berth sandbox up --real`: end_to_end, proving, start",
     )
     parser.add_argument("--fail-overs", type=int, default=100, help="of three replicas, by takeover")
     parser.add_argument("--minutes", type=float, default=60.0, help="how long the soak lasts")

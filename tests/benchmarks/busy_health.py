@@ -13,13 +13,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from threading import get_ident
 
 from berth.sandbox.free_port import free_port
+from berth.scheduler.access import anybody
 from berth.scheduler.control_thread import ControlThread
 from berth.scheduler.event_loop import SWITCH_SECONDS
-from berth.scheduler.gate import anybody
 from berth.scheduler.health import NotedCheck
+from berth.scheduler.listening import listen
 from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.profiling import profiling_pages
-from berth.scheduler.serving import Endpoints, SecureServer, listen
+from berth.scheduler.serving import Endpoints, SecureServer
 from berth.scheduler.serving_certificate import server_context
 from berth.telemetry.metrics import SchedulerMetrics
 from tests.benchmarks.tables import Table, quantiles

@@ -11,9 +11,10 @@ import uvloop
 
 from berth.sandbox.free_port import free_port
 from berth.scheduler import connections, request_bounds
-from berth.scheduler.gate import anybody, nobody
+from berth.scheduler.access import anybody, nobody
+from berth.scheduler.listening import listen
 from berth.scheduler.request_bounds import MOST_ANSWERED, MOST_BODY_BYTES, MOST_CONNECTIONS
-from berth.scheduler.serving import Endpoints, SecureServer, listen
+from berth.scheduler.serving import Endpoints, SecureServer
 from berth.scheduler.serving_certificate import server_context
 
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]

@@ -20,6 +20,7 @@ def scheduler(arguments: tuple[str, ...]) -> None:
     from berth.config.complaints import complaint_lines  # noqa: PLC0415 (see above)
     from berth.config.dump import to_yaml  # noqa: PLC0415 (see above)
     from berth.config.errors import ConfigError  # noqa: PLC0415 (see above)
+    from berth.config.reported_version import version_text  # noqa: PLC0415 (see above)
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
     from berth.scheduler.errors import FinishedError, StartError  # noqa: PLC0415 (see above)
     from berth.scheduler.event_loop import run  # noqa: PLC0415 (see above)
@@ -31,6 +32,9 @@ def scheduler(arguments: tuple[str, ...]) -> None:
         options = parse_flags(arguments)
         if options.wants_help:
             click.echo(usage())
+            return
+        if text := version_text(options.version):
+            click.echo(text)
             return
         for warning in options.warnings:
             click.echo(f"Warning: {warning}", err=True)

@@ -12,6 +12,7 @@ from typing import Any
 from berth.config.duration import parse_duration
 from berth.config.flag_table import Flag, Kind
 from berth.config.go_text import BOOLEANS, float32, quote
+from berth.config.reported_version import parse_version
 
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -78,6 +79,6 @@ _PARSERS: Mapping[Kind, Callable[[str], Any]] = MappingProxyType(
         Kind.STRING: str,
         Kind.STRINGS: _strings,
         Kind.IP: _address,
-        Kind.VERSION: str,
+        Kind.VERSION: parse_version,
     }
 )

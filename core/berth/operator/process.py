@@ -41,7 +41,8 @@ from berth.operator.reconciler import Reconciler
 from berth.operator.rendering import Settings
 from berth.operator.work_queue import WorkQueue
 from berth.scheduler.delegated_access import DelegatedAccess
-from berth.scheduler.serving import Endpoints, SecureServer, listen
+from berth.scheduler.listening import listen
+from berth.scheduler.serving import Endpoints, SecureServer
 from berth.scheduler.serving_certificate import server_context
 
 log = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ from berth.out_of_tree.hint_asker import HintAsker
 from berth.out_of_tree.nominations import Nominations
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics, PluginMetrics
 from berth.out_of_tree.plugin_text import bounded
-from berth.out_of_tree.raw_objects import RawObjects
+from berth.out_of_tree.raw_objects import KeptObjects, RawObjects
 from berth.out_of_tree.shadows import Shadows
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.state_feed import StateFeed
@@ -66,9 +66,10 @@ class PluginHost:
         metrics: PluginMetrics | None = None,
         landed: Callable[[Pod, str], Awaitable[bool]] | None = None,
         on_condition: Callable[[str, Condition], None] = lambda _plugin, _condition: None,
+        kept: KeptObjects | None = None,
     ) -> None:
-        self.nodes: RawObjects[Node] = RawObjects()
-        self.pods: RawObjects[Pod] = RawObjects()
+        self.nodes: RawObjects[Node] = kept.nodes if kept else RawObjects()
+        self.pods: RawObjects[Pod] = kept.pods if kept else RawObjects()
         self.objects = WatchedObjects()
         self.metrics = metrics or NoPluginMetrics()
         self._around = Surroundings(self.pods, sampled, self.metrics, self._patched, landed)

@@ -6,12 +6,14 @@ tells that the object is gone. What an object was before is kept for a while, fo
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from berth.event_handlers.handler import ResourceHandler
 from berth.objects.api_object import TypedObject
+from berth.objects.node import Node
+from berth.objects.pod import Pod
 
 T = TypeVar("T", bound=TypedObject)
 
@@ -97,6 +99,13 @@ class RawObjects(Generic[T]):
     def following(self, handler: ResourceHandler) -> "Following[T]":
         """The same handler, dropping the bytes of objects that are gone."""
         return Following(self, handler)
+
+
+class KeptObjects(Protocol):
+    """Where the bytes of nodes and pods are kept."""
+
+    nodes: RawObjects[Node]
+    pods: RawObjects[Pod]
 
 
 class Following(Generic[T]):

@@ -22,12 +22,10 @@ from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2
 from berth.out_of_tree.connection import Connection
 from berth.out_of_tree.event_interest import Bytes, Interest
+from berth.out_of_tree.news import NEWS
 
 HINTS = identity_pb2.EXTENSION_POINT_QUEUEING_HINTS
 WELL_KNOWN = (EventResource.POD, EventResource.NODE)
-
-# Behind a plugin's name: what its own news are called among the resources that events come from.
-NEWS = ".news.plugins.berth.dev"
 
 
 def news_from(plugin: str) -> ClusterEvent:

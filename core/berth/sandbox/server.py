@@ -28,7 +28,7 @@ from berth.sandbox.kubelet import Kubelets
 from berth.sandbox.meta import Clock
 from berth.sandbox.namespaces import NamespaceLifecycle
 from berth.sandbox.store import Json, Store
-from berth.scheduler.serving_certificate import self_signed
+from berth.scheduler.self_signed import self_signed
 
 HANG_UP_SECONDS: Final = 1.0
 """How long the last answers may take to be sent."""

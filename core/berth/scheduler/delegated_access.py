@@ -24,8 +24,8 @@ import msgspec
 
 from berth.client.errors import ClientError
 from berth.client.resources import Resource
+from berth.scheduler.access import ANONYMOUS, Access, Asked
 from berth.scheduler.errors import TooManyReviewsError
-from berth.scheduler.gate import ANONYMOUS, Access, Asked
 
 log = logging.getLogger(__name__)
 

@@ -1,11 +1,11 @@
 """What has to be known before the first pod is tried: every watch has told of all its objects."""
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from berth.client.reflector import Reflector
-from berth.out_of_tree.host import PluginHost
 from berth.scheduler.core_assembly import SchedulerCore
 from berth.scheduler.event_loop import collect_less_often
 from berth.scheduler.running_tasks import RunningTasks
@@ -16,19 +16,22 @@ PLUGIN_GRACE_SECONDS = 2.0
 
 
 class FirstSync:
-    """Starts the watches and waits for them, once; `synced` says whether all have told."""
+    """Starts the watches and waits for them, once; `synced` is set once all have told.
+
+    `settle` gives plugins in other processes that long to follow.
+    """
 
     def __init__(
         self,
         mirrors: Sequence[Reflector[Any]],
         core: SchedulerCore,
-        host: PluginHost,
+        settle: Callable[[float], Awaitable[None]],
         tasks: RunningTasks,
     ) -> None:
-        self.synced = False
+        self.synced = asyncio.Event()
         self._mirrors = mirrors
         self._core = core
-        self._host = host
+        self._settle = settle
         self._tasks = tasks
         self._watching = False
 
@@ -38,12 +41,12 @@ class FirstSync:
         self._watch()
         for reflector in self._mirrors:
             await reflector.synced.wait()
-        self.synced = True
         log.info("Sync completed")
         collect_less_often()
         # Plugins are told of the first generation before the first pod is tried.
         self._core.shared.cache.update_snapshot(self._core.shared.snapshot)
-        await self._host.settle(PLUGIN_GRACE_SECONDS)
+        self.synced.set()
+        await self._settle(PLUGIN_GRACE_SECONDS)
 
     def _watch(self) -> None:
         """Start the watches; they stay where a wait for them was cut off by a lost lease."""

@@ -9,10 +9,11 @@ Health checks need no place: they read a few values, and nothing may keep a prob
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from aiohttp import web
 
+from berth.scheduler.access import Asked, Review
 from berth.scheduler.connections import Connection
 from berth.scheduler.errors import LoopBusyError, TooManyReviewsError
 from berth.scheduler.http_status import http_status
@@ -21,41 +22,7 @@ from berth.scheduler.request_bounds import BODY_SECONDS, MOST_ANSWERED, PIECE_BY
 log = logging.getLogger(__name__)
 
 HEALTH = frozenset({"healthz", "livez", "readyz"})
-ALWAYS_ALLOWED = ("/healthz", "/readyz", "/livez")
-ANONYMOUS = "system:anonymous"
 RETRY_SECONDS = "1"
-
-
-class Access(NamedTuple):
-    """The user behind a request, and whether they may see the path."""
-
-    user: str
-    allowed: bool
-
-
-class Asked(NamedTuple):
-    """What a review is about: the bearer token, empty if none came; the verb in lower case; the path."""
-
-    token: str
-    verb: str
-    path: str
-
-
-Review = Callable[[Asked], Awaitable[Access | None]]
-"""Answers None where the token is of no user. Raises: TooManyReviewsError."""
-
-
-async def nobody(asked: Asked) -> Access:
-    """The review of a process without an API server to ask: forbid."""
-    del asked
-    return Access(ANONYMOUS, allowed=False)
-
-
-async def anybody(asked: Asked) -> Access:
-    """The review for development on loopback: allow."""
-    del asked
-    return Access(ANONYMOUS, allowed=True)
-
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -30,11 +30,15 @@ Answer = Callable[[web.Request], Coroutine[Any, Any, web.Response]]
 class PluginAdmin:
     """Answers requests about plugins.
 
-    `keep_objects` is awaited before the first plugin joins; `turns` are those of the loop that owns them.
+    `attaching` is asked for by the loop that owns plugins, whose turns `turns` are; `keep_objects` is awaited
+    before the first of them joins.
     """
 
     def __init__(
-        self, attaching: Attaching, keep_objects: Callable[[], Awaitable[None]], turns: LoopTurns
+        self,
+        attaching: Callable[[], Attaching],
+        keep_objects: Callable[[], Awaitable[None]],
+        turns: LoopTurns,
     ) -> None:
         self._attaching = attaching
         self._keep_objects = keep_objects
@@ -59,12 +63,12 @@ class PluginAdmin:
         return asked
 
     async def _list(self, _request: web.Request) -> web.Response:
-        return _json({"plugins": self._attaching.list()})
+        return _json({"plugins": self._attaching().list()})
 
     async def _describe(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         try:
-            return _json(self._attaching.describe(name))
+            return _json(self._attaching().describe(name))
         except KeyError:
             return _unknown(name)
 
@@ -79,7 +83,7 @@ class PluginAdmin:
         await self._keep_objects()
         try:
             for spec in specs:
-                await self._attaching.attach(Wanted.of(spec))
+                await self._attaching().attach(Wanted.of(spec))
         except AttachError as error:
             return http_status(409, "Conflict", str(error))
         return _json({"plugins": [spec.name for spec in specs]})
@@ -92,11 +96,11 @@ class PluginAdmin:
 
     async def _detach(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        return await _done(name, self._attaching.detach(name, request.query.getall("profile", [])))
+        return await _done(name, self._attaching().detach(name, request.query.getall("profile", [])))
 
     async def _shadow(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        return await _done(name, self._attaching.shadow(name, on=request.method == "PUT"))
+        return await _done(name, self._attaching().shadow(name, on=request.method == "PUT"))
 
 
 async def _done(name: str, change: Coroutine[Any, Any, None]) -> web.Response:

@@ -6,8 +6,7 @@ Nothing of them is kept here, so a recording costs no disk, and its memory is bo
 have one is asked under a verb of its own (docs/decisions/).
 """
 
-from collections.abc import AsyncIterator
-from functools import partial
+from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
 from aiohttp import web
@@ -24,12 +23,14 @@ DEFAULT_SECONDS = 30.0
 N = TypeVar("N", int, float)
 
 
-async def record(attaching: Attaching, request: web.Request, turns: LoopTurns) -> web.StreamResponse:
+async def record(
+    attaching: Callable[[], Attaching], request: web.Request, turns: LoopTurns
+) -> web.StreamResponse:
     """Answer such a request; the loop that owns the plugins records, this one writes."""
     name = request.match_info["name"]
 
     async def begin() -> Recording:
-        return attaching.record(name, _extent(request))
+        return attaching().record(name, _extent(request))
 
     try:
         recording = await turns.ask(begin)
@@ -44,7 +45,7 @@ async def record(attaching: Attaching, request: web.Request, turns: LoopTurns) -
         # The file shows that it was cut: its last entry is missing.
         return response
     finally:
-        turns.tell(partial(attaching.end_recording, recording))
+        turns.tell(lambda: attaching().end_recording(recording))
     return response
 
 

@@ -1,78 +1,39 @@
 """Plugins in other processes and HTTP extenders, as the core of a scheduler process meets them.
 
-made --> the core is assembled with `factories` and `extenders`, and `connect` --> plugin_upkeep.py
+made --> the core is assembled with `registry` and `extenders`, and `connect` --> plugin_upkeep.py
+
+Most schedulers have neither. What serves them, with gRPC and aiohttp's client, takes 0.4 s of CPU to import:
+so it is imported and made here where the first is met, at the start or later.
 """
 
-import asyncio
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-from berth.client.errors import DeadlineError
-from berth.client.freshness import Absence
-from berth.client.reflector import Reflector
-from berth.client.resources import Resource
-from berth.client.timing import SystemClock
 from berth.client.transport import Transport
-from berth.client.watch import Source
 from berth.framework.cycle_record import CycleRecord
+from berth.framework.extender import Extender
+from berth.objects.node import Node
+from berth.objects.pod import Pod
 from berth.out_of_tree.conditions import Condition
-from berth.out_of_tree.extender import ExtenderSurroundings, HttpExtenders
-from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.plugin_metrics import PluginMetrics
-from berth.out_of_tree.watched_objects import (
-    ObjectsOfKind,
-    WatchedKind,
-    WatchedObject,
-    decode_object,
-)
+from berth.out_of_tree.raw_objects import RawObjects
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import PluginFactory
 from berth.scheduler.background import AsyncioBackground
 from berth.scheduler.core_assembly import Shared
+from berth.scheduler.fence import Mirror
 from berth.scheduler.process_settings import ProcessSettings
 from berth.scheduler.running_tasks import RunningTasks
 from berth.scheduler.writers import Writers
 
-log = logging.getLogger(__name__)
-
-LISTING_SECONDS = 30.0
-"""How long the first list of a kind may take before it is said that it does not come."""
-
-
-class PluginMirror:
-    """A kind that only plugins watch, as the fence sees it.
-
-    After a change of leaders it is proven like all others, but waited for no longer than for a first list:
-    the server of such a kind may be another one than the API server, and away for long. For the same reason
-    it is never in doubt because its watch is away.
-    """
-
-    def __init__(self, reflector: Reflector[WatchedObject]) -> None:
-        self.source = reflector.source
-        self.absence = Absence(SystemClock())
-        self.stopped = asyncio.Event()
-        """Set once no plugin wants the kind any more."""
-        self._reflector = reflector
-
-    async def prove(self) -> None:
-        """Return once the kind is proven, or is not waited for any more. Raises: ObjectError."""
-        proof = asyncio.ensure_future(self._reflector.prove())
-        stopped = asyncio.ensure_future(self.stopped.wait())
-        try:
-            await asyncio.wait((proof, stopped), timeout=LISTING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            if proof.done():
-                proof.result()
-            elif not stopped.done():
-                plural = self.source.resource.plural
-                log.warning("kind of plugins not proven, its last state stands: resource=%s", plural)
-        finally:
-            proof.cancel()
-            stopped.cancel()
+if TYPE_CHECKING:
+    from berth.out_of_tree.extender import HttpExtenders
+    from berth.out_of_tree.host import PluginHost
 
 
 class PluginsElsewhere:
-    """The host of sidecars, and the extenders of the configuration."""
+    """The host of sidecars, once there is one, and the extenders of the configuration."""
 
     def __init__(
         self,
@@ -80,35 +41,64 @@ class PluginsElsewhere:
         writers: Writers,
         metrics: PluginMetrics,
         on_condition: Callable[[str, Condition], None],
+        watching: tuple[Transport, RunningTasks],
     ) -> None:
-        sampled, landed = settings.tracing.sampled, writers.pods.landed
-        self.mirrors: list[PluginMirror] = []
+        self.nodes: RawObjects[Node] = RawObjects()
+        self.pods: RawObjects[Pod] = RawObjects()
+        self.mirrors: list[Mirror] = []
         """The kinds that only plugins watch, as the fence sees them."""
-        self.host = PluginHost(
-            settings.sidecars,
-            settings.loaded.profiles,
-            sampled=sampled,
-            metrics=metrics,
-            landed=landed,
-            on_condition=on_condition,
-        )
-        self.extenders = HttpExtenders(
-            settings.loaded.extenders,
-            ExtenderSurroundings(self.host.nodes, self.host.pods, sampled, landed, writers.may_write),
-        )
+        self.rewire: Callable[[str], None] = lambda _profile: None
+        """Is told of a profile whose plugins wait for other events than before."""
+        self._settings = settings
+        self._writers = writers
+        self._metrics = metrics
+        self._on_condition = on_condition
+        self._watching = watching
+        self._shared: Shared | None = None
+        self._extenders = self._new_extenders() if settings.loaded.extenders else None
+        self.hosted: PluginHost | None = self._new_host() if settings.has_sidecars else None
+        """The host of sidecars, None as long as there was none to host."""
+
+    @property
+    def host(self) -> "PluginHost":
+        """The host of sidecars, made now where there is none."""
+        if self.hosted is None:
+            self.hosted = self._new_host()
+            self._join(self.hosted)
+        return self.hosted
+
+    @property
+    def extenders(self) -> Sequence[Extender]:
+        """Those of the configuration, in calling order."""
+        return self._extenders or ()
+
+    @property
+    def want_objects(self) -> bool:
+        """Whether plugins or extenders that there are at the start are sent nodes or pods."""
+        sidecars = self.hosted is not None and bool(self.hosted.versions)
+        return sidecars or (self._extenders is not None and self._extenders.want_objects)
 
     def registry(self) -> Mapping[str, PluginFactory]:
         """All plugins, those of this process and the others."""
-        return {**IN_TREE, **self.host.factories()}
+        return {**IN_TREE, **(self.hosted.factories() if self.hosted else {})}
 
     def connect(self, shared: Shared) -> None:
         """Let the sidecars know the core's shared parts, before any plugin is made."""
-        self.host.open(shared.cache, shared.snapshot)
-        self.host.attend(shared.queue, shared.waiting_pods)
+        self._shared = shared
+        if self.hosted is not None:
+            self._join(self.hosted)
 
-    def watch_with(self, transport: Transport, tasks: RunningTasks) -> None:
-        """Watch the kinds that sidecars want to see over that transport."""
-        self.host.objects.start = partial(_watch, transport, tasks, self.mirrors)
+    async def settle(self, seconds: float) -> None:
+        """Give sidecars that are there a moment to connect."""
+        if self.hosted is not None:
+            await self.hosted.settle(seconds)
+
+    async def close(self) -> None:
+        """Close the connections to extenders, and end what shadows follow."""
+        if self._extenders is not None:
+            await self._extenders.close()
+        if self.hosted is not None:
+            self.hosted.shadows.close()
 
     def with_records(
         self, tell: Callable[[CycleRecord], None], background: AsyncioBackground
@@ -116,42 +106,50 @@ class PluginsElsewhere:
         """What to call with each record: sidecars hear of it after `tell`, shadows put theirs in before."""
 
         def on_record(record: CycleRecord) -> None:
-            self.host.shadows.ending(record)
+            host = self.hosted
+            if host is None:
+                tell(record)
+                return
+            host.shadows.ending(record)
             tell(record)
-            for name, work in self.host.cycles_done(record):
+            for name, work in host.cycles_done(record):
                 background.spawn(work, name)
 
         return on_record
 
+    def _join(self, host: "PluginHost") -> None:
+        assert self._shared is not None, "connected first"
+        host.open(self._shared.cache, self._shared.snapshot)
+        host.attend(self._shared.queue, self._shared.waiting_pods)
 
-def _watch(
-    transport: Transport,
-    tasks: RunningTasks,
-    mirrors: list[PluginMirror],
-    kind: WatchedKind,
-    handler: ObjectsOfKind,
-) -> Callable[[], None]:
-    """Start a watch of that kind beside all others; what ends it."""
-    resource = Resource(kind.group, kind.version, kind.resource, namespaced=True)
-    source = Source(resource, label_selector=kind.label_selector)
-    reflector = Reflector(transport, source, decode_object, handler)
-    mirror = PluginMirror(reflector)
-    mirrors.append(mirror)
-    watch = tasks.spawn(reflector.run(), f"watch of {kind.events} for plugins")
-    look = tasks.spawn(_look(reflector, kind, handler), f"listing of {kind.events} for plugins")
+    def _rewired(self, profile: str) -> None:
+        # The core, which is to take note of it, is assembled with the host.
+        self.rewire(profile)
 
-    def stop() -> None:
-        mirrors.remove(mirror)
-        mirror.stopped.set()
-        watch.cancel()
-        look.cancel()
+    def _new_host(self) -> "PluginHost":
+        from berth.out_of_tree.host import PluginHost  # noqa: PLC0415 (see the top)
+        from berth.scheduler.plugin_watches import watch  # noqa: PLC0415 (see the top)
 
-    return stop
+        settings = self._settings
+        host = PluginHost(
+            settings.sidecars,
+            settings.loaded.profiles,
+            sampled=settings.tracing.sampled,
+            metrics=self._metrics,
+            landed=self._writers.pods.landed,
+            on_condition=self._on_condition,
+            kept=self,
+        )
+        host.objects.start = partial(watch, *self._watching, self.mirrors)
+        host.rewire = self._rewired
+        return host
 
+    def _new_extenders(self) -> "HttpExtenders":
+        from berth.out_of_tree.extender import (  # noqa: PLC0415 (see the top)
+            ExtenderSurroundings,
+            HttpExtenders,
+        )
 
-async def _look(reflector: Reflector[WatchedObject], kind: WatchedKind, handler: ObjectsOfKind) -> None:
-    try:
-        await reflector.wait_synced(LISTING_SECONDS)
-    except DeadlineError:
-        why = "the API server has no such kind, or this scheduler no right to it"
-        handler.on_overdue(f"{kind.events} not listed within {LISTING_SECONDS:g} s: {why}")
+        sampled, writers = self._settings.tracing.sampled, self._writers
+        around = ExtenderSurroundings(self.nodes, self.pods, sampled, writers.pods.landed, writers.may_write)
+        return HttpExtenders(self._settings.loaded.extenders, around)

@@ -12,7 +12,8 @@ Source: spec/core.md 0.1, 8.5; spec/config.md 15.
 """
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING
 
 from berth.client.credentials import load_endpoint
 from berth.client.endpoint import Endpoint
@@ -20,13 +21,19 @@ from berth.scheduler.control_thread import ControlThread
 from berth.scheduler.leadership import Leadership
 from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.process_parts import Control, Parts, make_parts
-from berth.scheduler.process_settings import ProcessSettings
+from berth.scheduler.process_settings import Port, ProcessSettings
+from berth.scheduler.shown_parts import ShownParts
 from berth.scheduler.transports import open_control_transports, open_transports
+
+if TYPE_CHECKING:
+    from berth.scheduler.serving import SecureServer
 
 LAST_EVENTS_SECONDS = 5.0
 # How long requests that were sent may wait for their answers, and what else ends by itself for its end.
 LAST_ANSWERS_SECONDS = 1.0
 SETTLE_SECONDS = 0.1
+# Whoever connects is answered so much after the start, or once everything is listed where that is sooner.
+SERVE_WITHIN_SECONDS = 1.0
 
 
 async def run(settings: ProcessSettings, stop: asyncio.Event, dump: asyncio.Event | None = None) -> None:
@@ -65,7 +72,7 @@ async def _make(
 
 
 async def _run(process: "Process", stack: AsyncExitStack, stop: asyncio.Event, dump: asyncio.Event) -> None:
-    await process.serve(stack)
+    process.serve(stack)
     try:
         await process.until(stop, dump)
     finally:
@@ -80,6 +87,7 @@ class Process:
         self._settings = parts.settings
         self._spawn = parts.tasks.spawn
         self._prepared = self._stopping = False
+        self._server: SecureServer | None = None
         self._leadership = Leadership(
             parts.elector,
             parts.loop,
@@ -88,27 +96,46 @@ class Process:
             delayed=parts.settings.loaded.configuration.delay_cache_until_active,
         )
 
-    async def serve(self, stack: AsyncExitStack) -> None:
-        """Show what the process shows of itself until the stack is left, if it is to be shown at all."""
+    def serve(self, stack: AsyncExitStack) -> None:
+        """Show what the process shows of itself until the stack is left, if it is to be shown at all.
+
+        Raises: StartError where address or certificate can't be used.
+        """
         shown = self._parts.shown(self._leadership)
         shown.watch_metrics()
-        endpoints = shown.endpoints(
-            synced=lambda: "" if self._parts.first_sync.synced else "handlers are not fully synchronized",
-            ending=lambda: "the process is ending" if self._stopping else "",
-        )
-        control = self._parts.control
-        server = await control.run(self._settings.serving.start(endpoints, self._parts.review))
-        if server is not None:
+        port = self._settings.serving.open()
+        if port is not None:
+            stack.push_async_callback(self._close, port)
+            self._spawn(self._serve(port, shown), "serving")
 
-            async def close() -> None:
-                await control.run(server.close())
+    async def _serve(self, port: Port, shown: ShownParts) -> None:
+        """Answer on the port, from the control thread; the first lists go before."""
+        parts = self._parts
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SERVE_WITHIN_SECONDS):
+                await parts.first_sync.synced.wait()
 
-            stack.push_async_callback(close)
+        async def start() -> "SecureServer":
+            endpoints = shown.endpoints(
+                synced=lambda: (
+                    "" if parts.first_sync.synced.is_set() else "handlers are not fully synchronized"
+                ),
+                ending=lambda: "the process is ending" if self._stopping else "",
+            )
+            return await self._settings.serving.start(port, endpoints, parts.review)
+
+        self._server = await parts.control.run(start())
+
+    async def _close(self, port: Port) -> None:
+        if self._server is not None:
+            await self._parts.control.run(self._server.close())
+        port.listener.close()
 
     async def until(self, stop: asyncio.Event, dump: asyncio.Event) -> None:
         """Watch, campaign and schedule until `stop` is set."""
         self._spawn(self._parts.recorder.run(), "events")
-        for name, work in self._parts.plugins.host.work():
+        hosted = self._parts.plugins.hosted
+        for name, work in hosted.work() if hosted else ():
             self._spawn(work, name)
         self._spawn(self._parts.debugger.write_whenever(dump), "dump")
         leading = self._spawn(self._leadership.run(), "leadership")
@@ -141,9 +168,8 @@ class Process:
         parts.core.shared.queue.close()
         settled = await parts.guard.settled(LAST_ANSWERS_SECONDS)
         await self._leadership.release(settled=settled)
-        parts.upkeep.attaching.end_recordings()
+        parts.upkeep.end_recordings()
         await parts.background.settle(SETTLE_SECONDS)
-        await parts.plugins.extenders.close()
-        parts.plugins.host.shadows.close()
+        await parts.plugins.close()
         await parts.recorder.drain(LAST_EVENTS_SECONDS)
         parts.tasks.cancel()

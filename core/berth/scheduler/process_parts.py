@@ -98,13 +98,14 @@ def make_parts(
     metrics, attempts = _metrics(settings), AttemptLog()
     guard = _guard(elector)
     writers = Writers.over(transports.main, guard)
-    plugins = PluginsElsewhere(settings, writers, metrics.plugins, told.plugin_condition)
-    plugins.watch_with(transports.main, tasks)
+    plugins = PluginsElsewhere(
+        settings, writers, metrics.plugins, told.plugin_condition, (transports.main, tasks)
+    )
     core = CoreMeans(settings, writers, recorder, background, clock, metrics, attempts, plugins).assemble()
     upkeep = PluginUpkeep(settings, plugins, core, transports, tasks)
     events = SetAsideEvents(recorder, settings.loaded.profiles[0].scheduler_name, clock)
     groups = _watched_groups(settings)
-    mirrors = watch(transports.main, core, plugins.host, groups=groups, report=events.report)
+    mirrors = watch(transports.main, core, plugins, groups=groups, report=events.report)
     metrics.watch_set_aside(partial(set_aside_total, mirrors), partial(set_aside_now, mirrors))
     renew_deadline = settings.loaded.configuration.leader_election.renew_deadline.seconds
     fence = Fence(lambda: (*mirrors, *plugins.mirrors), guard, renew_deadline, observe=metrics.fence_lowered)
@@ -126,7 +127,7 @@ def make_parts(
         guard,
         fence,
         loop,
-        FirstSync(mirrors, core, plugins.host, tasks),
+        FirstSync(mirrors, core, plugins.settle, tasks),
         CacheDebugger(core, nodes, pods, loop.turn),
     )
 

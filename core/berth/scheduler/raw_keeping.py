@@ -13,33 +13,32 @@ from berth.client.watch import Source, pages
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.out_of_tree.host import PluginHost
-from berth.out_of_tree.raw_objects import RawObjects, T
+from berth.out_of_tree.raw_objects import KeptObjects, RawObjects, T
 
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class RawKeeping:
-    """Begins to keep the objects that a host's plugins are shown."""
+    """Begins to keep the objects that plugins are shown."""
 
-    def __init__(self, host: PluginHost, transport: Transport) -> None:
-        self._host = host
+    def __init__(self, kept: KeptObjects, transport: Transport) -> None:
+        self._kept = kept
         self._transport = transport
         self._turn = asyncio.Lock()
 
     def keep(self, *, wanted: bool) -> None:
         """Say at the start whether they are wanted, before the first of them comes."""
-        self._host.nodes.keeps = self._host.pods.keeps = wanted
+        self._kept.nodes.keeps = self._kept.pods.keeps = wanted
 
     async def begin(self) -> None:
         """Have all of them, if that is not so yet. Raises: ClientError where they can't be listed."""
         async with self._turn:
-            if self._host.nodes.keeps:
+            if self._kept.nodes.keeps:
                 return
             self.keep(wanted=True)
             try:
-                await self._fill(resources.NODES, "", Node, self._host.nodes)
-                await self._fill(resources.PODS, LIVE_PODS, Pod, self._host.pods)
+                await self._fill(resources.NODES, "", Node, self._kept.nodes)
+                await self._fill(resources.PODS, LIVE_PODS, Pod, self._kept.pods)
             except BaseException:
                 self.keep(wanted=False)
                 raise

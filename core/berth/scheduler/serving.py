@@ -8,7 +8,6 @@ Source: spec/core.md 8.4; spec/config.md 15.1, 15.2, 15.6.
 """
 
 import asyncio
-import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,15 +18,13 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from berth.scheduler.access import ALWAYS_ALLOWED, Review, nobody
 from berth.scheduler.connections import Connections
-from berth.scheduler.errors import StartError
-from berth.scheduler.gate import ALWAYS_ALLOWED, Gate, Review, nobody
+from berth.scheduler.gate import Gate
 from berth.scheduler.health import Check, HealthChecks, ping
 from berth.scheduler.http_status import http_status
 from berth.scheduler.request_bounds import MOST_BODY_BYTES
 
-BACKLOG = 4096
-"""Connections that wait to be accepted: a burst of others must not make a probe's come too late."""
 STOP_SECONDS = 5.0
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -66,25 +63,6 @@ class Endpoints:
     """What pods request and are limited to; empty in a process that does not lead."""
     pages: Mapping[str, Page] = field(default_factory=dict)
     """More to GET, by path."""
-
-
-def listen(address: str, port: int, *, share: bool = False) -> socket.socket | None:
-    """A socket that listens there; None for port 0, which means that nothing is served.
-
-    Raises: StartError where the address can't be had.
-    """
-    if not port:
-        return None
-    try:
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        return socket.create_server((address, port), family=family, backlog=BACKLOG, reuse_port=share)
-    except OSError as error:
-        number = error.errno or 0
-        reason = os.strerror(number).lower() if number > 0 else str(error)
-        raise StartError(
-            f"failed to listen on {address}:{port}: {reason}: "
-            "choose another --secure-port, or 0 to serve nothing"
-        ) from error
 
 
 class SecureServer:

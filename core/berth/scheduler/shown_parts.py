@@ -8,29 +8,27 @@ Source: spec/core.md 8; spec/config.md 15.
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import get_ident
+from typing import TYPE_CHECKING
 
 from berth.config.dump import to_v1
 from berth.objects.pod import Pod
 from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.cache_debugger import CacheDebugger
-from berth.scheduler.component_pages import component_pages
 from berth.scheduler.core_assembly import SchedulerCore
-from berth.scheduler.explain import Explainer
 from berth.scheduler.health import Check, NotedCheck, ping
 from berth.scheduler.leadership import Leadership
 from berth.scheduler.loop_turns import LoopTurns
-from berth.scheduler.object_sizes import SizesPage
-from berth.scheduler.plugin_admin import PluginAdmin
 from berth.scheduler.plugin_upkeep import PluginUpkeep
 from berth.scheduler.process_settings import ProcessSettings
-from berth.scheduler.profiling import profiling_pages
 from berth.scheduler.scheduling_loop import SchedulingLoop
-from berth.scheduler.serving import Endpoints
 from berth.telemetry.logs import set_verbosity
 from berth.telemetry.metrics import SchedulerMetrics
 from berth.telemetry.pod_resources import pod_resource_text
+
+if TYPE_CHECKING:
+    from berth.scheduler.serving import Endpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +44,14 @@ class ShownParts:
     leadership: Leadership
     debugger: CacheDebugger
     turns: LoopTurns
+    loop_thread: int = field(default_factory=get_ident)
+    """The thread that makes the parts."""
 
     def watch_metrics(self) -> None:
         """Let the gauges mirror the parts."""
         metrics, shared = self.metrics, self.core.shared
         metrics.watch_tracing(self.settings.tracing)
-        metrics.watch_plugins(self.plugins.attaching.conditions)
+        metrics.watch_plugins(self.plugins.conditions)
         metrics.watch_queue(shared.queue.sizes)
         metrics.watch_cache(shared.cache)
         metrics.watch_equal_pods(shared.equal_pods.outcomes)
@@ -62,8 +62,17 @@ class ShownParts:
         if election.leader_elect:
             metrics.watch_leadership(election.resource_name, lambda: self.leadership.leads)
 
-    def endpoints(self, *, synced: Check, ending: Check) -> Endpoints:
+    def endpoints(self, *, synced: Check, ending: Check) -> "Endpoints":
         """What is served; both checks say why the process is not ready, "" where it is."""
+        # Imported here, by the control thread: with aiohttp and gRPC it takes half a second of CPU, and the
+        # first lists need not wait for it.
+        from berth.scheduler.component_pages import component_pages  # noqa: PLC0415 (see above)
+        from berth.scheduler.explain import Explainer  # noqa: PLC0415 (see above)
+        from berth.scheduler.object_sizes import SizesPage  # noqa: PLC0415 (see above)
+        from berth.scheduler.plugin_admin import PluginAdmin  # noqa: PLC0415 (see above)
+        from berth.scheduler.profiling import profiling_pages  # noqa: PLC0415 (see above)
+        from berth.scheduler.serving import Endpoints  # noqa: PLC0415 (see above)
+
         configuration = self.settings.loaded.configuration
         profiled = configuration.enable_profiling
         leading = self._leading()
@@ -78,14 +87,14 @@ class ShownParts:
             livez={"ping": ping, **turning},
             readyz={**leading, "shutdown": ending, "sched-handler-sync": synced},
             set_verbosity=set_verbosity if profiled else None,
-            plugins=PluginAdmin(self.plugins.attaching, self.plugins.raw.begin, self.turns).mount,
+            plugins=PluginAdmin(lambda: self.plugins.attaching, self.plugins.raw.begin, self.turns).mount,
             explain=lambda namespace, name: ask(lambda: explainer.explain(namespace, name)),
             cache=lambda: ask(self.debugger.report),
             resource_metrics=self._resource_metrics,
             pages={
                 "/debug/sizes": SizesPage(self, self.loop.turn, self.turns).answer,
                 **component_pages(self.settings.flags, self.core.feature_enabled),
-                **(profiling_pages(self.turns.loop, get_ident()) if profiled else {}),
+                **(profiling_pages(self.turns.loop, self.loop_thread) if profiled else {}),
             },
         )
 

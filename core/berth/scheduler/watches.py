@@ -40,8 +40,8 @@ from berth.objects.workloads import (
     Service,
     StatefulSet,
 )
-from berth.out_of_tree.host import PluginHost
-from berth.out_of_tree.waiting_hints import NEWS
+from berth.out_of_tree.news import NEWS
+from berth.out_of_tree.raw_objects import KeptObjects
 from berth.scheduler.core_assembly import SchedulerCore
 from berth.scheduler.needed_kinds import is_needed
 
@@ -143,28 +143,28 @@ LOOKED_UP = (
 def watch(
     transport: Transport,
     core: SchedulerCore,
-    host: PluginHost,
+    kept: KeptObjects,
     *,
     groups: frozenset[str],
     report: Report = ignore,
 ) -> list[Reflector[Any]]:
     """The reflectors, which report the objects that they set aside."""
-    found = list(reflectors(transport, core, host, groups=groups))
+    found = list(reflectors(transport, core, kept, groups=groups))
     for reflector in found:
         reflector.aside.report = report
     return found
 
 
 def reflectors(
-    transport: Transport, core: SchedulerCore, host: PluginHost, *, groups: frozenset[str]
+    transport: Transport, core: SchedulerCore, kept: KeptObjects, *, groups: frozenset[str]
 ) -> Iterator[Reflector[Any]]:
     """A reflector for everything the core has to know; nodes come first, kinds that plugins name last.
 
     `groups` are those of needed_kinds that somebody asks about.
-    The bytes of nodes and pods are kept where the host says so.
+    The bytes of nodes and pods are kept where `kept` says so.
     """
-    decode_node, nodes = host.nodes.decoding(decoder(Node)), host.nodes.following(core.nodes)
-    decode_pod, pods = host.pods.decoding(decoder(Pod)), host.pods.following(core.pods)
+    decode_node, nodes = kept.nodes.decoding(decoder(Node)), kept.nodes.following(core.nodes)
+    decode_pod, pods = kept.pods.decoding(decoder(Pod)), kept.pods.following(core.pods)
     yield Reflector(transport, Source(resources.NODES), decode_node, nodes, fatal=FATAL)
     live = Source(resources.PODS, field_selector=LIVE_PODS)
     yield Reflector(transport, live, decode_pod, pods, fatal=FATAL)

@@ -6,11 +6,11 @@ exporter. Threads of `export_queue` do the rest.
 
 import os
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import berth
 from berth.framework.cycle_record import CycleRecord
 from berth.telemetry.export_queue import CLOSE_SECONDS, ExportQueue, Sink
 from berth.telemetry.sampling import Sampling
@@ -45,10 +45,13 @@ class Tracing:
         """
         if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
             return cls()
-        resource = resource_from_environment()
         sampling = Sampling.from_environment()
-        sinks: list[Sink] = [_exporter(name, resource) for name in _exporter_names()]
-        if path := trace_file or os.environ.get("BERTH_TRACE_FILE"):
+        names, path = _exporter_names(), trace_file or os.environ.get("BERTH_TRACE_FILE")
+        if not names and not path:
+            return cls(sampling=sampling)
+        resource = resource_from_environment()
+        sinks: list[Sink] = [_exporter(name, resource) for name in names]
+        if path:
             sinks.append(TraceFile(path))
         return cls(sinks, sampling=sampling, resource=resource)
 
@@ -93,7 +96,7 @@ class Tracing:
 
 def resource_from_environment() -> dict[str, Any]:
     """Who we are, by OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME."""
-    found = {"service.name": SERVICE_NAME, "service.version": version("berth-scheduler")}
+    found = {"service.name": SERVICE_NAME, "service.version": berth.__version__}
     for pair in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
         key, equals, value = pair.partition("=")
         if equals:

@@ -9,8 +9,8 @@ from berth.operator.rendering.rights import cluster_roles
 from berth.sandbox.access.identity import service_account
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import json_response
+from berth.scheduler.access import Asked
 from berth.scheduler.delegated_access import DelegatedAccess
-from berth.scheduler.gate import Asked
 from berth.scheduler.process import run
 from berth.scheduler.process_settings import ProcessSettings
 from tests.unit.client.conftest import transport_to

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from berth.client.errors import DeadlineError
+from berth.scheduler.access import Access, Asked
 from berth.scheduler.delegated_access import KEPT_SECONDS, MAX_KEPT, STRANGERS_AT_ONCE, DelegatedAccess
 from berth.scheduler.errors import TooManyReviewsError
-from berth.scheduler.gate import Access, Asked
 
 USERS = {
     "t-jane": {"username": "jane", "groups": ["devs"]},

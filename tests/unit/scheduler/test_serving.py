@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
+from berth.scheduler.access import Access, anybody, nobody
 from berth.scheduler.errors import StartError, TooManyReviewsError
-from berth.scheduler.gate import Access, anybody, nobody
 from berth.scheduler.health import HealthChecks, NotedCheck
-from berth.scheduler.serving import Endpoints, SecureServer, listen
-from berth.scheduler.serving_certificate import self_signed, server_context
+from berth.scheduler.listening import listen
+from berth.scheduler.self_signed import self_signed
+from berth.scheduler.serving import Endpoints, SecureServer
+from berth.scheduler.serving_certificate import server_context
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from berth.client.resources import Resource
 from berth.client.watch import Source
 from berth.client.write_guard import WriteGuard
 from berth.out_of_tree.watched_objects import WatchedKind
-from berth.scheduler import plugins_elsewhere
+from berth.scheduler import plugin_watches
 from berth.scheduler.fence import Fence
 from berth.scheduler.running_tasks import RunningTasks
 
@@ -43,11 +43,11 @@ class Handler:
 
 async def test_a_kind_that_the_api_server_does_not_have(monkeypatch):
     """It is said which kind it is and what may be wrong; the watch goes on until it is stopped."""
-    monkeypatch.setattr(plugins_elsewhere, "Reflector", NoSuchKind)
+    monkeypatch.setattr(plugin_watches, "Reflector", NoSuchKind)
     handler, mirrors = Handler(), []
     async with asyncio.TaskGroup() as group:
         running = RunningTasks(group)
-        stop = plugins_elsewhere._watch(None, running, mirrors, KIND, handler)
+        stop = plugin_watches.watch(None, running, mirrors, KIND, handler)
         await handler.overdue.wait()
         assert any(
             task.get_name() == "watch of things.v1.example.com for plugins" for task in running._running
@@ -63,9 +63,9 @@ async def test_a_kind_that_the_api_server_does_not_have(monkeypatch):
 
 async def test_a_kind_that_is_not_proven_does_not_hold_everything_up(monkeypatch, caplog):
     """The fence waits for it, but not for ever, and not because its watch is away."""
-    monkeypatch.setattr(plugins_elsewhere, "LISTING_SECONDS", 0.01)
+    monkeypatch.setattr(plugin_watches, "LISTING_SECONDS", 0.01)
     reflector = NoSuchKind(None, Source(RESOURCE))
-    mirror = plugins_elsewhere.PluginMirror(reflector)
+    mirror = plugin_watches.PluginMirror(reflector)
     fence = Fence(lambda: [mirror], WriteGuard(), 0.0)
     fence.begin_term(raised=True)
     await fence.lower()
@@ -77,10 +77,10 @@ async def test_a_kind_that_is_not_proven_does_not_hold_everything_up(monkeypatch
 
 async def test_a_kind_that_no_plugin_wants_any_more_is_not_waited_for():
     """Its watch ended, so that no proof would come."""
-    mirror = plugins_elsewhere.PluginMirror(NoSuchKind(None, Source(RESOURCE)))
+    mirror = plugin_watches.PluginMirror(NoSuchKind(None, Source(RESOURCE)))
     proof = asyncio.create_task(mirror.prove())
     await asyncio.sleep(0)
     mirror.stopped.set()
 
-    async with asyncio.timeout(plugins_elsewhere.LISTING_SECONDS / 2):
+    async with asyncio.timeout(plugin_watches.LISTING_SECONDS / 2):
         await proof

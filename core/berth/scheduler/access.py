@@ -1,0 +1,41 @@
+"""Who may see which path of the secure port: the question, its answer, and answers that need no asking.
+
+gate.py asks it of every request, delegated_access.py has the API server answer it.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+ALWAYS_ALLOWED = ("/healthz", "/readyz", "/livez")
+ANONYMOUS = "system:anonymous"
+
+
+class Access(NamedTuple):
+    """The user behind a request, and whether they may see the path."""
+
+    user: str
+    allowed: bool
+
+
+class Asked(NamedTuple):
+    """What a review is about: the bearer token, empty if none came; the verb in lower case; the path."""
+
+    token: str
+    verb: str
+    path: str
+
+
+Review = Callable[[Asked], Awaitable[Access | None]]
+"""Answers None where the token is of no user. Raises: TooManyReviewsError."""
+
+
+async def nobody(asked: Asked) -> Access:
+    """The review of a process without an API server to ask: forbid."""
+    del asked
+    return Access(ANONYMOUS, allowed=False)
+
+
+async def anybody(asked: Asked) -> Access:
+    """The review for development on loopback: allow."""
+    del asked
+    return Access(ANONYMOUS, allowed=True)

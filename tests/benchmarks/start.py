@@ -1,0 +1,205 @@
+"""What a scheduler's start takes, in CPU and in time: to its first request, to everything listed, to its
+first binding.
+
+In a cluster of 5,000 nodes and 2,000 waiting pods, or as `--nodes`, `--pods` and `--placed` say; `--real`
+takes a real API server, and `KUBE_SCHEDULER` names a kube-scheduler to be run beside. CPU is what counts
+where other processes are busy on the machine. Berth's modules are compiled before the first round, as they
+are in its image: without that half of a start is the compiler's.
+"""
+
+import asyncio
+import os
+import re
+import signal
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import click
+import msgspec
+
+from berth.client.api import Api
+from berth.client.resources import NODES, PODS
+from berth.client.transport import Transport
+from berth.client.watch import Source, current_version, watch_lines
+from berth.client.wire import encode
+from berth.demo.processes import Child, program
+from berth.sandbox.free_port import free_port
+from tests.benchmarks.proving import api_server
+from tests.benchmarks.tables import Table, quantiles
+from tests.benchmarks.workloads import node_bytes
+from tests.e2e.api_servers import ApiServer
+from tests.e2e.faults import pod
+from tests.kube_scheduler import kube_scheduler
+
+NODE_COUNT, WAITING, ROUNDS, AT_ONCE = 5_000, 2_000, 5, 32
+DEEDS = ("first request", "everything listed", "first binding")
+LOOK_SECONDS, START_SECONDS = 0.01, 300.0
+BINDING_WATCH_SECONDS = 600
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
+leaderElection: {{leaderElect: false}}
+"""
+
+
+def run(options):
+    """A table for each scheduler."""
+    berth = (program("berth"), "scheduler")
+    schedulers = {"berth": berth, "kube-scheduler": (kube_scheduler(),)}
+    rows = {name: command for name, command in schedulers.items() if all(command) and options.match in name}
+    asyncio.run(measured(options, rows, options.rounds or ROUNDS))
+
+
+async def measured(options, rows, rounds):
+    nodes, waiting = options.nodes or NODE_COUNT, options.pods or WAITING
+    server = ApiServer(real=options.real)
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        async with api_server(Path(folder), server) as endpoint:
+            await fill(endpoint, nodes, waiting, options.placed)
+            which = "a real API server" if server.real else "the sandbox"
+            size = f"{nodes:,} nodes, {waiting:,} waiting and {options.placed:,} placed pods, {which}"
+            for name, command in rows.items():
+                await one_start(Path(folder), endpoint, command)
+                starts = [await one_start(Path(folder), endpoint, command) for _ in range(rounds)]
+                show(f"{name}'s start with {size}", starts)
+
+
+def show(title, starts):
+    table = Table(title, ["until", "CPU least s", "CPU p50 s", "CPU most s", "least s", "p50 s", "most s"])
+    for number, deed in enumerate(DEEDS):
+        cpu, wall = zip(*(start[number] for start in starts), strict=True)
+        if None not in wall:
+            figures = (*quantiles(cpu, 0.0, 0.5, 1.0), *quantiles(wall, 0.0, 0.5, 1.0))
+            table.add(deed, *(f"{each:.2f}" for each in figures))
+    table.show()
+
+
+async def fill(endpoint, nodes, waiting, placed):
+    """Create nodes, pods on them that are as large as real ones, and pods that wait."""
+    began = time.monotonic()
+    transport = Transport(endpoint, max_connections=AT_ONCE)
+    api, gate = Api(transport), asyncio.Semaphore(AT_ONCE)
+
+    async def create(kind, document):
+        async with gate:
+            await api.create(kind, "default" if kind is PODS else "", encode(document))
+
+    of_nodes = [{"apiVersion": "v1", "kind": "Node", **msgspec.json.decode(b)} for b in node_bytes(nodes)]
+    names = [each["metadata"]["name"] for each in of_nodes]
+    work = [(NODES, each) for each in of_nodes]
+    work += [(PODS, realistic_pod(i, names[i % nodes])) for i in range(placed)]
+    work += [(PODS, pod(f"waiting-{i}")) for i in range(waiting)]
+    for first in range(0, len(work), 1000):
+        await asyncio.gather(*(create(*each) for each in work[first : first + 1000]))
+    await transport.aclose()
+    click.echo(f"filled in {time.monotonic() - began:.0f} s", err=True)
+
+
+def realistic_pod(number, node_name):
+    """A Deployment's pod as an API server returns it, about 3 KB with the managedFields of its writers."""
+    app = f"app-{number % 500}"
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{app}-5d8f7c9b4", "uid": f"rs-{app}"}
+    token = {"mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "name": "kube-api-access"}
+    probe = {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "periodSeconds": 10}
+    container = {
+        "name": "main",
+        "image": f"registry.example.com/team/{app}:v1.4.{number % 20}",
+        "ports": [{"containerPort": 8080, "name": "http", "protocol": "TCP"}],
+        "env": [{"name": f"SETTING_{i}", "value": f"value-of-{i}"} for i in range(6)],
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
+        "readinessProbe": probe,
+        "livenessProbe": probe,
+        "volumeMounts": [token, {"mountPath": "/etc/app", "name": "configuration"}],
+    }
+    volumes = [
+        {"name": "configuration", "configMap": {"name": app, "defaultMode": 420}},
+        {"name": "kube-api-access", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
+    ]
+    document = pod(f"placed-{number}", nodeName=node_name, containers=[container], volumes=volumes)
+    document["spec"] |= {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "serviceAccountName": app}
+    document["metadata"] |= {
+        "generateName": f"{app}-5d8f7c9b4-",
+        "labels": {"app": app, "pod-template-hash": "5d8f7c9b4", "app.kubernetes.io/part-of": "shop"},
+        "annotations": {"kubectl.kubernetes.io/restartedAt": "2026-01-02T03:04:05Z"},
+        "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+    }
+    return document
+
+
+async def one_start(folder, endpoint, command):
+    """(CPU seconds, seconds) of each deed; None for what a scheduler does not say."""
+    configuration = folder / "scheduler.yaml"
+    configuration.write_text(CONFIGURATION.format(kubeconfig=folder / "kubeconfig"))
+    transport = Transport(endpoint)
+    since = await current_version(transport, Source(PODS))
+    flags = (f"--config={configuration}", "--bind-address=127.0.0.1", f"--secure-port={free_port()}")
+    log = folder / "scheduler.log"
+    environment = {
+        "OTEL_TRACES_EXPORTER": "none",
+        "PYTHONPYCACHEPREFIX": str(folder / "compiled"),
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
+    bound = asyncio.create_task(first_binding(transport, since))
+    began = time.time()
+    child = await Child.start(command[0], (*command, *flags), log, environment)
+    try:
+        return await deeds(child, endpoint.address.port, bound, began)
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(child.pid, signal.SIGKILL)
+        await child.stop()
+        bound.cancel()
+        await transport.aclose()
+
+
+async def deeds(child, port, bound, began):
+    """Look at the process until it has bound a pod."""
+    asked, used = None, []
+    async with asyncio.timeout(START_SECONDS):
+        while not bound.done():
+            child.check()
+            now = child.usage().cpu_seconds, time.time() - began
+            used.append(now)
+            if asked is None and connected(child.pid, port):
+                asked = now
+            await asyncio.wait([bound], timeout=LOOK_SECONDS)
+    await bound
+    listed = moment(child.log.read_text(), "Sync completed")
+    at_listed = (
+        (None, None)
+        if listed is None
+        else next((each for each in used if began + each[1] >= listed), used[-1])
+    )
+    return asked or used[-1], at_listed, (child.usage().cpu_seconds, time.time() - began)
+
+
+async def first_binding(transport, since):
+    """Return once a pod that waited is on a node."""
+    watched = watch_lines(transport, Source(PODS), since, BINDING_WATCH_SECONDS)
+    async for lines in watched:
+        for line in lines:
+            if msgspec.json.decode(line)["object"].get("spec", {}).get("nodeName"):
+                return
+
+
+def connected(pid, port):
+    """Whether the process has a connection to that port of this machine."""
+    try:
+        links = {str(each.readlink()) for each in Path(f"/proc/{pid}/fd").iterdir()}
+        lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
+    except OSError:
+        return False
+    rows = (line.split() for line in lines)
+    return any(f"socket:[{row[9]}]" in links for row in rows if row[2].endswith(f":{port:04X}"))
+
+
+def moment(said, text):
+    """When a log in klog's format said so, in seconds since the epoch; None where it did not."""
+    found = re.search(rf"^I(\d{{4}} [\d:]+)(\.\d+) .*{text}", said, re.MULTILINE)
+    if found is None:
+        return None
+    year = time.localtime().tm_year
+    return time.mktime(time.strptime(f"{year}{found[1]}", "%Y%m%d %H:%M:%S")) + float(found[2])
