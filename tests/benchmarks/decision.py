@@ -9,7 +9,7 @@ import asyncio
 import gc
 import time
 
-from berth.scheduler.event_loop import collect_less_often
+from berth.scheduler.event_loop import collect_seldom, leave_alone_what_there_is
 from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.workloads import APPS, Core, described, pod_template, read_pod
 
@@ -58,7 +58,8 @@ async def compared(core, pods):
     remembering, fresh = [], []
     memory = core.algorithm.equal_pods
     before = memory.outcomes["reused"]
-    collect_less_often()
+    collect_seldom()
+    leave_alone_what_there_is()
     for pod in pods:
         core.cache.update_snapshot(core.snapshot)
         for taken, algorithm in ((fresh, core.from_nothing), (remembering, core.algorithm)):
@@ -80,7 +81,8 @@ async def timed(core, pods, before):
     The median of those `before`, and p50, p90 and p99 of the others.
     """
     taken = []
-    collect_less_often()
+    collect_seldom()
+    leave_alone_what_there_is()
     for pod in pods:
         core.cache.update_snapshot(core.snapshot)
         started = time.thread_time()

@@ -42,10 +42,10 @@ def parse_version(text: str) -> str:
 
 def version_text(value: str) -> str:
     """What to print for the flag's value before exiting, empty for nothing."""
+    if value not in (ASKED, RAW):
+        return ""
     version = f"{BASE}+berth.{berth.__version__}"
-    if value == ASKED:
-        return f"Kubernetes {version}"
-    return _raw(version) if value == RAW else ""
+    return _raw(version) if value == RAW else f"Kubernetes {version}"
 
 
 def _raw(version: str) -> str:

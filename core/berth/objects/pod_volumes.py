@@ -51,6 +51,9 @@ class Disk(NamedTuple):
     read_only: bool
 
 
+UNCOUNTED = frozenset({"name", "configMap", "secret", "projected", "emptyDir", "downwardAPI", "hostPath"})
+"""The fields of volumes that tie a pod to nothing; most pods have no others."""
+
 PlacedVolume: TypeAlias = ClaimUse | Disk | CsiVolume
 """What is counted of a pod's volumes on its node."""
 
@@ -122,6 +125,8 @@ def placed_volumes(pod: Pod) -> tuple[PlacedVolume, ...]:
         return ()
     found: dict[PlacedVolume, None] = {}
     for volume in pod.spec.volumes:
+        if UNCOUNTED.issuperset(volume):
+            continue
         use = claim_use(pod, volume)
         found |= dict.fromkeys(_disks(volume))
         counted = use or inline_csi_volume(volume)

@@ -7,7 +7,7 @@ from typing import Any
 
 from berth.client.reflector import Reflector
 from berth.scheduler.core_assembly import SchedulerCore
-from berth.scheduler.event_loop import collect_less_often
+from berth.scheduler.event_loop import leave_alone_what_there_is
 from berth.scheduler.running_tasks import RunningTasks
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class FirstSync:
         for reflector in self._mirrors:
             await reflector.synced.wait()
         log.info("Sync completed")
-        collect_less_often()
+        leave_alone_what_there_is()
         # Plugins are told of the first generation before the first pod is tried.
         self._core.shared.cache.update_snapshot(self._core.shared.snapshot)
         self.synced.set()

@@ -32,8 +32,10 @@ LAST_EVENTS_SECONDS = 5.0
 # How long requests that were sent may wait for their answers, and what else ends by itself for its end.
 LAST_ANSWERS_SECONDS = 1.0
 SETTLE_SECONDS = 0.1
-# Whoever connects is answered so much after the start, or once everything is listed where that is sooner.
-SERVE_WITHIN_SECONDS = 1.0
+# A client that connects at the start is answered after so long, or once everything is listed where that is
+# sooner: what serves takes half a second of imports, and lists and first decisions go before.
+SERVE_WITHIN_SECONDS = 3.0
+FIRST_DECISIONS_SECONDS = 0.1
 
 
 async def run(settings: ProcessSettings, stop: asyncio.Event, dump: asyncio.Event | None = None) -> None:
@@ -114,6 +116,7 @@ class Process:
         with suppress(TimeoutError):
             async with asyncio.timeout(SERVE_WITHIN_SECONDS):
                 await parts.first_sync.synced.wait()
+                await asyncio.sleep(FIRST_DECISIONS_SECONDS)
 
         async def start() -> "SecureServer":
             endpoints = shown.endpoints(

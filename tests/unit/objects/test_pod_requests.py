@@ -4,7 +4,13 @@ import msgspec
 import pytest
 
 from berth.objects.pod import Container, ContainerStatus, PodCondition, Resources
-from berth.objects.pod_requests import accounted_requests, fit_requests, non_zero_requests
+from berth.objects.pod_requests import (
+    REMEMBERED_AMOUNTS,
+    accounted_requests,
+    fit_requests,
+    non_zero_requests,
+    placed_requests,
+)
 from berth.objects.resource_names import is_extended, is_scalar
 from berth.testing.builders import make_pod
 
@@ -170,3 +176,20 @@ def test_what_scoring_counts_for_containers_that_ask_for_nothing(made, requested
 )
 def test_resource_names(name, extended, scalar):
     assert (extended, scalar) == (is_extended(name), is_scalar(name))
+
+
+def test_equal_pods_share_no_requests():
+    """What one pod's requests are is remembered for the next; what becomes of them is not."""
+    first, _ = placed_requests(pod(container(cpu="1")))
+    first["cpu"] = 0
+
+    assert ({"cpu": 1000}, (1000, 200 * MI)) == placed_requests(pod(container(cpu="1")))
+
+
+@pytest.mark.parametrize("count", [0, 1, REMEMBERED_AMOUNTS, REMEMBERED_AMOUNTS + 1])
+def test_requests_of_containers_alone(count):
+    """They are the same whether they are few enough to be remembered or not."""
+    made = pod(*(container(f"c{i}", cpu=f"{i}m") for i in range(count)), container("last"))
+    cpu = count * (count - 1) // 2
+
+    assert (accounted_requests(made), (cpu + 100, 200 * MI * (count + 1))) == placed_requests(made)
