@@ -111,23 +111,23 @@ class Process:
             self._spawn(self._serve(port, shown), "serving")
 
     async def _serve(self, port: Port, shown: ShownParts) -> None:
-        """Answer on the port, from the control thread; the first lists go before."""
-        parts = self._parts
+        self._server = await self._parts.control.run(self._start_server(port, shown))
+
+    async def _start_server(self, port: Port, shown: ShownParts) -> "SecureServer":
+        """Answer on the port. The control thread runs and times it, whatever keeps the scheduling loop."""
+        synced = self._parts.first_sync.synced
         with suppress(TimeoutError):
             async with asyncio.timeout(SERVE_WITHIN_SECONDS):
-                await parts.first_sync.synced.wait()
+                while not synced.is_set():  # noqa: ASYNC110 - an event of the other thread's loop
+                    await asyncio.sleep(FIRST_DECISIONS_SECONDS)
                 await asyncio.sleep(FIRST_DECISIONS_SECONDS)
-
-        async def start() -> "SecureServer":
-            endpoints = shown.endpoints(
-                synced=lambda: (
-                    "" if parts.first_sync.synced.is_set() else "handlers are not fully synchronized"
-                ),
-                ending=lambda: "the process is ending" if self._stopping else "",
-            )
-            return await self._settings.serving.start(port, endpoints, parts.review)
-
-        self._server = await parts.control.run(start())
+        # A worker thread imports and assembles the pages: meanwhile the lease is renewed.
+        endpoints = await asyncio.to_thread(
+            shown.endpoints,
+            synced=lambda: "" if synced.is_set() else "handlers are not fully synchronized",
+            ending=lambda: "the process is ending" if self._stopping else "",
+        )
+        return await self._settings.serving.start(port, endpoints, self._parts.review)
 
     async def _close(self, port: Port) -> None:
         if self._server is not None:

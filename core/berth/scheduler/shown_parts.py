@@ -64,8 +64,8 @@ class ShownParts:
 
     def endpoints(self, *, synced: Check, ending: Check) -> "Endpoints":
         """What is served; both checks say why the process is not ready, "" where it is."""
-        # Imported here, by the control thread: with aiohttp and gRPC it takes half a second of CPU, and the
-        # first lists need not wait for it.
+        # Imported here: with aiohttp and gRPC it takes half a second of CPU, which the first lists need not
+        # wait for.
         from berth.scheduler.component_pages import component_pages  # noqa: PLC0415 (see above)
         from berth.scheduler.explain import Explainer  # noqa: PLC0415 (see above)
         from berth.scheduler.object_sizes import SizesPage  # noqa: PLC0415 (see above)
