@@ -57,7 +57,9 @@ class Serving:
         # Imported here: aiohttp takes 0.3 s of CPU, which the first lists need not wait for.
         from berth.scheduler.serving import SecureServer  # noqa: PLC0415 (see above)
 
-        context = port.certificate or await asyncio.to_thread(server_context)
+        context = port.certificate
+        if context is None:
+            context = await asyncio.to_thread(server_context)
         return await SecureServer.start(
             port.listener, context, endpoints, review=review, always_allowed=self.always_allowed
         )
