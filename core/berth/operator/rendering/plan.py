@@ -116,7 +116,7 @@ def _deployment(scheduler: Json, key: Key, template: Json) -> Json:
         "strategy": _strategy(spec, rollout),
         "progressDeadlineSeconds": rollout.get("progressDeadlineSeconds", 600),
         "revisionHistoryLimit": 3,
-        # Said in any case: a Deployment that somebody else pauses would keep every change back.
+        # Said in any case: a Deployment that is paused by hand would keep every change back.
         "paused": rollout.get("paused", False),
         "minReadySeconds": rollout.get("minReadySeconds", 0),
         "template": template,
