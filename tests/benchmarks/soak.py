@@ -47,6 +47,12 @@ BOUNDED = {
     "_known": 8_192,
     "_written": 8_192,
     "_asked": 8_192,
+    "_asked[]": 4_096,
+    "_asked[].namespaces": 4_096,
+    "_asked[].rules": 4_096,
+    "_asked[].column": 32 << 20,
+    "_asked_by_selector._by_key[]": 4_096,
+    "_asked_by_selector._by_key[][]": 4_096,
 }
 """Maps that hold the last things by design: these fill up to so many, and no further."""
 ZONE = "topology.kubernetes.io/zone"
