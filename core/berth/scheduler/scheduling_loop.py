@@ -1,6 +1,9 @@
-"""The loop that drives the core: flush what is due, pop, schedule, one pod at a time.
+"""The loop that drives the core: flush what is due, then pop and schedule a turn of pods.
 
-Only one turn runs at a time; whoever wants to look at the snapshot in between takes the `turn` lock.
+A turn is over after `TURN_PODS` pods or `TURN_SECONDS`, or when no pod is ready; watches, bindings and timers
+are served between turns. Nothing comes in within a turn unless a cycle waits for something, so its pods are
+decided on as if each had a turn of its own. Only one turn runs at a time; the `turn` lock keeps it off the
+snapshot.
 """
 
 import asyncio
@@ -11,10 +14,12 @@ from berth.scheduler.core_assembly import SchedulerCore
 
 LONGEST_WAIT_SECONDS = 30.0
 FOLLOW_SECONDS = 5.0
+TURN_PODS = 64
+TURN_SECONDS = 0.002
 
 
 class SchedulingLoop:
-    """Pops pods for as long as it runs; `stop` ends it between two turns, so that nothing is half done.
+    """Pops pods for as long as it runs; `stop` ends it between two pods, so that nothing is half done.
 
     `may_decide` is asked before each pop; a no ends the run, but does not stop the loop.
     """
@@ -37,21 +42,32 @@ class SchedulingLoop:
         """
         queue = self._core.shared.queue
         self._stopping = False
-        while not self._stopping and self._may_decide():
+        while self._goes_on():
             if self._clock.now() >= queue.next_flush_time():
                 queue.flush()
-            record = queue.pop()
-            if record is None:
+            if await self._schedule_some():
+                await asyncio.sleep(0)
+            else:
                 await self._idle()
-                continue
-            async with self.turn:
-                await self._core.schedule_one.schedule(record)
-            # Watches, bindings and lease renewals get their share after every pod.
-            await asyncio.sleep(0)
         return self._stopping
 
+    def _goes_on(self) -> bool:
+        return not self._stopping and self._may_decide()
+
+    async def _schedule_some(self) -> bool:
+        """A turn; False where there is nothing to do but to wait."""
+        queue, schedule = self._core.shared.queue, self._core.schedule_one.schedule
+        async with self.turn:
+            over, pods = self._clock.monotonic() + TURN_SECONDS, 0
+            while pods < TURN_PODS and self._goes_on() and (info := queue.pop()) is not None:
+                await schedule(info)
+                pods += 1
+                if self._clock.monotonic() >= over:
+                    break
+        return pods > 0 or not self._goes_on()
+
     def stop(self) -> None:
-        """End `run` after the turn that is on, if any."""
+        """End `run` after the pod that is being scheduled, if any."""
         self._stopping = True
         self._wake.set()
 
