@@ -2,6 +2,7 @@
 
 """Tiny plugins that do what a test tells them to, and the parts of a scheduler around them."""
 
+import asyncio
 import random
 from dataclasses import dataclass, field
 from typing import Any
@@ -369,6 +370,7 @@ class World:
     clock: ManualClock
     schedule_one: ScheduleOne
     records: list
+    ready: asyncio.Event
 
     def add_pod(self, pod):
         """A pod is created."""
@@ -406,9 +408,13 @@ def world(profile: Framework, *nodes, profiles=None, percentage=0, hints=None) -
     for node in nodes:
         cache.add_node(node)
     writer, recorder, background = RecordingWriter(), RecordingRecorder(), Steps(clock)
-    queue_profiles = {PROFILE: hints or QueueProfile()}
+    queue_profiles, ready = {PROFILE: hints or QueueProfile()}, asyncio.Event()
     queue = SchedulingQueue(
-        PrioritySort(None, None).less, queue_profiles, clock, pod_lister=lister(unassigned)
+        PrioritySort(None, None).less,
+        queue_profiles,
+        clock,
+        pod_lister=lister(unassigned),
+        on_ready=ready.set,
     )
     waiting = WaitingPods(background)
     failure = FailureHandler(
@@ -435,4 +441,5 @@ def world(profile: Framework, *nodes, profiles=None, percentage=0, hints=None) -
         clock,
         one,
         records,
+        ready,
     )

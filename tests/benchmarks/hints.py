@@ -12,14 +12,13 @@ from berth.config.sidecars import SidecarSpec
 from berth.framework.object_events import NODE_ADD
 from berth.framework.runtime import Framework, PluginSet
 from berth.out_of_tree.attaching import Attaching, Wanted
-from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics
 from berth.plugins.priority_sort import PrioritySort
 from berth.queue.hints import build_hint_map
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.testing.handles import ManualClock, make_handle
-from tests.benchmarks.sidecar import appeared
+from tests.benchmarks.sidecar import appeared, host_of, unknown
 from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.workloads import Core, node_bytes, pod_template, read_node, read_pod
 
@@ -41,6 +40,27 @@ class Calls(NoPluginMetrics):
         self.taken.append(seconds * 1e3)
 
 
+class Waiting:
+    """A queue whose pods wait for what the plugin of `host` says."""
+
+    def __init__(self):
+        self.clock, self.queued, self.host = ManualClock(1000.0), asyncio.Event(), None
+        order, self._profiles = PrioritySort(None, None), {}
+        self.queue = SchedulingQueue(
+            order.less,
+            self._profiles,
+            self.clock,
+            pod_lister=unknown,
+            sort_key=order.sort_key,
+            on_ready=self.queued.set,
+            ask_hints=lambda questions, _answered: self.host.ask_hints(questions),
+        )
+
+    def wait_for(self, plugin):
+        """Let the plugin's hints decide."""
+        self._profiles[PROFILE] = QueueProfile((), build_hint_map([plugin]))
+
+
 def run(options):
     """A row for each number of waiting pods."""
     asyncio.run(_run(options.rounds or EVENTS))
@@ -52,8 +72,8 @@ async def _run(events):
         ["waiting pods", "answered, p50", "p90", "p99", "queued, p50", "queue held, p50"],
     )
     for count in (100, 1_000, 5_000):
-        async with with_plugin() as (host, plugin):
-            table.add(f"{count:,}", *await measure(host, plugin, count, events))
+        async with with_plugin() as waiting:
+            table.add(f"{count:,}", *await measure(waiting, count, events))
     table.show()
 
 
@@ -67,8 +87,8 @@ async def with_plugin():
         try:
             await appeared([socket])
             async with asyncio.TaskGroup() as tasks:
-                host, core = PluginHost([], [], sampled=lambda _: False, metrics=Calls()), Core()
-                host.open(core.cache, core.snapshot)
+                core, waiting = Core(), Waiting()
+                host = waiting.host = host_of(core, [], [], waiting.queue, metrics=Calls())
                 decode = host.nodes.decoding(read_node)
                 for data in node_bytes(3):
                     core.cache.add_node(decode(data))
@@ -79,25 +99,17 @@ async def with_plugin():
                     host, {PROFILE: framework}, {PROFILE: handle}, lambda work, _: tasks.create_task(work)
                 )
                 await attaching.attach(Wanted(SidecarSpec(NAME, f"unix:{socket}"), (PROFILE,)))
-                yield host, host.plugins[NAME, PROFILE]
+                waiting.wait_for(host.plugins[NAME, PROFILE])
+                yield waiting
                 host.versions[NAME].task.cancel()
         finally:
             process.terminate()
             await process.wait()
 
 
-async def measure(host, plugin, count, events):
+async def measure(waiting, count, events):
     """Milliseconds until the answer is there, until its pods are queued, and that the queue was held."""
-    clock, template = ManualClock(1000.0), pod_template()
-    order = PrioritySort(None, None)
-    queue = SchedulingQueue(
-        order.less,
-        {PROFILE: QueueProfile((), build_hint_map([plugin]))},
-        clock,
-        pod_lister=lambda _namespace, _name: None,
-        sort_key=order.sort_key,
-    )
-    host.attend(queue, None)
+    queue, clock, host, template = waiting.queue, waiting.clock, waiting.host, pod_template()
     decode = host.pods.decoding(read_pod)
     for i in range(count):
         queue.add(decode(template.bytes(i)))
@@ -106,12 +118,11 @@ async def measure(host, plugin, count, events):
     taken, held = [], []
     for _ in range(events + WARM_UP):
         gc.collect()
-        queued = asyncio.Event()
-        queue.on_ready = queued.set
+        waiting.queued.clear()
         started = time.perf_counter()
         queue.move_all(NODE_ADD, None, node)
         held.append((time.perf_counter() - started) * 1e3)
-        await queued.wait()
+        await waiting.queued.wait()
         taken.append((time.perf_counter() - started) * 1e3)
         assert queue.sizes().active == (count + 1) // 2, queue.sizes()
         reject(queue, clock)

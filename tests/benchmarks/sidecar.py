@@ -12,8 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from berth.binding.waiting_pods import WaitingPods
 from berth.config import load
 from berth.config.sidecars import SidecarSpec, catalogue_of
+from berth.framework.clock import SystemClock
 from berth.framework.interface import FilterPlugin, Reason, ScorePlugin
 from berth.objects.node import Node
 from berth.objects.pod import Pod
@@ -21,9 +23,11 @@ from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.extender import ExtenderSurroundings, HttpExtenders
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.raw_objects import RawObjects
+from berth.plugins.priority_sort import PrioritySort
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
-from berth.testing.handles import make_handle
+from berth.queue.scheduling_queue import SchedulingQueue
+from berth.testing.handles import Unstarted, make_handle
 from tests.benchmarks.sidecar_plugin import LEFT_OUT
 from tests.benchmarks.sidecar_stages import marked, table_of
 from tests.benchmarks.sidecar_throughput import PODS, settings
@@ -156,6 +160,26 @@ async def stages(rounds, commands):
     return table_of(found)
 
 
+def host_of(core, specs, profiles, queue=None, **surroundings):
+    """A host of these plugins on the core; without a queue of its own nothing waits."""
+    return PluginHost(
+        specs,
+        profiles,
+        cache=core.cache,
+        snapshot=core.snapshot,
+        queue=queue or SchedulingQueue(PrioritySort(None, None).less, {}, SystemClock(), pod_lister=unknown),
+        waiting_pods=WaitingPods(Unstarted()),
+        sampled=lambda _: False,
+        watch=lambda _kind, _handler: lambda: None,
+        rewire=lambda _: None,
+        **surroundings,
+    )
+
+
+def unknown(_namespace, _name):
+    """The watch has brought no pod."""
+
+
 @asynccontextmanager
 async def with_sidecars(count, command, *, shadow=False):
     """A core whose profile has so many sidecars, or shadows, each a process of its own behind a unix socket.
@@ -173,9 +197,8 @@ async def with_sidecars(count, command, *, shadow=False):
             ],
         }
         loaded = load(json.dumps(document), out_of_tree=catalogue_of(specs))
-        host = PluginHost(specs, loaded.profiles, sampled=lambda _: False)
         core = Core()
-        host.open(core.cache, core.snapshot)
+        host = host_of(core, specs, loaded.profiles)
         handle = make_handle(core.snapshot, listers=core.listers)
         registry = {**IN_TREE, **host.factories()}
         core.framework = build_frameworks(loaded.profiles, registry, lambda _: handle)["default-scheduler"]

@@ -1,7 +1,6 @@
 """A scenario's cluster, put together from the parts that a running scheduler is made of."""
 
 import json
-import random
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -147,11 +146,15 @@ def _add_profiles(cluster: Cluster, config: dict[str, Any] | None) -> None:
     loaded = _loaded(None if config is None else json.dumps(config))
 
     def handle(name: str):
-        made = make_handle(cluster.snapshot, listers=cluster.listers, nominator=cluster.nominator)
-        made.profile_name, made.random = name, random.Random(0)
-        return made
+        return make_handle(
+            cluster.snapshot,
+            listers=cluster.listers,
+            nominator=cluster.nominator,
+            profile_name=name,
+            frameworks=cluster.frameworks,
+        )
 
-    cluster.frameworks = build_frameworks(loaded.profiles, IN_TREE, handle)
+    cluster.frameworks.update(build_frameworks(loaded.profiles, IN_TREE, handle))
     points = (point for profile in loaded.profiles for point in profile.points.values())
     cluster.missing = {plugin for point in points for plugin, _ in point} - IN_TREE.keys()
 

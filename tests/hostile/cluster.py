@@ -7,7 +7,8 @@ import msgspec
 
 from berth.config.loading import load
 from berth.plugins.registry import IN_TREE
-from berth.scheduler.core_assembly import Surroundings, assemble
+from berth.scheduler.plugin_source import InProcessPlugins
+from berth.scheduler.scheduler import Scheduler
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import ManualClock, RecordingRecorder, RecordingVolumeWriter, RecordingWriter
 from tests.fakes import Steps
@@ -34,7 +35,9 @@ class Cluster:
     def __init__(self, nodes=8):
         self.clock, self.writer, self.recorder = ManualClock(1e9), RecordingWriter(), RecordingRecorder()
         self.background = Steps(self.clock)
-        around = Surroundings(
+        self.core = Scheduler(
+            load(None),
+            plugins=InProcessPlugins(IN_TREE),
             writer=self.writer,
             volume_writer=RecordingVolumeWriter(),
             recorder=self.recorder,
@@ -42,65 +45,64 @@ class Cluster:
             clock=self.clock,
             chance=random.Random(1),
             on_record=lambda _: None,
+            on_ready=lambda: None,
         )
-        self.core = assemble(load(None), IN_TREE, around)
-        self.shared = self.core.shared
         for i in range(nodes):
-            self.core.nodes.on_add(ordinary_node(i))
+            self.core.node_handler.on_add(ordinary_node(i))
         self.take_over()
 
     def take_over(self):
         """Bring the snapshot up to date."""
-        self.shared.cache.update_snapshot(self.shared.snapshot)
-        return self.shared.snapshot
+        self.core.cache.update_snapshot(self.core.snapshot)
+        return self.core.snapshot
 
     def place(self, *pods):
         """Other schedulers' pods appear, each on the node that it names, n0 unless it names one."""
         placed = [pod if pod.node_name else pod.placed_on("n0") for pod in pods]
         for pod in placed:
-            self.core.pods.on_add(pod)
+            self.core.pod_handler.on_add(pod)
         self.take_over()
         return placed
 
     def remove(self, *pods):
         """The pods are deleted."""
         for pod in pods:
-            self.core.pods.on_delete(pod)
+            self.core.pod_handler.on_delete(pod)
         self.take_over()
 
     def update_node(self, new):
         """A node says something else than before."""
-        old = self.shared.snapshot.nodes[self.shared.snapshot.row_of[new.name]]
-        self.core.nodes.on_update(old, new)
+        old = self.core.snapshot.nodes[self.core.snapshot.row_of[new.name]]
+        self.core.node_handler.on_update(old, new)
         self.take_over()
         return old
 
     def schedule(self, pod):
         """Have the pod tried once and deleted again; answers its node, or why it has none."""
-        self.core.pods.on_add(pod)
-        record = self.shared.queue.pop()
+        self.core.pod_handler.on_add(pod)
+        record = self.core.queue.pop()
         assert record is not None, "the pod is ready"
         assert record.pod.uid == pod.uid, "no other pod is ready"
         before = len(self.recorder.events)
         asyncio.run(self.core.schedule_one.schedule(record))
-        bound = self.shared.cache.get_pod(pod.uid)
+        bound = self.core.cache.get_pod(pod.uid)
         notes = [
             note for _, _, reason, _, note in self.recorder.events[before:] if reason == "FailedScheduling"
         ]
         if bound is not None:
-            self.shared.cache.forget_pod(bound)
-            self.shared.queue.done(pod.uid)
-        self.core.pods.on_delete(pod)
+            self.core.cache.forget_pod(bound)
+            self.core.queue.done(pod.uid)
+        self.core.pod_handler.on_delete(pod)
         self.forget_writes()
         self.take_over()
         return bound.node_name if bound is not None else notes[-1]
 
     def nominated_by_turn(self, pod):
         """Try the pod, which is in the queue; answers the node that it is nominated to then."""
-        record = self.shared.queue.pop()
+        record = self.core.queue.pop()
         assert record is not None, "the pod is ready"
         asyncio.run(self.core.schedule_one.schedule(record))
-        return self.shared.queue.nominator.node_of(pod.uid)
+        return self.core.queue.nominator.node_of(pod.uid)
 
     def forget_writes(self):
         """Drop what the fakes remember, which is no part of the core."""

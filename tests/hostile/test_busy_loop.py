@@ -16,7 +16,7 @@ from berth.sandbox import Options, serve
 from berth.sandbox.free_port import free_port
 from berth.scheduler import process
 from berth.scheduler.loop_turns import LoopTurns
-from berth.scheduler.process_settings import ProcessSettings, Serving
+from berth.scheduler.process_options import ProcessOptions, Serving
 from tests.unit.scheduler_at_work import eventually
 
 LEASES = "leases.coordination.k8s.io"
@@ -48,11 +48,10 @@ class Scheduler(threading.Thread):
         self.port = free_port()
         self.ready, self.idle = threading.Event(), threading.Event()
         self.loop = self.stop = None
-        self.settings = ProcessSettings(
+        self.settings = ProcessOptions(
             load(CONFIGURATION.format(kubeconfig=kubeconfig)),
             seed=1,
             serving=Serving(port=self.port, always_allowed=SHOWN),
-            on_ready=lambda _: self.ready.set(),
         )
 
     def run(self):
@@ -60,7 +59,7 @@ class Scheduler(threading.Thread):
 
     async def _run(self):
         self.loop, self.stop = asyncio.get_running_loop(), asyncio.Event()
-        await process.run(self.settings, self.stop)
+        await process.run(self.settings, self.stop, on_ready=lambda _: self.ready.set())
 
     def burn(self):
         """Keep the loop busy in Python from now on, until `idle` is set."""

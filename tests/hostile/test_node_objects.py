@@ -121,11 +121,11 @@ def test_resources_beyond_the_places_count_like_any_other(cluster):
     cluster.update_node(changed(ordinary_node(1), status={"allocatable": dict(ROOMY) | {GPU: "1"}}))
     wants_gpu = {"requests": {GPU: "1"}}
     alone = cluster.schedule(waiting(**wants_gpu))
-    apart = cluster.shared.snapshot.resource_index(GPU)
+    apart = cluster.core.snapshot.resource_index(GPU)
     used = cluster.place(make_pod("uses-it", node_name="n1", **wants_gpu))
     full = cluster.schedule(waiting(**wants_gpu))
     cluster.update_node(ordinary_node(0))
-    placed, still_full = cluster.shared.snapshot.resource_index(GPU), cluster.schedule(waiting(**wants_gpu))
+    placed, still_full = cluster.core.snapshot.resource_index(GPU), cluster.schedule(waiting(**wants_gpu))
     cluster.remove(*used)
 
     assert ("n1", None) == (alone, apart)
@@ -143,11 +143,11 @@ def test_a_resource_that_pods_held_before_a_node_offered_it_counts(cluster):
         cluster.update_node(offering)
 
         assert "Insufficient" in cluster.schedule(waiting(requests={GPU: "1"}))
-        assert 1 == int(cluster.shared.snapshot.held(GPU)[1])
+        assert 1 == int(cluster.core.snapshot.held(GPU)[1])
 
         cluster.update_node(ordinary_node(1))
 
-        assert cluster.shared.snapshot.offered(GPU) is None
+        assert cluster.core.snapshot.offered(GPU) is None
 
 
 def test_preemption_sees_resources_beyond_the_places(cluster):
@@ -159,9 +159,9 @@ def test_preemption_sees_resources_beyond_the_places(cluster):
     cluster.place(make_pod("low", node_name="n1", requests={GPU: "1"}, priority=0))
     nominated = []
     preemptor = waiting(requests={GPU: "1"}, priority=10)
-    cluster.core.pods.on_add(preemptor)
+    cluster.core.pod_handler.on_add(preemptor)
     nominated = cluster.nominated_by_turn(preemptor)
-    cluster.core.pods.on_delete(preemptor)
+    cluster.core.pod_handler.on_delete(preemptor)
 
     assert "n1" == nominated
 
@@ -169,7 +169,7 @@ def test_preemption_sees_resources_beyond_the_places(cluster):
 def test_labels_that_change_with_every_update_leave_nothing(cluster):
     """A value that no node has any more gives its number to the next one."""
     cluster.update_node(changed(ordinary_node(0), metadata={"labels": {"tick": "0", "common": "x"}}))
-    snapshot = cluster.shared.snapshot
+    snapshot = cluster.core.snapshot
 
     def tick(n):
         for i in range(n):

@@ -118,7 +118,7 @@ def test_pods_unlike_each_other_leave_a_bounded_amount(shape, cluster):
 
 def test_answers_take_a_bounded_amount():
     """However many pods ask for other nodes, answers about nodes take so many bytes and no more."""
-    snapshot = Cluster(64).shared.snapshot
+    snapshot = Cluster(64).core.snapshot
     question = "x" * (1 << 20)
 
     def ask():
@@ -141,7 +141,7 @@ def test_signatures_take_a_bounded_amount(cluster):
 
 def test_a_key_that_no_node_has_costs_no_column(cluster):
     """All such keys share one empty column."""
-    snapshot = cluster.shared.snapshot
+    snapshot = cluster.core.snapshot
 
     assert snapshot.label("nowhere") is snapshot.label("nowhere either")
     assert calls(lambda: snapshot.label("nowhere at all")) < 10
@@ -154,7 +154,7 @@ def test_an_event_reads_a_node_once_for_all_waiting_pods():
     def added_by_a_pod(resources):
         made = Cluster(1)
         offers = {"allocatable": {f"example.com/r{i}": "1" for i in range(resources)}}
-        old = changed(made.shared.snapshot.nodes[0], status=offers)
+        old = changed(made.core.snapshot.nodes[0], status=offers)
         new = changed(old, status={"allocatable": offers["allocatable"] | {"example.com/more": "1"}})
         hint = next(h.hint for h in Hints(None).registrations() if h.event is NODE_EVENTS)
         hint(waiting(), old, new)
@@ -188,7 +188,7 @@ def test_tolerations_are_not_multiplied_by_taints():
     """A taint is compared with the tolerations that name its key and value."""
     made = Cluster(200)
     for i in range(200):
-        node = made.shared.snapshot.nodes[i]
+        node = made.core.snapshot.nodes[i]
         made.update_node(changed(node, spec={"taints": (Taint("k", f"v{i}", "NoSchedule"),)}))
     pod = waiting(tolerations=tuple(Toleration("k", "Equal", f"x{i}", "NoSchedule") for i in range(2000)))
     made.schedule(waiting())

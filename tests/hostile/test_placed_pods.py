@@ -204,7 +204,7 @@ def test_no_port_is_compared_with_all_others(cluster):
     few.place(make_pod("placed", host_ports=range(1, 11)))
     many.place(make_pod("placed", host_ports=range(1, 8001)))
     ask = [HostPort("0.0.0.0", "UDP", 5), HostPort("10.0.0.1", "TCP", 5)]
-    snapshots = [few.shared.snapshot, many.shared.snapshot]
+    snapshots = [few.core.snapshot, many.core.snapshot]
     costs = [calls(lambda s=snapshot: s.port_conflicts(ask)) for snapshot in snapshots]
 
     assert costs[0] == costs[1]

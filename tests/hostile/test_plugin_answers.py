@@ -249,7 +249,7 @@ async def test_a_wish_that_is_refused(capabilities, problem):
     interest = identity_pb2.StateInterest(nodes=True, resources=resources)
     plugin, started = Scripted(state=interest, **capabilities), []
     async with hosted(plugin) as world:
-        world.host.objects.start = lambda kind, _handler: started.append(kind)
+        world.watch = lambda kind, _handler: started.append(kind)
         await until(lambda: world.connection.refusal)
 
     assert problem in world.connection.refusal

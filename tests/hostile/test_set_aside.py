@@ -553,7 +553,7 @@ async def test_a_scheduler_at_work_goes_on_and_stops_when_it_is_asked_to(tmp_pat
         await eventually(lambda: "conditions" in stored(sandbox, "pods")["e"]["status"])
         await eventually(lambda: "conditions" in stored(sandbox, "pods")["f"]["status"])
 
-        assert core.shared.cache.node_info("n0").requested["cpu"] == MAX_INT64
+        assert core.cache.node_info("n0").requested["cpu"] == MAX_INT64
         assert "n0" not in {place for name, place in places_of(sandbox).items() if name != "placed"}
         (condition,) = stored(sandbox, "pods")["e"]["status"]["conditions"]
         assert "actual cost limit exceeded" in condition["message"]

@@ -65,10 +65,10 @@ async def test_every_kind_of_churn_is_taken(tmp_path, kind):
             if document["kind"] == "Pod":
                 document["spec"]["schedulerName"] = "default-scheduler"
         sandbox.load({"apiVersion": version(document), **document} for document in documents)
-        queue, cache = core.shared.queue, core.shared.cache
+        queue, cache = core.queue, core.cache
         await eventually(lambda: cache.pod_count() or queue.record("default", "pod-7") is not None)
 
-        assert core.pods.synced
+        assert core.pod_handler.synced
 
 
 def version(document):

@@ -320,13 +320,13 @@ async def bound(core, name):
     found = {}
 
     def settled():
-        placed = core.shared.cache.find_pod("default", name)
-        record = core.shared.queue.record("default", name)
+        placed = core.cache.find_pod("default", name)
+        record = core.queue.record("default", name)
         found["on"] = placed.node_name if placed else ""
         return (
             found["on"]
-            or core.shared.queue.closed
-            or (record is not None and record.attempts > 0 and not core.shared.queue.ready)
+            or core.queue.closed
+            or (record is not None and record.attempts > 0 and not core.queue.ready)
         )
 
     with suppress(TimeoutError):

@@ -9,7 +9,7 @@ from berth.config.feature_gates import FeatureGates
 from berth.config.sidecars import SidecarSpec, catalogue_of
 from berth.sandbox import Options, serve
 from berth.scheduler.process import run
-from berth.scheduler.process_settings import ProcessSettings
+from berth.scheduler.process_options import ProcessOptions
 
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -65,8 +65,8 @@ async def scheduling(
         sandbox.write_kubeconfig(kubeconfig)
         ready, stop = asyncio.get_running_loop().create_future(), asyncio.Event()
         loaded = load(text, gates=FeatureGates(gates or {}), out_of_tree=catalogue_of(specs))
-        settings = ProcessSettings(loaded, specs, seed=1, on_ready=ready.set_result)
-        process = asyncio.create_task(run(settings, stop))
+        settings = ProcessOptions(loaded, specs, seed=1)
+        process = asyncio.create_task(run(settings, stop, on_ready=ready.set_result))
         try:
             await eventually(lambda: process.done() or ready.done())
             assert ready.done(), process.result()

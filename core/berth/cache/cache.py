@@ -44,8 +44,8 @@ class Cache:
         self._removed: dict[str, None] = {}
         self._pod_steps: list[tuple[int, PodInfo]] = []
         self._trials = Trials()
-        self.on_step: Callable[[SnapshotStep], None] | None = None
-        """Told of every update of the snapshot, once it is done."""
+        self.followers: list[Callable[[SnapshotStep], None]] = []
+        """Each is called with every update of the snapshot, once it is done."""
 
     def node_count(self) -> int:
         """How many nodes are known, ghosts included."""
@@ -214,8 +214,7 @@ class Cache:
         snapshot.generation += 1
         self._removed.clear()
         self._changed.clear()
-        if self.on_step is not None:
-            self.on_step(SnapshotStep(snapshot.generation, dropped, nodes, tuple(self._pod_steps)))
+        self._tell(SnapshotStep(snapshot.generation, dropped, nodes, tuple(self._pod_steps)))
         self._pod_steps.clear()
 
     def try_pod(self, snapshot: Snapshot, sign: int, pod: PodInfo) -> None:
@@ -243,8 +242,11 @@ class Cache:
 
     def _tell_trial(self, snapshot: Snapshot, sign: int, pod: PodInfo) -> None:
         snapshot.generation += 1
-        if self.on_step is not None:
-            self.on_step(SnapshotStep(snapshot.generation, (), (), ((sign, pod),)))
+        self._tell(SnapshotStep(snapshot.generation, (), (), ((sign, pod),)))
+
+    def _tell(self, step: SnapshotStep) -> None:
+        for follower in self.followers:
+            follower(step)
 
     def fresh_snapshot(self, *, without: str = "") -> Snapshot:
         """A snapshot built from nothing, leaving the one that follows this cache alone.
@@ -296,7 +298,7 @@ class Cache:
         self._drop_empty_ghost(node)
 
     def _note(self, sign: int, info: PodInfo) -> None:
-        if self.on_step is not None:
+        if self.followers:
             self._pod_steps.append((sign, info))
 
     def _touch(self, info: NodeInfo) -> None:

@@ -86,16 +86,16 @@ class SchedulePod:
     def _any(self, framework: Framework, feasible: Feasible, attempt: Attempt) -> str:
         rows = np.flatnonzero(feasible.mask)
         row = int(rows[self.chance.randrange(rows.size)])
-        if framework.witness is not None:
-            framework.witness.chose(attempt, row, NodeScores(rows, np.zeros(rows.size, dtype=np.int64)))
+        for witness in framework.witnesses:
+            witness.chose(attempt, row, NodeScores(rows, np.zeros(rows.size, dtype=np.int64)))
         return attempt.nodes.names[row]
 
     async def _best(self, framework: Framework, attempt: Attempt, scores: NodeScores) -> str:
         if framework.extenders:
             await add_priorities(framework.extenders, attempt, scores)
         row, attempt.record.score = select_host(scores, self.chance)
-        if framework.witness is not None:
-            framework.witness.chose(attempt, row, scores)
+        for witness in framework.witnesses:
+            witness.chose(attempt, row, scores)
         return attempt.nodes.names[row]
 
     async def _as_before(
@@ -183,6 +183,6 @@ async def _without_node(framework: Framework, attempt: Attempt, status: Status) 
     diagnosis = status.error.diagnosis
     result = await run_post_filters(framework.plugins.post_filter, attempt, diagnosis)
     diagnosis.post_filter_message = result.status.message
-    if framework.witness is not None:
-        framework.witness.found_none(attempt, diagnosis, result)
+    for witness in framework.witnesses:
+        witness.found_none(attempt, diagnosis, result)
     return Decision(status, nominating_info=result.nominating_info)

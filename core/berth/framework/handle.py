@@ -4,7 +4,7 @@ Source: spec/core.md 9.6.
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -132,7 +132,7 @@ class WaitingPods(Protocol):
     def get(self, uid: str) -> WaitingPod | None:
         """The waiting pod of that UID."""
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[WaitingPod]:
         """Each waiting pod."""
 
 
@@ -150,11 +150,11 @@ class PodsInPreBind(Protocol):
         """The pod of that UID, None where it is not in PreBind."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Handle:
-    """One profile's access to what all profiles share.
+    """A plugin's access to the rest of the scheduler, one for each profile.
 
-    `snapshot` is the current cycle's; `random` is seeded by whoever builds the scheduler.
+    `snapshot` is the current cycle's; `random` is seeded where the scheduler is made.
     """
 
     profile_name: str
@@ -172,7 +172,7 @@ class Handle:
     pods_in_pre_bind: PodsInPreBind
     volume_writer: VolumeWriter
     known: Callable[[Pod], Pod | None]
-    """That very pod as the watch last told it, None where it is gone."""
+    """The latest cached pod with this UID, None where it is gone."""
     preemption: Preemption | None = None
     """Making room for pods, for plugins that ask for it: it stands on a floor above them."""
     claim_writer: ClaimWriter | None = None
@@ -181,5 +181,3 @@ class Handle:
     """Counts what happens to claimed volumes and devices."""
     pod_groups: PodGroupStates = field(default_factory=PodGroupStates)
     """Which pods each group has, as things are now; one for all profiles."""
-    framework: Any = None
-    """The profile's own runtime, for plugins that simulate cycles (preemption)."""

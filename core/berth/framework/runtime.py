@@ -83,7 +83,7 @@ class Framework:
         self.profile_name = profile_name
         self.extenders = extenders
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
-        self.witness: Witness | None = None
+        self.witnesses: list[Witness] = []
         """Who is shown every choice of a node, if anybody."""
         self.take(plugins)
 

@@ -116,7 +116,7 @@ class Connection:
         self._offered: frozenset[int] = frozenset()
         self._seconds: dict[str, float] = {}
         self._feed = feed
-        feed.on_listing = self._kinds_listed
+        feed.followers.append(self)
         self._listeners = listeners
         self._state = StateStream(
             spec.name,
@@ -342,9 +342,9 @@ class Connection:
         self._offered = frozenset(map(int, answer.capabilities.extension_points))
         self._seconds.clear()
         self._feed.narrow(answer.capabilities.state)
-        self._kinds_listed()
+        self.kinds_listed()
 
-    def _kinds_listed(self) -> None:
+    def kinds_listed(self) -> None:
         """Say which kinds that the plugin wants can't be listed; it works without them."""
         if self.capabilities.state.resources:
             text = "; ".join(self._feed.overdue())

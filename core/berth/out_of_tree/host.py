@@ -18,7 +18,7 @@ from berth.config.sidecars import SidecarSpec
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import FitError
-from berth.framework.handle import Handle
+from berth.framework.handle import Handle, WaitingPods
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, queueing_pb2, scheduling_pb2
@@ -37,10 +37,9 @@ from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.state_feed import StateFeed
 from berth.out_of_tree.versions import Version
 from berth.out_of_tree.waiting_hints import HINTS, WaitingHints, news_from
-from berth.out_of_tree.watched_objects import WatchedObject, WatchedObjects
+from berth.out_of_tree.watched_objects import StartWatch, WatchedObject, WatchedObjects
 from berth.profiles.profile_builder import PluginFactory
 from berth.queue.hint_questions import HintQuestion
-from berth.queue.nominator import Nominator
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep
@@ -55,14 +54,24 @@ _OUTCOMES = {
 
 
 class PluginHost:
-    """Connections, feeds and plugins for every entry of the plugin list that a profile uses."""
+    """Connections, feeds and plugins for every entry of the plugin list that a profile uses.
+
+    `watch` starts a watch of a further kind that plugins want. `rewire` is called with a profile whose
+    plugins wait for other events than before. The queue's questions come by `ask_hints`.
+    """
 
     def __init__(
         self,
         specs: Iterable[SidecarSpec],
         profiles: Iterable[ResolvedProfile],
         *,
+        cache: Cache,
+        snapshot: Snapshot,
+        queue: SchedulingQueue,
+        waiting_pods: WaitingPods,
         sampled: Callable[[bytes], bool],
+        watch: StartWatch,
+        rewire: Callable[[str], None],
         metrics: PluginMetrics | None = None,
         landed: Callable[[Pod, str], Awaitable[bool]] | None = None,
         on_condition: Callable[[str, Condition], None] = lambda _plugin, _condition: None,
@@ -70,17 +79,18 @@ class PluginHost:
     ) -> None:
         self.nodes: RawObjects[Node] = kept.nodes if kept else RawObjects()
         self.pods: RawObjects[Pod] = kept.pods if kept else RawObjects()
-        self.objects = WatchedObjects()
+        self.rewire = rewire
         self.metrics = metrics or NoPluginMetrics()
         self._around = Surroundings(self.pods, sampled, self.metrics, self._patched, landed)
         self._on_condition = on_condition
         self._specs = {spec.name: spec for spec in specs}
         self._arguments = _arguments(self._specs.values(), profiles)
         self._askers: dict[tuple[str, str], HintAsker] = {}
-        self._cache: Cache | None = None
-        self._snapshot = Snapshot()
-        self._queue: SchedulingQueue | None = None
-        self._waiting_pods: Any = None
+        self._cache = cache
+        self._snapshot = snapshot
+        self._queue = queue
+        self._waiting_pods = waiting_pods
+        self._objects = WatchedObjects(watch, queue.move_all)
         self._telling = False
         """Whether plugins are about to be told of promised pods."""
         self.plugins: dict[tuple[str, str], SidecarPlugin] = {}
@@ -91,8 +101,10 @@ class PluginHost:
         """Those that are not used yet, or not any more."""
         self.shadows = Shadows(_tell_done)
         """The plugins that follow attempts and have no say in them."""
-        self.rewire: Callable[[str], None] = lambda _profile: None
-        """Is told of a profile whose plugins wait for other events than before."""
+        cache.followers.append(self._follow)
+        queue.nominator.followers.append(self._nominated)
+        for name, arguments in self._arguments.items():
+            self.versions[name] = self.new_version(self._specs[name], arguments)
 
     @property
     def connections(self) -> dict[str, Connection]:
@@ -103,37 +115,18 @@ class PluginHost:
         """What makes each plugin in a profile, by name."""
         return {name: self._factory(name) for name in self._specs}
 
-    def open(self, cache: Cache, snapshot: Snapshot) -> None:
-        """Follow that snapshot from now on; has to happen before the plugins are made."""
-        self._cache, self._snapshot = cache, snapshot
-        for name, arguments in self._arguments.items():
-            self.versions[name] = self.new_version(self._specs[name], arguments)
-        if self.versions:
-            cache.on_step = self._follow
-
     def new_version(self, spec: SidecarSpec, arguments: Mapping[str, Any]) -> Version:
         """A connection to that plugin and what keeps it in step, yet to be started."""
-        assert self._cache is not None, "opened first"
-        self._cache.on_step = self._follow
         feed = StateFeed(
             self._snapshot,
             self.nodes,
             self.pods,
             self._cache.is_assumed,
-            objects=self.objects,
-            nominations=Nominations(self._nominator, self.pods),
+            objects=self._objects,
+            nominations=Nominations(self._queue.nominator, self.pods),
         )
         feed.begin()
-        connection = Connection(spec, feed, arguments, self._listeners())
-        feed.on_news = connection.notify
-        return Version(connection, feed)
-
-    def attend(self, queue: SchedulingQueue, waiting_pods: Any) -> None:
-        """Carry what plugins say of waiting pods to that queue, and its questions to them."""
-        self._queue, self._waiting_pods = queue, waiting_pods
-        queue.ask_hints = self._ask_hints
-        queue.nominator.on_change = self._nominated
-        self.objects.on_event = queue.move_all
+        return Version(Connection(spec, feed, arguments, self._listeners()), feed)
 
     def work(self) -> Iterator[tuple[str, Any]]:
         """What has to run for as long as the scheduler does: a name and a coroutine for each connection."""
@@ -192,7 +185,9 @@ class PluginHost:
         caller = self.caller(version, profile)
         hints = WaitingHints(lambda: plugin.caller.connection, self._bytes_of)
         plugin = self.plugins[name, profile] = SidecarPlugin(caller, handle, hints)
-        self._askers[name, profile] = HintAsker(lambda: plugin.caller, self._bytes_of, self._answered)
+        self._askers[name, profile] = HintAsker(
+            lambda: plugin.caller, self._bytes_of, self._queue.hints_answered
+        )
         return plugin
 
     def caller(self, version: Version, profile: str) -> Caller:
@@ -206,7 +201,8 @@ class PluginHost:
 
     # What the queue asks, and plugins say of it.
 
-    def _ask_hints(self, questions: Sequence[HintQuestion]) -> None:
+    def ask_hints(self, questions: Sequence[HintQuestion]) -> None:
+        """Ask the plugins; the queue hears of those questions whose answer is Queue."""
         by_asker: dict[tuple[str, str], list[HintQuestion]] = {}
         for question in questions:
             key = question.plugin, question.record.pod.spec.scheduler_name
@@ -214,13 +210,9 @@ class PluginHost:
         for key, together in by_asker.items():
             asker = self._askers.get(key)
             if asker is None:
-                self._answered(together)
+                self._queue.hints_answered(together)
             else:
                 asker.ask(together)
-
-    def _answered(self, queue: Iterable[HintQuestion]) -> None:
-        assert self._queue is not None, "the queue asked"
-        self._queue.hints_answered(queue)
 
     def _bytes_of(self, obj: Any) -> bytes:
         """That version of a node or pod as the API server has it; empty where it is not kept any more."""
@@ -235,7 +227,7 @@ class PluginHost:
 
     def check_gates(self, connection: Connection) -> None:
         """Let a gate that nobody knew of have its say on pods that are queued already."""
-        if self._queue is None or connection.spec.shadow or not connection.offers(PRE_ENQUEUE):
+        if connection.spec.shadow or not connection.offers(PRE_ENQUEUE):
             return
         for (_, profile), plugin in self.plugins.items():
             if plugin.caller.connection is connection:
@@ -271,12 +263,11 @@ class PluginHost:
         """Retry the pods that the plugin rejected, all of them or those named; those in flight, too."""
         for version in self._versions_of(plugin):
             version.feed.disturbances += 1
-        if self._queue is not None:
-            self._queue.move_all(news_from(plugin), None, uids)
+        self._queue.move_all(news_from(plugin), None, uids)
 
     def let_go(self, plugin: str, why: str) -> None:
         """End what pods wait for at Permit on the wish of a plugin that is not asked any more."""
-        for waiting in list(self._waiting_pods or ()):
+        for waiting in list(self._waiting_pods):
             if plugin in waiting.pending_plugins():
                 waiting.reject(plugin, f"plugin {plugin} {why}")
 
@@ -293,9 +284,6 @@ class PluginHost:
         for version in self._every_version():
             version.feed.follow(step)
             version.connection.notify()
-
-    def _nominator(self) -> Nominator | None:
-        return None if self._queue is None else self._queue.nominator
 
     def _nominated(self, node_name: str) -> None:
         """Tell plugins that follow promises, once for all that one turn of the loop brings."""

@@ -7,7 +7,7 @@ A pod that is assumed or placed is not promised any more: its removal goes befor
 Source: proto/berth/plugin/v1/state.proto PodStage; spec/core.md 2.14.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from berth.objects.decode import decoder
@@ -33,9 +33,8 @@ NOTHING = News([], [])
 class Nominations:
     """What a plugin was told, by node, and what has changed since."""
 
-    def __init__(self, nominator: Callable[[], Nominator | None], pods: RawObjects[Pod]) -> None:
+    def __init__(self, nominator: Nominator, pods: RawObjects[Pod]) -> None:
         self._nominator = nominator
-        """Gives None until there is a queue."""
         self._pods = pods
         self._position = -1
         self._resources: Collection[str] = ()
@@ -47,14 +46,11 @@ class Nominations:
 
     def stale(self) -> bool:
         """Whether there may be something to tell."""
-        nominator = self._nominator()
-        return nominator is not None and nominator.changes.end != self._position
+        return self._nominator.changes.end != self._position
 
     def news(self, dropped: Collection[str] = ()) -> News:
         """What changed since the last time. `dropped` are pods that the plugin is told to drop before."""
-        nominator = self._nominator()
-        if nominator is None:
-            return NOTHING
+        nominator = self._nominator
         for uid in dropped:
             self._told.get(nominator.node_of(uid), {}).pop(uid, None)
         names = self._changed(nominator, dropped)

@@ -1,6 +1,6 @@
 """All plugins that are in shadow, by profile.
 
-    framework.witness --chose--> Witnesses of the profile --> Shadow of each plugin
+    framework.witnesses --chose--> Witnesses of the profile --> Shadow of each plugin
     the attempt's record --ending, ended-----------------------^
 
 A profile without shadows has no witness, so that its cycles know nothing of all this.
@@ -60,7 +60,8 @@ class Shadows:
         """Let the plugin follow that profile's attempts from now on."""
         witnesses = self._by_profile.setdefault(framework.profile_name, _Witnesses())
         witnesses.shadows.append(Shadow(plugin, roster, self._tell_done))
-        framework.witness = witnesses
+        if witnesses not in framework.witnesses:
+            framework.witnesses.append(witnesses)
 
     def leave(self, plugin: SidecarPlugin, framework: Framework) -> None:
         """Let the plugin follow no more attempts; what it was told to hold it is still told to give back."""
@@ -70,8 +71,8 @@ class Shadows:
         for shadow in [each for each in witnesses.shadows if each.plugin is plugin]:
             witnesses.shadows.remove(shadow)
             self._leaving.append((framework.profile_name, shadow))
-        if not witnesses.shadows:
-            framework.witness = None
+        if not witnesses.shadows and witnesses in framework.witnesses:
+            framework.witnesses.remove(witnesses)
 
     def has(self, plugin: SidecarPlugin, profile: str) -> bool:
         """Whether the plugin is in that profile's shadow."""

@@ -9,6 +9,7 @@ Source: proto/berth/plugin/v1/state.proto; docs/protocol.md "State".
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import takewhile
+from typing import Protocol
 
 from berth.objects.node import Node
 from berth.objects.pod import Pod
@@ -28,6 +29,16 @@ MAX_DELTA_BYTES = 3 << 20
 """A step that is larger goes out as a full transfer, whose chunks stay below gRPC's 4 MiB."""
 
 
+class FeedFollower(Protocol):
+    """Passes on what a feed has for its plugin."""
+
+    def notify(self) -> None:
+        """There is a step that the plugin has not been sent yet."""
+
+    def kinds_listed(self) -> None:
+        """A kind that the plugin wants was listed, or can't be."""
+
+
 class StateFeed:
     """Deltas and full transfers for one plugin, narrowed to what it wants to see."""
 
@@ -38,8 +49,8 @@ class StateFeed:
         pods: RawObjects[Pod],
         is_assumed: Callable[[str], bool],
         *,
-        objects: WatchedObjects | None = None,
-        nominations: Nominations | None = None,
+        objects: WatchedObjects,
+        nominations: Nominations,
     ) -> None:
         self.wanted = identity_pb2.StateInterest(nodes=True, pods=True)
         self.attempts: dict[str, int] = {}
@@ -52,13 +63,10 @@ class StateFeed:
         self._nodes = nodes
         self._pods = pods
         self._is_assumed = is_assumed
-        self._objects = objects or WatchedObjects()
-        self._nominations = nominations or Nominations(lambda: None, pods)
+        self._objects = objects
+        self._nominations = nominations
         self._own_steps = 0
-        self.on_news: Callable[[], None] = lambda: None
-        """Is called when there is a step that the snapshot did not make."""
-        self.on_listing: Callable[[], None] = lambda: None
-        """Is called when a kind that the plugin wants was listed, or can't be."""
+        self.followers: list[FeedFollower] = []
         self._names: list[str] = []
         self._rows: dict[str, int] = {}
         self._deltas: deque[state_pb2.Delta] = deque(maxlen=KEPT_DELTAS)
@@ -114,7 +122,13 @@ class StateFeed:
     def _own_step(self, changes: list[state_pb2.Change]) -> None:
         self._own_steps += 1
         self._keep(self.generation, changes)
-        self.on_news()
+        for follower in self.followers:
+            follower.notify()
+
+    def on_listing(self) -> None:
+        """Pass on that a kind was listed, or can't be."""
+        for follower in self.followers:
+            follower.kinds_listed()
 
     def patched(self, pod: Pod) -> None:
         """An assumed pod's metadata was changed: the next step brings it again."""

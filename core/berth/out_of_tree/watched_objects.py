@@ -123,15 +123,18 @@ class ObjectsOfKind:
         )
 
 
+StartWatch = Callable[[WatchedKind, ObjectsOfKind], Stop]
+
+
 class WatchedObjects:
     """All kinds that some plugin wants, watched from the first wish on.
 
-    `start` makes a watch tell a handler, and gives what ends it; the scheduler process sets it.
+    `start` makes a watch call a handler, and gives what ends it. `on_event` is called with every change.
     """
 
-    def __init__(self) -> None:
-        self.start: Callable[[WatchedKind, ObjectsOfKind], Stop] = lambda _kind, _handler: _nothing
-        self.on_event: OnEvent = lambda _event, _old, _new: None
+    def __init__(self, start: StartWatch, on_event: OnEvent) -> None:
+        self._start = start
+        self._on_event = on_event
         self._kinds: dict[WatchedKind, ObjectsOfKind] = {}
         self._stops: dict[WatchedKind, Stop] = {}
 
@@ -164,19 +167,12 @@ class WatchedObjects:
         known = (self._kinds.get(kind) for kind in dict.fromkeys(_kinds(wanted)))
         return [objects.overdue for objects in known if objects is not None and objects.overdue]
 
-    def _happened(self, event: ClusterEvent, old: WatchedObject | None, new: WatchedObject | None) -> None:
-        self.on_event(event, old, new)
-
     def _objects(self, kind: WatchedKind) -> ObjectsOfKind:
         objects = self._kinds.get(kind)
         if objects is None:
-            objects = self._kinds[kind] = ObjectsOfKind(kind, self._happened)
-            self._stops[kind] = self.start(kind, objects)
+            objects = self._kinds[kind] = ObjectsOfKind(kind, self._on_event)
+            self._stops[kind] = self._start(kind, objects)
         return objects
-
-
-def _nothing() -> None:
-    """End a watch that there is not."""
 
 
 class _Name(msgspec.Struct):

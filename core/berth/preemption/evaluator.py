@@ -10,7 +10,7 @@ can ask for it and none has to import it.
 Source: spec/core.md 6.2; spec/plugins.md 5.18.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from berth.framework.attempt import Attempt
@@ -22,6 +22,7 @@ from berth.framework.handle import Handle
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode, PostFilterResult
 from berth.framework.nominated import NominatedPods
 from berth.framework.preempting import GroupPreemptionRequest, PreemptionRequest
+from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, PluginError, Status, failed, unschedulable
 from berth.objects.pod import Pod
 from berth.preemption.candidates import Candidate, best_candidates
@@ -40,21 +41,30 @@ ASYNC_PREEMPTION = "SchedulerAsyncPreemption"
 
 
 class Evaluator:
-    """Implements berth.framework.preempting.Preemption."""
+    """Implements berth.framework.preempting.Preemption.
+
+    `frameworks` has the profile's own plugins by scheduler name once they are made, for simulated cycles.
+    """
 
     def __init__(
         self,
         handle: Handle,
+        frameworks: Mapping[str, Framework],
         *,
         screening: Screening | None = None,
         metrics: PreemptionMetrics | None = None,
     ) -> None:
         self._handle = handle
+        self._frameworks = frameworks
         self._metrics = metrics or NoPreemptionMetrics()
         self._screening = screening or Screening()
         self._budgets = Budgets(handle.listers.pod_disruption_budgets)
         self._nominated = NominatedPods(handle.nominator)
         self._evictions = Evictions(handle, self._metrics)
+
+    @property
+    def _framework(self) -> Framework:
+        return self._frameworks[self._handle.profile_name]
 
     def attempted(self) -> None:
         """Count an attempt, whatever comes of it."""
@@ -110,7 +120,7 @@ class Evaluator:
         handle, pod, attempt = self._handle, request.pod, self._attempt(request)
         beneath = self._screening.beneath(pod.priority, handle.snapshot)
         nominated, now = self._nominated.beside(pod, handle.snapshot), handle.clock.now()
-        return DryRun(handle.framework, attempt, beneath, self._budgets, nominated, now)
+        return DryRun(self._framework, attempt, beneath, self._budgets, nominated, now)
 
     def _attempt(self, request: PreemptionRequest) -> Attempt:
         """An attempt whose record is nobody's: simulations are no part of the cycle's."""
@@ -136,7 +146,7 @@ class Evaluator:
         self, request: PreemptionRequest, candidates: list[Candidate]
     ) -> list[Candidate]:
         """The candidates that extenders leave, with the victims that they choose. Raises: PluginError."""
-        extenders = self._handle.framework.extenders
+        extenders = self._framework.extenders
         if not extenders:
             return candidates
         victims = {one.node_name: Victims(one.victims, one.pdb_violations) for one in candidates}

@@ -37,15 +37,13 @@ def build_frameworks(
     frameworks: dict[str, Framework] = {}
     for profile in profiles:
         name = profile.scheduler_name
-        handle = handle_for(name)
-        plugins = wire(profile, construct(profile, registry, handle))
+        plugins = wire(profile, construct(profile, registry, handle_for(name)))
         frameworks[name] = Framework(
             name,
             plugins,
             percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
             extenders=extenders,
         )
-        handle.framework = frameworks[name]
     return frameworks
 
 

@@ -5,7 +5,7 @@
 Source: KEP-4247; docs/protocol.md "Hints".
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from berth.framework.cluster_event import ClusterEvent
@@ -28,5 +28,13 @@ class HintQuestion(NamedTuple):
         return self.record.attempts == self.attempt and self.plugin in self.record.rejectors
 
 
-HintAsker = Callable[[Sequence[HintQuestion]], None]
-"""Asks beside everything else, and calls `SchedulingQueue.hints_answered` with those that say Queue."""
+HintsAnswered = Callable[[Iterable[HintQuestion]], None]
+"""Takes the questions whose answer is Queue."""
+
+HintAsker = Callable[[Sequence[HintQuestion], HintsAnswered], None]
+"""Asks beside everything else; calls the function that it is given once there are answers."""
+
+
+def queue_all(questions: Sequence[HintQuestion], answered: HintsAnswered) -> None:
+    """Answer Queue to all of them: there is no plugin in another process to be asked."""
+    answered(questions)

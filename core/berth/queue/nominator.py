@@ -20,7 +20,7 @@ PodLister = Callable[[str, str], Pod | None]
 class Nominator:
     """Nominations by node, each in order of nomination, and by pod UID."""
 
-    __slots__ = ("_by_node", "_node_of", "_pod_lister", "_queued", "changes", "on_change")
+    __slots__ = ("_by_node", "_node_of", "_pod_lister", "_queued", "changes", "followers")
 
     def __init__(self, pod_lister: PodLister, queued: Callable[[str], Pod | None]) -> None:
         self._pod_lister = pod_lister
@@ -28,8 +28,8 @@ class Nominator:
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
         self.changes: Journal[str] = Journal()
-        self.on_change: Callable[[str], None] = lambda _node_name: None
-        """Is told of each of them."""
+        self.followers: list[Callable[[str], None]] = []
+        """Each is called with the node of every change."""
 
     def nominated_pods_for_node(self, node_name: str) -> Iterator[Pod]:
         """The pods nominated to that node, in the order of nomination."""
@@ -86,7 +86,8 @@ class Nominator:
 
     def _note(self, node_name: str) -> None:
         self.changes.note(node_name)
-        self.on_change(node_name)
+        for follower in self.followers:
+            follower(node_name)
 
 
 def bare_reference(pod: Pod) -> Pod:

@@ -33,7 +33,7 @@ from berth.queue.failed_attempts import FailedAttempts
 from berth.queue.flushes import Flushes
 from berth.queue.gate_answers import GateAnswers
 from berth.queue.gating import Gating
-from berth.queue.hint_questions import HintAsker, HintQuestion
+from berth.queue.hint_questions import HintAsker, HintQuestion, queue_all
 from berth.queue.in_flight import InFlight, InFlightEvent
 from berth.queue.nominator import PodLister
 from berth.queue.places import ACTIVE, POD_ADD, POD_UPDATE, Places, QueueSizes
@@ -57,6 +57,8 @@ class SchedulingQueue:
 
     `less` (and `sort_key`, if its plugin has one) come from the QueueSort plugin of the first profile.
     `on_ready` is called after any call that put a pod into activeQ or backoffQ, and by `close()`.
+    `ask_hints` asks plugins in other processes. `leaves_out` says of an object that comes which records it
+    cannot help, so that no plugin is asked about them.
     """
 
     def __init__(
@@ -76,12 +78,12 @@ class SchedulingQueue:
         generic_workload: bool = False,
         background: Background | None = None,
         on_ready: Callable[[], None] | None = None,
+        ask_hints: HintAsker = queue_all,
+        leaves_out: LeavesOut | None = None,
     ) -> None:
-        self.on_ready = on_ready
-        self.ask_hints: HintAsker = self.hints_answered
-        """Asks plugins in other processes; until somebody can, the answer is Queue."""
-        self.leaves_out: LeavesOut | None = None
-        """Says of an object that comes which records it cannot help, so that nobody asks about them."""
+        self._on_ready = on_ready
+        self._ask_hints = ask_hints
+        self._leaves_out = leaves_out
         self.scheduling_cycle = 0
         self.closed = False
         self._clock = clock
@@ -266,14 +268,14 @@ class SchedulingQueue:
             return
         asked: list[HintQuestion] = []
         candidates = self._moves.candidates(
-            event, old, new, predicate, leaves_out=self.leaves_out, asked=asked
+            event, old, new, predicate, leaves_out=self._leaves_out, asked=asked
         )
         self._notify(self._moves.move(candidates, event, old, new, asked))
         self._ask(asked)
 
     def _ask(self, questions: list[HintQuestion]) -> None:
         if questions:
-            self.ask_hints(questions)
+            self._ask_hints(questions, self.hints_answered)
 
     def hints_answered(self, queue: Iterable[HintQuestion]) -> None:
         """Move the pods on for which a plugin elsewhere said Queue, unless another attempt began since.
@@ -340,5 +342,5 @@ class SchedulingQueue:
         self._notify(True)
 
     def _notify(self, moved: bool) -> None:
-        if moved and self.on_ready is not None:
-            self.on_ready()
+        if moved and self._on_ready is not None:
+            self._on_ready()

@@ -18,7 +18,7 @@ from berth.cache.cache import Cache
 from berth.client.reflector import Reflector
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.scheduler.core_assembly import SchedulerCore
+from berth.scheduler.scheduler import Scheduler
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.snapshot import Snapshot
@@ -32,7 +32,7 @@ SUMS = ("requested", "non_zero", "ports", "claims", "allocatable", "allowed_pods
 class CacheDebugger:
     """Looks at a core and at the mirrors that feed it; `turn` is the scheduling loop's lock."""
 
-    core: SchedulerCore
+    scheduler: Scheduler
     nodes: Reflector[Node]
     pods: Reflector[Pod]
     turn: asyncio.Lock
@@ -40,8 +40,8 @@ class CacheDebugger:
     async def report(self) -> dict[str, Any]:
         """The differences, none where all is well, and how much is where."""
         async with self.turn:
-            shared = self.core.shared
-            shared.cache.update_snapshot(shared.snapshot)
+            scheduler = self.scheduler
+            scheduler.cache.update_snapshot(scheduler.snapshot)
             return {"differences": list(self._differences()), **self._held()}
 
     async def write_whenever(self, wanted: asyncio.Event) -> None:
@@ -57,22 +57,22 @@ class CacheDebugger:
         for difference in report.pop("differences"):
             log.error("cache mismatch difference=%s", difference)
         log.info("cache compared with the watches nodes=%s pods=%s", report["nodes"], report["pods"])
-        for info in self.core.shared.cache.node_infos():
+        for info in self.scheduler.cache.node_infos():
             held = ",".join(pod.pod.key for pod in info.pods.values())
             log.info("cached node name=%s requested=%s pods=%s", info.name, info.requested, held)
-        pods, summary = self.core.shared.queue.pending_pods()
+        pods, summary = self.scheduler.queue.pending_pods()
         log.info("scheduling queue summary=%s pods=%s", summary, ",".join(pod.key for pod in pods))
 
     def _held(self) -> dict[str, Any]:
-        shared = self.core.shared
-        nominator = shared.queue.nominator
+        scheduler = self.scheduler
+        nominator = scheduler.queue.nominator
         return {
-            "nodes": shared.cache.node_count(),
-            "pods": shared.cache.pod_count(),
-            "assumed": shared.cache.assumed_count(),
-            "queue": shared.queue.sizes()._asdict(),
-            "inFlight": list(shared.queue.in_flight()),
-            "waiting": len(shared.waiting_pods),
+            "nodes": scheduler.cache.node_count(),
+            "pods": scheduler.cache.pod_count(),
+            "assumed": scheduler.cache.assumed_count(),
+            "queue": scheduler.queue.sizes()._asdict(),
+            "inFlight": list(scheduler.queue.in_flight()),
+            "waiting": len(scheduler.waiting_pods),
             "nominated": {
                 node: [pod.key for pod in nominator.nominated_pods_for_node(node)]
                 for node in nominator.nodes_with_nominations()
@@ -88,7 +88,7 @@ class CacheDebugger:
         yield from self._of_nodes(self._rebuilt(placed.values()))
 
     def _of_placed_pods(self, told: Mapping[str, Pod], placed: Mapping[str, Pod]) -> Iterator[str]:
-        cache = self.core.shared.cache
+        cache = self.scheduler.cache
         cached = {pod.uid: pod for info in cache.node_infos() for pod in (p.pod for p in info.pods.values())}
         for uid, pod in placed.items():
             held = cached.get(uid)
@@ -103,15 +103,15 @@ class CacheDebugger:
                 yield f"pod {pod.key} is in the cache and on no node"
 
     def _of_waiting_pods(self, told: Mapping[str, Pod]) -> Iterator[str]:
-        shared = self.core.shared
-        queued = {pod.uid: pod for pod in shared.queue.pending_pods()[0]}
-        in_flight = set(shared.queue.in_flight())
+        scheduler = self.scheduler
+        queued = {pod.uid: pod for pod in scheduler.queue.pending_pods()[0]}
+        in_flight = set(scheduler.queue.in_flight())
         for uid, pod in told.items():
-            ours = pod.spec.scheduler_name in self.core.frameworks and not pod.node_name
-            known = uid in queued or uid in in_flight or shared.cache.is_assumed(uid)
+            ours = pod.spec.scheduler_name in self.scheduler.profiles.frameworks and not pod.node_name
+            known = uid in queued or uid in in_flight or scheduler.cache.is_assumed(uid)
             if ours and not known and not pod.terminating:
                 yield f"pod {pod.key} is on no node and nobody tries to schedule it"
-            if uid in queued and shared.cache.is_assumed(uid):
+            if uid in queued and scheduler.cache.is_assumed(uid):
                 yield f"pod {pod.key} is assumed and in the queue"
         for uid, pod in queued.items():
             if uid not in told or told[uid].node_name:
@@ -120,12 +120,12 @@ class CacheDebugger:
 
     def _of_groups(self, told: Mapping[str, Pod]) -> Iterator[str]:
         """Which pods each group has, and how far they are; nothing where groups are not kept."""
-        cache = self.core.shared.cache
+        cache = self.scheduler.cache
         if cache.pod_groups is None:
             return
         rebuilt = PodGroupStates()
         for uid, pod in told.items():
-            if pod.node_name or pod.spec.scheduler_name in self.core.frameworks:
+            if pod.node_name or pod.spec.scheduler_name in self.scheduler.profiles.frameworks:
                 rebuilt.add(pod)
                 if cache.is_assumed(uid) and (assumed := cache.get_pod(uid)) is not None:
                     rebuilt.assume(assumed)
@@ -136,7 +136,7 @@ class CacheDebugger:
 
     def _rebuilt(self, placed: Iterable[Pod]) -> Cache:
         """A cache made from nothing of what the watches told and what is assumed."""
-        current, rebuilt = self.core.shared.cache, Cache()
+        current, rebuilt = self.scheduler.cache, Cache()
         for node in self.nodes.objects():
             rebuilt.add_node(node)
         for pod in placed:
@@ -148,9 +148,9 @@ class CacheDebugger:
         return rebuilt
 
     def _of_nodes(self, rebuilt: Cache) -> Iterator[str]:
-        shared = self.core.shared
+        scheduler = self.scheduler
         wanted = {info.name: info for info in rebuilt.node_infos()}
-        held = {info.name: info for info in shared.cache.node_infos()}
+        held = {info.name: info for info in scheduler.cache.node_infos()}
         yield from (f"node {name} is missing in the cache" for name in sorted(wanted.keys() - held.keys()))
         yield from (f"node {name} is in the cache in vain" for name in sorted(held.keys() - wanted.keys()))
         for name in sorted(wanted.keys() & held.keys()):
@@ -158,7 +158,7 @@ class CacheDebugger:
                 if _said(wanted[name], field) != _said(held[name], field):
                     found = f"{_said(held[name], field)}, rebuilt {_said(wanted[name], field)}"
                     yield f"node {name}: {field} is {found}"
-        yield from _of_snapshots(rebuilt.fresh_snapshot(), shared.snapshot)
+        yield from _of_snapshots(rebuilt.fresh_snapshot(), scheduler.snapshot)
 
 
 def _said(info: NodeInfo, field: str) -> Any:

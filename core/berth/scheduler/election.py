@@ -3,33 +3,17 @@
 Source: spec/core.md 8.5; spec/config.md 15.3.
 """
 
-from collections.abc import Callable
+import asyncio
 
 from berth.client.api import Api
 from berth.client.events import EventRecorder, Reference
 from berth.client.leases import LeaderElector, LeaseSettings, new_identity
+from berth.client.write_guard import WriteGuard
 from berth.config.loading import Loaded
 from berth.config.types import LeaderElection
 from berth.out_of_tree.conditions import Condition, Kind
-
-
-def new_elector(
-    api: Api,
-    election: LeaderElection,
-    announce: Callable[[str], None],
-    may_hold: Callable[[], bool],
-) -> LeaderElector | None:
-    """The candidate for the lease, None where there is no election; `announce` is called with who won."""
-    if not election.leader_elect:
-        return None
-    settings = LeaseSettings(
-        election.resource_namespace,
-        election.resource_name,
-        election.lease_duration.seconds,
-        election.renew_deadline.seconds,
-        election.retry_period.seconds,
-    )
-    return LeaderElector(api, settings, new_identity(), announce=announce, may_hold=may_hold)
+from berth.scheduler.campaign import Campaign
+from berth.scheduler.control_thread import ControlThread
 
 
 class LeaseEvents:
@@ -59,3 +43,42 @@ class LeaseEvents:
         self._recorder.event(
             self._lease, controller=self._controller, type=kind, reason=reason, action=action, note=note
         )
+
+
+def new_campaign(
+    api: Api, election: LeaderElection, events: LeaseEvents, control: ControlThread
+) -> Campaign | None:
+    """The candidate for the lease, run by the control thread; None where there is no election.
+
+    The scheduling loop, which calls this, records its events.
+    """
+    if not election.leader_elect:
+        return None
+    loop = asyncio.get_running_loop()
+
+    def announce(note: str) -> None:
+        loop.call_soon_threadsafe(events.announce, note)
+
+    settings = LeaseSettings(
+        election.resource_namespace,
+        election.resource_name,
+        election.lease_duration.seconds,
+        election.renew_deadline.seconds,
+        election.retry_period.seconds,
+    )
+    elector = LeaderElector(
+        api,
+        settings,
+        new_identity(),
+        announce=announce,
+        may_hold=lambda: not control.turns.hangs(),
+    )
+    return Campaign(elector, control)
+
+
+def write_guard(campaign: Campaign | None) -> WriteGuard:
+    """The right to write: what is sent while the lease is fresh lands before the lease has run out."""
+    if campaign is None:
+        return WriteGuard()
+    lease = campaign.settings
+    return WriteGuard(campaign.is_fresh, landing_seconds=lease.duration - lease.renew_deadline)

@@ -22,7 +22,7 @@ from berth.framework.scoring import NodeScores, run_pre_scores, run_scores
 from berth.framework.status import PluginError, Status
 from berth.objects.pod import Pod
 from berth.scheduler.attempt_log import AttemptLog
-from berth.scheduler.core_assembly import SchedulerCore
+from berth.scheduler.scheduler import Scheduler
 from berth.snapshot.snapshot import Snapshot
 
 
@@ -34,7 +34,7 @@ class UnknownPodError(LookupError):
 class Explainer:
     """Answers between two turns of the scheduling loop (`turn` is the loop's lock)."""
 
-    core: SchedulerCore
+    scheduler: Scheduler
     attempts: AttemptLog
     turn: asyncio.Lock
 
@@ -45,7 +45,7 @@ class Explainer:
         """
         async with self.turn:
             pod = self._find(namespace, name)
-            framework = self.core.frameworks.get(pod.spec.scheduler_name)
+            framework = self.scheduler.profiles.frameworks.get(pod.spec.scheduler_name)
             nodes = {} if framework is None else await self._nodes(framework, pod)
         return {
             "pod": pod.key,
@@ -57,8 +57,8 @@ class Explainer:
         }
 
     def _find(self, namespace: str, name: str) -> Pod:
-        shared = self.core.shared
-        pod = shared.unassigned.get(name, namespace) or shared.cache.find_pod(namespace, name)
+        scheduler = self.scheduler
+        pod = scheduler.unassigned.get(name, namespace) or scheduler.cache.find_pod(namespace, name)
         if pod is None:
             raise UnknownPodError(
                 f"no pod {namespace}/{name} is waiting for one of our profiles or running on a node"
@@ -66,7 +66,7 @@ class Explainer:
         return pod
 
     def _queue(self, pod: Pod) -> dict[str, Any]:
-        record = self.core.shared.queue.record(pod.namespace, pod.name)
+        record = self.scheduler.queue.record(pod.namespace, pod.name)
         if record is None:
             return {}
         return {
@@ -77,14 +77,14 @@ class Explainer:
         }
 
     async def _nodes(self, framework: Framework, pod: Pod) -> dict[str, Any]:
-        shared = self.core.shared
+        scheduler = self.scheduler
         # Plugins in other processes are asked about the nodes of this one; it is to have them all.
-        shared.cache.update_snapshot(shared.snapshot)
-        nodes = shared.cache.fresh_snapshot(without=pod.uid)
+        scheduler.cache.update_snapshot(scheduler.snapshot)
+        nodes = scheduler.cache.fresh_snapshot(without=pod.uid)
         waiting = _unplaced(pod)
         framework = Framework(framework.profile_name, framework.plugins, percentage_of_nodes_to_score=0)
         record = CycleRecord(waiting, framework.profile_name, 0, b"", b"", 0, 0, 0)
-        meter = shared.budgets.look(pod.namespace, len(nodes))
+        meter = scheduler.budgets.look(pod.namespace, len(nodes))
         attempt = Attempt(waiting, nodes, CycleState(meter), record)
         try:
             return await meter.timed(self._tried(framework, attempt))
@@ -93,7 +93,7 @@ class Explainer:
 
     async def _tried(self, framework: Framework, attempt: Attempt) -> dict[str, Any]:
         nodes = attempt.nodes
-        search = NodeSearch(self.core.shared.queue.nominator, Rotation(), exhaustive=True)
+        search = NodeSearch(self.scheduler.queue.nominator, Rotation(), exhaustive=True)
         found = await search.find(framework, attempt)
         if isinstance(found, Status):
             diagnosis = found.error.diagnosis if isinstance(found.error, FitError) else Diagnosis(nodes.names)

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from berth.client.reflector import Reflector
-from berth.scheduler.core_assembly import SchedulerCore
 from berth.scheduler.event_loop import leave_alone_what_there_is
 from berth.scheduler.running_tasks import RunningTasks
+from berth.scheduler.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
 
@@ -24,13 +24,13 @@ class FirstSync:
     def __init__(
         self,
         mirrors: Sequence[Reflector[Any]],
-        core: SchedulerCore,
+        scheduler: Scheduler,
         settle: Callable[[float], Awaitable[None]],
         tasks: RunningTasks,
     ) -> None:
         self.synced = asyncio.Event()
         self._mirrors = mirrors
-        self._core = core
+        self._scheduler = scheduler
         self._settle = settle
         self._tasks = tasks
         self._watching = False
@@ -44,7 +44,7 @@ class FirstSync:
         log.info("Sync completed")
         leave_alone_what_there_is()
         # Plugins are told of the first generation before the first pod is tried.
-        self._core.shared.cache.update_snapshot(self._core.shared.snapshot)
+        self._scheduler.cache.update_snapshot(self._scheduler.snapshot)
         self.synced.set()
         await self._settle(PLUGIN_GRACE_SECONDS)
 

@@ -2,7 +2,7 @@
 
 Attached, replaced and detached by request (plugin_admin.py), by the list (plugin_list_file.py) and by the
 directory where they appear (plugin_directory.py); shown on our own pod (plugin_readiness.py). All of that is
-imported with the first of them (plugins_elsewhere.py says why).
+imported with the first of them (out_of_tree_plugins.py says why).
 """
 
 import os
@@ -10,41 +10,43 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from berth.client.pods import Pods
-from berth.scheduler.core_assembly import SchedulerCore
-from berth.scheduler.plugins_elsewhere import PluginsElsewhere
-from berth.scheduler.process_settings import ProcessSettings
+from berth.scheduler.out_of_tree_plugins import OutOfTreePlugins
+from berth.scheduler.process_options import ProcessOptions
 from berth.scheduler.raw_keeping import RawKeeping
 from berth.scheduler.running_tasks import RunningTasks
-from berth.scheduler.transports import Transports
+from berth.scheduler.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from berth.out_of_tree.attaching import Attaching
 
 
 class PluginUpkeep:
-    """Attaches what is listed at the start, and follows what changes."""
+    """Attaches what is listed at the start, and follows what changes.
+
+    `own_pods` writes about the pod that this process runs in, whether it leads or not.
+    """
 
     def __init__(
         self,
-        settings: ProcessSettings,
-        plugins: PluginsElsewhere,
-        core: SchedulerCore,
-        transports: Transports,
+        options: ProcessOptions,
+        *,
+        plugins: OutOfTreePlugins,
+        scheduler: Scheduler,
+        raw: RawKeeping,
+        own_pods: Pods,
         tasks: RunningTasks,
     ) -> None:
-        self._settings = settings
+        self.raw = raw
+        self._options = options
         self._plugins = plugins
-        self._core = core
+        self._scheduler = scheduler
+        self._own_pods = own_pods
         self._tasks = tasks
-        # Our own pod is ours to write about whether we lead or not.
-        self._own_pods = Pods(transports.events)
         self._started = False
-        plugins.rewire = core.rewire
-        self.raw = RawKeeping(plugins, transports.main)
         self.raw.keep(wanted=plugins.want_objects)
         self._attaching: Attaching | None = None
         if plugins.hosted is not None:
-            self.attaching.enable_listed(settings.sidecars)
+            self.attaching.enable_listed(options.sidecars)
 
     @property
     def attaching(self) -> "Attaching":
@@ -52,15 +54,15 @@ class PluginUpkeep:
         if self._attaching is None:
             from berth.out_of_tree.attaching import Attaching  # noqa: PLC0415 (see the top)
 
-            core = self._core
-            self._attaching = Attaching(self._plugins.host, core.frameworks, core.handles, self._tasks.spawn)
+            frameworks, handles = self._scheduler.profiles.frameworks, self._scheduler.handles
+            self._attaching = Attaching(self._plugins.host, frameworks, handles, self._tasks.spawn)
             self._show_readiness()
         return self._attaching
 
     def start(self) -> None:
         """Follow list and directory, and show on our pod which plugins are ready."""
         self._started = True
-        if self._settings.plugins_file or self._settings.directory is not None:
+        if self._options.plugins_file or self._options.directory is not None:
             self._follow_lists()
         self._show_readiness()
 
@@ -87,12 +89,12 @@ class PluginUpkeep:
         from berth.scheduler.plugin_directory import PluginDirectory  # noqa: PLC0415 (see the top)
         from berth.scheduler.plugin_list_file import PluginListFile  # noqa: PLC0415 (see the top)
 
-        settings, attaching, keep_objects = self._settings, self.attaching, self.raw.begin
-        listed = {spec.name: spec for spec in settings.sidecars}
-        directory = PluginDirectory(settings.directory, listed, attaching, keep_objects)
-        if settings.plugins_file:
+        options, attaching, keep_objects = self._options, self.attaching, self.raw.begin
+        listed = {spec.name: spec for spec in options.sidecars}
+        directory = PluginDirectory(options.directory, listed, attaching, keep_objects)
+        if options.plugins_file:
             file = PluginListFile(
-                settings.plugins_file, listed, attaching, keep_objects, use_directory=directory.use
+                options.plugins_file, listed, attaching, keep_objects, use_directory=directory.use
             )
             self._tasks.spawn(file.follow(), "list of plugins")
         self._tasks.spawn(directory.follow(), "directory of plugins")

@@ -1,53 +1,109 @@
-"""The scheduler process: adapters started around a core, led by a lease, until it is told to stop.
+"""The scheduler process: adapters started around a scheduler, led by a lease, until it is told to stop.
 
-    endpoint -> transports -> core -> watches synced -> (lease held) -> scheduling loop
-                                          |
-                                          +-- lost: leadership.py stops the loop, writes are refused
+    transports -> events, lease, write guard -> writers -> plugins -> scheduler -> watches, fence, loop, pages
 
-    made in process_parts.py, started and ended here; lease and secure port run in control_thread.py
+    watches synced -> (lease held) -> scheduling loop
+                           |
+                           +-- lost: leadership.py stops the loop, writes are refused
 
-Everything durable is in the API server: a process that dies at any point leaves nothing to clean up.
+Everything is put together here, in `Process`; lease and secure port run in control_thread.py. Everything
+durable is in the API server: a process that dies at any point leaves nothing to clean up.
 
-Source: spec/core.md 0.1, 8.5; spec/config.md 15.
+Source: spec/core.md 0.1, 8.5; spec/config.md 15; cmd/kube-scheduler/app/server.go (Kubernetes v1.36).
 """
 
 import asyncio
-from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING
+import random
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
 
+from berth.client.api import Api
 from berth.client.credentials import load_endpoint
 from berth.client.endpoint import Endpoint
+from berth.client.events import EventRecorder
+from berth.client.pods import Pods
+from berth.client.transport import Transport
+from berth.framework.clock import SystemClock
+from berth.framework.cycle_record import CycleRecord
+from berth.scheduler.attempt_log import AttemptLog
+from berth.scheduler.background import AsyncioBackground
+from berth.scheduler.cache_debugger import CacheDebugger
 from berth.scheduler.control_thread import ControlThread
+from berth.scheduler.delegated_access import DelegatedAccess
+from berth.scheduler.election import LeaseEvents, new_campaign, write_guard
+from berth.scheduler.event_recording import PodEvents
+from berth.scheduler.fence import Fence, Mirror
+from berth.scheduler.first_sync import FirstSync
 from berth.scheduler.leadership import Leadership
 from berth.scheduler.loop_turns import LoopTurns
-from berth.scheduler.process_parts import Control, Parts, make_parts
-from berth.scheduler.process_settings import Port, ProcessSettings
-from berth.scheduler.shown_parts import ShownParts
-from berth.scheduler.transports import open_control_transports, open_transports
-
-if TYPE_CHECKING:
-    from berth.scheduler.serving import SecureServer
+from berth.scheduler.needed_kinds import needed_groups
+from berth.scheduler.out_of_tree_plugins import OutOfTreePlugins
+from berth.scheduler.plugin_upkeep import PluginUpkeep
+from berth.scheduler.process_options import ProcessOptions
+from berth.scheduler.raw_keeping import RawKeeping
+from berth.scheduler.running_tasks import RunningTasks
+from berth.scheduler.scheduler import ASYNC_API_CALLS, GENERIC_WORKLOAD, Scheduler
+from berth.scheduler.scheduling_loop import SchedulingLoop
+from berth.scheduler.secure_port import SecurePort
+from berth.scheduler.set_aside_events import SetAsideEvents, set_aside_now, set_aside_total
+from berth.scheduler.status_pages import StatusPages
+from berth.scheduler.transports import open_for_control, open_for_scheduling
+from berth.scheduler.watches import watch
+from berth.scheduler.writers import Writers
+from berth.telemetry.fan_out import fan_out
+from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.tracing import Tracing
 
 LAST_EVENTS_SECONDS = 5.0
 # How long requests that were sent may wait for their answers, and what else ends by itself for its end.
 LAST_ANSWERS_SECONDS = 1.0
 SETTLE_SECONDS = 0.1
-# A client that connects at the start is answered after so long, or once everything is listed where that is
-# sooner: what serves takes half a second of imports, and lists and first decisions go before.
-SERVE_WITHIN_SECONDS = 3.0
-FIRST_DECISIONS_SECONDS = 0.1
 
 
-async def run(settings: ProcessSettings, stop: asyncio.Event, dump: asyncio.Event | None = None) -> None:
-    """Schedule until `stop` is set, then end in order; each time `dump` is set, the log tells of the cache.
+def _ignore(_: object) -> None:
+    """Do nothing."""
+
+
+async def run(
+    options: ProcessOptions,
+    stop: asyncio.Event,
+    dump: asyncio.Event | None = None,
+    *,
+    tracing: Tracing | None = None,
+    on_record: Callable[[CycleRecord], None] = _ignore,
+    on_ready: Callable[[Scheduler], None] = _ignore,
+) -> None:
+    """Schedule until `stop` is set, then end in order; each time `dump` is set, the log shows the cache.
+
+    `on_record` is called with the record of each attempt, `on_ready` once everything is listed.
 
     Raises: ConfigurationError, BuildError, EventRegistrationError, StartError before anything runs.
     """
-    endpoints = await asyncio.to_thread(_endpoints, settings)
+    endpoints = await asyncio.to_thread(_endpoints, options)
     try:
         async with AsyncExitStack() as stack:
-            process = await _make(settings, endpoints, stack)
-            await _run(process, stack, stop, dump or asyncio.Event())
+            turns = LoopTurns(asyncio.get_running_loop())
+            control = await stack.enter_async_context(ControlThread(turns))
+            requests, events = open_for_scheduling(options, endpoints[0], stack)
+            leases, reviews = open_for_control(endpoints[1], control, stack)
+            process = Process(
+                options,
+                requests=requests,
+                events=events,
+                leases=leases,
+                reviews=reviews,
+                control=control,
+                group=await stack.enter_async_context(asyncio.TaskGroup()),
+                tracing=tracing or Tracing(),
+                on_record=on_record,
+                on_ready=on_ready,
+            )
+            stack.push_async_callback(process.port.close)
+            try:
+                await process.until(stop, dump or asyncio.Event())
+            finally:
+                await process.finish()
     except BaseExceptionGroup as group:
         # What the body of a task group raises comes out wrapped; alone, it is the error that was raised.
         if len(group.exceptions) > 1:
@@ -55,93 +111,177 @@ async def run(settings: ProcessSettings, stop: asyncio.Event, dump: asyncio.Even
         raise group.exceptions[0] from None
 
 
-def _endpoints(settings: ProcessSettings) -> tuple[Endpoint, Endpoint]:
+def _endpoints(options: ProcessOptions) -> tuple[Endpoint, Endpoint]:
     """The API server twice, once for each loop: credentials that are renewed belong to one loop."""
-    kubeconfig = settings.loaded.configuration.client_connection.kubeconfig
-    first, second = (load_endpoint(kubeconfig=kubeconfig, master=settings.master) for _ in range(2))
+    kubeconfig = options.loaded.configuration.client_connection.kubeconfig
+    first, second = (load_endpoint(kubeconfig=kubeconfig, master=options.master) for _ in range(2))
     return first, second
 
 
-async def _make(
-    settings: ProcessSettings, endpoints: tuple[Endpoint, Endpoint], stack: AsyncExitStack
-) -> "Process":
-    turns = LoopTurns(asyncio.get_running_loop())
-    thread = await stack.enter_async_context(ControlThread(turns))
-    transports = open_transports(settings, endpoints[0], stack)
-    control = Control(thread, open_control_transports(endpoints[1], thread, stack))
-    tasks = await stack.enter_async_context(asyncio.TaskGroup())
-    return Process(make_parts(settings, transports, control, tasks))
-
-
-async def _run(process: "Process", stack: AsyncExitStack, stop: asyncio.Event, dump: asyncio.Event) -> None:
-    process.serve(stack)
-    try:
-        await process.until(stop, dump)
-    finally:
-        await process.finish()
-
-
 class Process:
-    """One scheduler process, from its start to its end."""
+    """One scheduler process: its parts by name, from its start to its end.
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._settings = parts.settings
-        self._spawn = parts.tasks.spawn
+    Events never queue behind bindings, nor the other way, so each has a transport of its own; so have leases
+    and access reviews, which belong to the control thread's loop.
+    """
+
+    def __init__(
+        self,
+        options: ProcessOptions,
+        *,
+        requests: Transport,
+        events: Transport,
+        leases: Transport,
+        reviews: Transport,
+        control: ControlThread,
+        group: asyncio.TaskGroup,
+        tracing: Tracing,
+        on_record: Callable[[CycleRecord], None],
+        on_ready: Callable[[Scheduler], None],
+    ) -> None:
+        """Make the parts, each of those before it; nothing runs yet.
+
+        Raises: BuildError, EventRegistrationError, StartError.
+        """
+        loaded, election = options.loaded, options.loaded.configuration.leader_election
+        self._options = options
+        self._on_ready = on_ready
         self._prepared = self._stopping = False
-        self._server: SecureServer | None = None
-        self._leadership = Leadership(
-            parts.elector,
-            parts.loop,
-            parts.fence,
-            self._prepare,
-            delayed=parts.settings.loaded.configuration.delay_cache_until_active,
+        self.clock = SystemClock()
+        self.tasks, self.background = RunningTasks(group), AsyncioBackground(group)
+        self.attempts = AttemptLog()
+        self.metrics = SchedulerMetrics(
+            pod_groups=loaded.gates.enabled(GENERIC_WORKLOAD),
+            asynchronous_calls=loaded.gates.enabled(ASYNC_API_CALLS),
+        )
+        self.recorder = EventRecorder(Api(events))
+        lease_events = LeaseEvents(self.recorder, loaded)
+        self.campaign = new_campaign(Api(leases), election, lease_events, control)
+        self.guard = write_guard(self.campaign)
+        self.writers = Writers.over(requests, self.guard)
+
+        self.plugins = OutOfTreePlugins(
+            options,
+            writers=self.writers,
+            metrics=self.metrics.plugins,
+            sampled=tracing.sampled,
+            on_condition=lease_events.plugin_condition,
+            transport=requests,
+            tasks=self.tasks,
+        )
+        pod_ready = asyncio.Event()
+        tell = fan_out(tracing.on_record, self.metrics.on_record, self.attempts.on_record, on_record)
+        self.scheduler = self._new_scheduler(pod_ready.set, self.plugins.with_records(tell, self.background))
+        self.upkeep = PluginUpkeep(
+            options,
+            plugins=self.plugins,
+            scheduler=self.scheduler,
+            raw=RawKeeping(self.plugins, requests),
+            own_pods=Pods(events),
+            tasks=self.tasks,
         )
 
-    def serve(self, stack: AsyncExitStack) -> None:
-        """Show what the process shows of itself until the stack is left, if it is to be shown at all.
+        set_aside = SetAsideEvents(self.recorder, loaded.profiles[0].scheduler_name, self.clock)
+        self.mirrors = watch(
+            requests,
+            self.scheduler,
+            self.plugins,
+            groups=needed_groups(loaded.profiles, out_of_tree=bool(options.sidecars or options.directory)),
+            report=set_aside.report,
+        )
+        self.first_sync = FirstSync(self.mirrors, self.scheduler, self.plugins.settle, self.tasks)
+        self.fence = Fence(
+            self._every_mirror,
+            self.guard,
+            election.renew_deadline.seconds,
+            observe=self.metrics.fence_lowered,
+        )
+        self.loop = SchedulingLoop(
+            self.scheduler, clock=self.clock, ready=pod_ready, may_decide=lambda: not self.fence.is_up()
+        )
+        self.debugger = CacheDebugger(self.scheduler, self.mirrors[0], self.mirrors[1], self.loop.turn)
+        self.leadership = Leadership(
+            self.campaign,
+            self.loop,
+            self.fence,
+            self._prepare,
+            delayed=loaded.configuration.delay_cache_until_active,
+        )
+        self.port = SecurePort(
+            options.serving,
+            pages=self._new_pages(control.turns),
+            review=DelegatedAccess(Api(reviews)),
+            control=control,
+            synced=self.first_sync.synced,
+        )
+        self._show_in_metrics(tracing)
 
-        Raises: StartError where address or certificate can't be used.
-        """
-        shown = self._parts.shown(self._leadership)
-        shown.watch_metrics()
-        port = self._settings.serving.open()
-        if port is not None:
-            stack.push_async_callback(self._close, port)
-            self._spawn(self._serve(port, shown), "serving")
+    def _new_scheduler(
+        self, on_ready: Callable[[], None], on_record: Callable[[CycleRecord], None]
+    ) -> Scheduler:
+        options = self._options
+        return Scheduler(
+            options.loaded,
+            plugins=self.plugins,
+            writer=self.writers.pods,
+            volume_writer=self.writers.volumes,
+            claim_writer=self.writers.claims,
+            pod_group_writer=self.writers.pod_groups,
+            recorder=PodEvents(self.recorder),
+            background=self.background,
+            clock=self.clock,
+            chance=random.Random(options.seed),
+            metrics=self.metrics,
+            on_record=on_record,
+            on_ready=on_ready,
+            max_in_unschedulable_seconds=options.max_in_unschedulable_seconds,
+        )
 
-    async def _serve(self, port: Port, shown: ShownParts) -> None:
-        self._server = await self._parts.control.run(self._start_server(port, shown))
-
-    async def _start_server(self, port: Port, shown: ShownParts) -> "SecureServer":
-        """Answer on the port. The control thread runs and times it, whatever keeps the scheduling loop."""
-        synced = self._parts.first_sync.synced
-        with suppress(TimeoutError):
-            async with asyncio.timeout(SERVE_WITHIN_SECONDS):
-                while not synced.is_set():  # noqa: ASYNC110 - an event of the other thread's loop
-                    await asyncio.sleep(FIRST_DECISIONS_SECONDS)
-                await asyncio.sleep(FIRST_DECISIONS_SECONDS)
-        # A worker thread imports and assembles the pages: meanwhile the lease is renewed.
-        endpoints = await asyncio.to_thread(
-            shown.endpoints,
+    def _new_pages(self, turns: LoopTurns) -> StatusPages:
+        synced = self.first_sync.synced
+        return StatusPages(
+            options=self._options,
+            scheduler=self.scheduler,
+            metrics=self.metrics,
+            attempts=self.attempts,
+            plugins=self.upkeep,
+            loop=self.loop,
+            leadership=self.leadership,
+            debugger=self.debugger,
+            turns=turns,
             synced=lambda: "" if synced.is_set() else "handlers are not fully synchronized",
             ending=lambda: "the process is ending" if self._stopping else "",
         )
-        return await self._settings.serving.start(port, endpoints, self._parts.review)
 
-    async def _close(self, port: Port) -> None:
-        if self._server is not None:
-            await self._parts.control.run(self._server.close())
-        port.listener.close()
+    def _show_in_metrics(self, tracing: Tracing) -> None:
+        """Let the gauges mirror the parts."""
+        metrics, scheduler = self.metrics, self.scheduler
+        metrics.watch_tracing(tracing)
+        metrics.watch_plugins(self.upkeep.conditions)
+        metrics.watch_set_aside(partial(set_aside_total, self.mirrors), partial(set_aside_now, self.mirrors))
+        metrics.watch_queue(scheduler.queue.sizes)
+        metrics.watch_cache(scheduler.cache)
+        metrics.watch_equal_pods(scheduler.equal_pods.outcomes)
+        metrics.watch_tasks(scheduler.at_work)
+        if scheduler.dispatcher is not None:
+            metrics.watch_calls(scheduler.dispatcher.pending)
+        election = self._options.loaded.configuration.leader_election
+        if election.leader_elect:
+            metrics.watch_leadership(election.resource_name, lambda: self.leadership.leads)
+
+    def _every_mirror(self) -> tuple[Mirror, ...]:
+        """All kinds that are watched now: plugins come and go, and the kinds that only they watch."""
+        return (*self.mirrors, *self.plugins.mirrors)
 
     async def until(self, stop: asyncio.Event, dump: asyncio.Event) -> None:
         """Watch, campaign and schedule until `stop` is set."""
-        self._spawn(self._parts.recorder.run(), "events")
-        hosted = self._parts.plugins.hosted
+        self.tasks.spawn(self.port.serve(), "serving")
+        self.tasks.spawn(self.recorder.run(), "events")
+        hosted = self.plugins.hosted
         for name, work in hosted.work() if hosted else ():
-            self._spawn(work, name)
-        self._spawn(self._parts.debugger.write_whenever(dump), "dump")
-        leading = self._spawn(self._leadership.run(), "leadership")
+            self.tasks.spawn(work, name)
+        self.tasks.spawn(self.debugger.write_whenever(dump), "dump")
+        leading = self.tasks.spawn(self.leadership.run(), "leadership")
         stopped = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait([leading, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -154,25 +294,24 @@ class Process:
         """Watch, and wait until everything is known; once."""
         if self._prepared:
             return
-        await self._parts.first_sync.run()
+        await self.first_sync.run()
         self._prepared = True
-        self._parts.upkeep.start()
-        self._settings.on_ready(self._parts.core)
-        self._spawn(self._parts.loop.follow(), "snapshot")
+        self.upkeep.start()
+        self._on_ready(self.scheduler)
+        self.tasks.spawn(self.loop.follow(), "snapshot")
 
     async def finish(self) -> None:
         """Let what was sent be answered, give the lease back, write the last events, and stop everything.
 
         What has sent no binding yet needs none: its pod is on no node, and the successor takes it up.
         """
-        parts = self._parts
         self._stopping = True
-        parts.guard.close()
-        parts.core.shared.queue.close()
-        settled = await parts.guard.settled(LAST_ANSWERS_SECONDS)
-        await self._leadership.release(settled=settled)
-        parts.upkeep.end_recordings()
-        await parts.background.settle(SETTLE_SECONDS)
-        await parts.plugins.close()
-        await parts.recorder.drain(LAST_EVENTS_SECONDS)
-        parts.tasks.cancel()
+        self.guard.close()
+        self.scheduler.queue.close()
+        settled = await self.guard.settled(LAST_ANSWERS_SECONDS)
+        await self.leadership.release(settled=settled)
+        self.upkeep.end_recordings()
+        await self.background.settle(SETTLE_SECONDS)
+        await self.plugins.close()
+        await self.recorder.drain(LAST_EVENTS_SECONDS)
+        self.tasks.cancel()

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 
 from berth.framework.clock import Clock
-from berth.scheduler.core_assembly import SchedulerCore
+from berth.scheduler.scheduler import Scheduler
 
 LONGEST_WAIT_SECONDS = 30.0
 FOLLOW_SECONDS = 5.0
@@ -21,26 +21,31 @@ TURN_SECONDS = 0.002
 class SchedulingLoop:
     """Pops pods for as long as it runs; `stop` ends it between two pods, so that nothing is half done.
 
-    `may_decide` is asked before each pop; a no ends the run, but does not stop the loop.
+    `ready` is set whenever a pod is ready to be popped (`on_ready` of the scheduler). `may_decide` is asked
+    before each pop; a no ends the run, but does not stop the loop.
     """
 
     def __init__(
-        self, core: SchedulerCore, clock: Clock, may_decide: Callable[[], bool] = lambda: True
+        self,
+        scheduler: Scheduler,
+        *,
+        clock: Clock,
+        ready: asyncio.Event,
+        may_decide: Callable[[], bool] = lambda: True,
     ) -> None:
         self.turn = asyncio.Lock()
         self._may_decide = may_decide
-        self._core = core
+        self._scheduler = scheduler
         self._clock = clock
-        self._wake = asyncio.Event()
+        self._wake = ready
         self._stopping = False
-        core.shared.queue.on_ready = self._wake.set
 
     async def run(self) -> bool:
         """Schedule until stopped, or until no decision may be taken; whether it was stopped.
 
         May be called again after that.
         """
-        queue = self._core.shared.queue
+        queue = self._scheduler.queue
         self._stopping = False
         while self._goes_on():
             if self._clock.now() >= queue.next_flush_time():
@@ -56,7 +61,7 @@ class SchedulingLoop:
 
     async def _schedule_some(self) -> bool:
         """A turn; False where there is nothing to do but to wait."""
-        queue, schedule = self._core.shared.queue, self._core.schedule_one.schedule
+        queue, schedule = self._scheduler.queue, self._scheduler.schedule_one.schedule
         async with self.turn:
             over, pods = self._clock.monotonic() + TURN_SECONDS, 0
             while pods < TURN_PODS and self._goes_on() and (info := queue.pop()) is not None:
@@ -76,17 +81,17 @@ class SchedulingLoop:
 
         What it has yet to take over would grow with every event otherwise.
         """
-        shared = self._core.shared
+        scheduler = self._scheduler
         while True:
             await asyncio.sleep(FOLLOW_SECONDS)
             async with self.turn:
-                shared.cache.update_snapshot(shared.snapshot)
+                scheduler.cache.update_snapshot(scheduler.snapshot)
 
     async def _idle(self) -> None:
         """Wait until a pod is ready or a flush is due."""
-        due = self._core.shared.queue.next_flush_time() - self._clock.now()
+        due = self._scheduler.queue.next_flush_time() - self._clock.now()
         self._wake.clear()
-        if self._stopping or self._core.shared.queue.ready:
+        if self._stopping or self._scheduler.queue.ready:
             return
         try:
             async with asyncio.timeout(min(max(due, 0.0), LONGEST_WAIT_SECONDS)):

@@ -14,7 +14,7 @@ from berth.config.sidecars import SidecarSpec, is_unix, socket_path
 from berth.out_of_tree.socket_access import missing_folder
 from berth.scheduler.errors import FinishedError, StartError
 from berth.scheduler.process import run
-from berth.scheduler.process_settings import ProcessSettings, Serving
+from berth.scheduler.process_options import ProcessOptions, Serving
 from berth.telemetry.logs import configure_logs
 from berth.telemetry.tracing import Tracing
 
@@ -35,7 +35,7 @@ async def start(options: Options, settings: Settings) -> None:
     loop.add_signal_handler(signal.SIGUSR2, dump.set)
     configure_logs(verbosity=options.verbosity, log_format=str(options.value("logging-format")))
     tracing = Tracing.from_environment()
-    process = ProcessSettings(
+    process = ProcessOptions(
         settings.loaded,
         master=options.master,
         sidecars=settings.sidecars,
@@ -44,7 +44,6 @@ async def start(options: Options, settings: Settings) -> None:
         max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods.seconds,
         request_seconds=options.request_timeout.seconds,
         flags=options.values,
-        tracing=tracing,
         serving=Serving(
             options.bind_address,
             options.secure_port,
@@ -54,7 +53,7 @@ async def start(options: Options, settings: Settings) -> None:
         ),
     )
     try:
-        await run(process, stop, dump)
+        await run(process, stop, dump, tracing=tracing)
     finally:
         tracing.close()
     if not settings.loaded.configuration.leader_election.leader_elect:

@@ -42,8 +42,8 @@ from berth.objects.workloads import (
 )
 from berth.out_of_tree.news import NEWS
 from berth.out_of_tree.raw_objects import KeptObjects
-from berth.scheduler.core_assembly import SchedulerCore
 from berth.scheduler.needed_kinds import is_needed
+from berth.scheduler.scheduler import Scheduler
 
 DEVICE_TAINT_RULES = "DRADeviceTaintRules"
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
@@ -142,52 +142,52 @@ LOOKED_UP = (
 
 def watch(
     transport: Transport,
-    core: SchedulerCore,
+    scheduler: Scheduler,
     kept: KeptObjects,
     *,
     groups: frozenset[str],
     report: Report = ignore,
 ) -> list[Reflector[Any]]:
     """The reflectors, which report the objects that they set aside."""
-    found = list(reflectors(transport, core, kept, groups=groups))
+    found = list(reflectors(transport, scheduler, kept, groups=groups))
     for reflector in found:
         reflector.aside.report = report
     return found
 
 
 def reflectors(
-    transport: Transport, core: SchedulerCore, kept: KeptObjects, *, groups: frozenset[str]
+    transport: Transport, scheduler: Scheduler, kept: KeptObjects, *, groups: frozenset[str]
 ) -> Iterator[Reflector[Any]]:
     """A reflector for everything the core has to know; nodes come first, kinds that plugins name last.
 
     `groups` are those of needed_kinds that somebody asks about.
     The bytes of nodes and pods are kept where `kept` says so.
     """
-    decode_node, nodes = kept.nodes.decoding(decoder(Node)), kept.nodes.following(core.nodes)
-    decode_pod, pods = kept.pods.decoding(decoder(Pod)), kept.pods.following(core.pods)
+    decode_node, nodes = kept.nodes.decoding(decoder(Node)), kept.nodes.following(scheduler.node_handler)
+    decode_pod, pods = kept.pods.decoding(decoder(Pod)), kept.pods.following(scheduler.pod_handler)
     yield Reflector(transport, Source(resources.NODES), decode_node, nodes, fatal=FATAL)
     live = Source(resources.PODS, field_selector=LIVE_PODS)
     yield Reflector(transport, live, decode_pod, pods, fatal=FATAL)
     for watched in LOOKED_UP:
-        if watched.gate and not core.feature_enabled(watched.gate):
+        if watched.gate and not scheduler.feature_enabled(watched.gate):
             continue
         if not is_needed(watched.resource, groups):
             continue
-        handler = core.resource_handler(watched.events, watched.store(core.shared.listers))
+        handler = scheduler.resource_handler(watched.events, watched.store(scheduler.listers))
         decode: Callable[[bytes], Any] = decoder(watched.kind)
         yield Reflector(transport, Source(watched.resource), decode, handler)
-    if core.feature_enabled(DEVICE_TAINT_RULES) and is_needed(resources.DEVICE_TAINT_RULES, groups):
+    if scheduler.feature_enabled(DEVICE_TAINT_RULES) and is_needed(resources.DEVICE_TAINT_RULES, groups):
         rules = Source(resources.DEVICE_TAINT_RULES)
-        yield Reflector(transport, rules, decoder(DeviceTaintRule), core.device_taint_rules)
-    yield from _of_other_kinds(transport, core)
+        yield Reflector(transport, rules, decoder(DeviceTaintRule), scheduler.device_taint_rule_handler)
+    yield from _of_other_kinds(transport, scheduler)
 
 
-def _of_other_kinds(transport: Transport, core: SchedulerCore) -> Iterator[Reflector[Any]]:
+def _of_other_kinds(transport: Transport, scheduler: Scheduler) -> Iterator[Reflector[Any]]:
     """A reflector for each kind beside the known ones that a plugin waits for, as plural.version.group."""
     decode: Callable[[bytes], TypedObject] = decoder(TypedObject)
-    for name in core.wanted:
+    for name in scheduler.wanted:
         if name not in KNOWN and not name.endswith(NEWS):
             plural, version, group = name.split(".", 2)
-            handler = core.resource_handler(name, core.shared.listers.store(plural))
+            handler = scheduler.resource_handler(name, scheduler.listers.store(plural))
             resource = Resource(group, version, plural, namespaced=True)
             yield Reflector(transport, Source(resource), decode, handler)

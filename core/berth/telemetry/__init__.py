@@ -7,9 +7,9 @@ How the scheduler process wires it::
     metrics = SchedulerMetrics()                          # a registry of its own
     metrics.watch_tracing(tracing)
     on_record = fan_out(tracing.on_record, metrics.on_record, attempts.on_record)
-    core = assemble(..., Surroundings(on_record=on_record, queue_metrics=metrics.queue, ...))
-    metrics.watch_queue(core.shared.queue.sizes)          # read when metrics are collected
-    metrics.watch_cache(core.shared.cache)
+    scheduler = Scheduler(..., metrics=metrics, on_record=on_record)
+    metrics.watch_queue(scheduler.queue.sizes)          # read when metrics are collected
+    metrics.watch_cache(scheduler.cache)
     host = PluginHost(..., sampled=tracing.sampled)       # the flag in the metadata's `traceparent`
     endpoints = Endpoints(metrics.text, metrics.reset, ...) # shown by scheduler/serving.py
     ...

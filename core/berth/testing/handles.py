@@ -3,7 +3,7 @@
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextvars import Context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,6 +15,8 @@ from berth.framework.claim_writing import ClaimWriter
 from berth.framework.handle import NO_ANNOTATIONS, Handle, VolumeWriter
 from berth.framework.interface import Plugin
 from berth.framework.listers import Listers
+from berth.framework.preempting import Preemption
+from berth.framework.runtime import Framework
 from berth.objects.api_object import ObjectMeta
 from berth.objects.pod import Pod, PodCondition
 from berth.objects.pod_groups import PodGroup
@@ -25,6 +27,8 @@ from berth.snapshot.snapshot import Snapshot
 
 P = TypeVar("P", bound=Plugin)
 T = TypeVar("T")
+
+NO_FRAMEWORKS: Mapping[str, Framework] = {}
 
 
 @dataclass(slots=True)
@@ -245,10 +249,17 @@ def make_handle(
     volume_writer: VolumeWriter | None = None,
     claim_writer: ClaimWriter | None = None,
     known: Callable[[Pod], Pod | None] = lambda pod: pod,
+    profile_name: str = "default-scheduler",
+    preemption: Preemption | None = None,
+    frameworks: Mapping[str, Framework] = NO_FRAMEWORKS,
 ) -> Handle:
-    """A handle on fakes; preemption takes every pod as it is given."""
+    """A handle on fakes; preemption takes every pod as it is given.
+
+    Unless `preemption` is given, it simulates cycles with the profile of `frameworks`, which may be filled
+    later.
+    """
     handle = Handle(
-        profile_name="default-scheduler",
+        profile_name=profile_name,
         snapshot=Snapshot() if snapshot is None else snapshot,  # an empty one is falsy
         listers=listers or Listers(),
         nominator=nominator or FixedNominator(),
@@ -265,8 +276,7 @@ def make_handle(
         claim_writer=claim_writer,
         known=known,
     )
-    handle.preemption = Evaluator(handle)
-    return handle
+    return replace(handle, preemption=preemption or Evaluator(handle, frameworks))
 
 
 def make_plugin(kind: Callable[[Any, Handle], P], args: Any = None, **handle: Any) -> P:

@@ -49,7 +49,7 @@ async def test_3_3_2_an_update_of_an_unknown_node_adds_it():
     cluster = Cluster()
     node = cluster.add_node("n0")
     cluster.remove_node("n0")
-    cluster.core.nodes.on_update(node, node)
+    cluster.core.node_handler.on_update(node, node)
 
     assert ["n0"] == seen(cluster).names
 

@@ -148,7 +148,7 @@ async def test_3_2_9_adding_twice_is_refused(caplog):
     """The state is left as it is."""
     cluster = Cluster()
     pod = cluster.add_pod(node_name="n0")
-    cluster.core.pods.on_add(pod)
+    cluster.core.pod_handler.on_add(pod)
 
     assert "pod default-p0(default/p0) was already in added state" in caplog.text
     assert ["p0"] == on_node(cluster, "n0")
@@ -193,9 +193,9 @@ async def test_3_2_13_a_pod_that_moves_between_nodes_ends_the_process():
     pod = cluster.add_pod(node_name="n0")
 
     with pytest.raises(CacheCorruptedError):
-        cluster.core.pods.on_update(pod, pod.placed_on("n1"))
+        cluster.core.pod_handler.on_update(pod, pod.placed_on("n1"))
     with pytest.raises(CacheCorruptedError):
-        cluster.core.pods.on_delete(pod.placed_on("n1"))
+        cluster.core.pod_handler.on_delete(pod.placed_on("n1"))
 
 
 async def test_3_2_14_removing_an_unknown_pod_is_refused(caplog):
@@ -203,7 +203,7 @@ async def test_3_2_14_removing_an_unknown_pod_is_refused(caplog):
     cluster = Cluster()
     pod = cluster.add_pod(node_name="n0")
     cluster.delete_pod()
-    cluster.core.pods.on_delete(pod)
+    cluster.core.pod_handler.on_delete(pod)
 
     assert "is not found in scheduler cache, so cannot be removed from it" in caplog.text
 
@@ -211,7 +211,7 @@ async def test_3_2_14_removing_an_unknown_pod_is_refused(caplog):
 async def test_3_2_15_a_removed_pod_need_not_name_its_node():
     """Whatever the last known state said, the cached pod is taken out."""
     cluster = await assumed()
-    cluster.core.pods.on_delete(cluster.pod(), final_state_unknown=True)
+    cluster.core.pod_handler.on_delete(cluster.pod(), final_state_unknown=True)
 
     assert [] == on_node(cluster, "n0")
     assert 0 == cluster.cache.assumed_count()

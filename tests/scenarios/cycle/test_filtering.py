@@ -318,7 +318,7 @@ async def test_4_7_5_the_first_plugin_that_says_no_owns_the_node():
 async def test_4_8_1_a_percentage_of_the_nodes_is_enough(nodes, percentage, profile, found):
     """At least a hundred; the profile's value counts first; nought stands for every node."""
     cluster = Cluster(OnePod(), Scores("S"), settings={"percentageOfNodesToScore": percentage})
-    cluster.core.frameworks[PROFILE].percentage_of_nodes_to_score = profile
+    cluster.core.profiles.frameworks[PROFILE].percentage_of_nodes_to_score = profile
     for number in range(nodes):
         cluster.add_node(f"n{number}")
     cluster.add_pod()
@@ -330,7 +330,7 @@ async def test_4_8_1_a_percentage_of_the_nodes_is_enough(nodes, percentage, prof
 async def test_4_8_2_a_profiles_nought_counts_before_the_global_value():
     """Present is present."""
     cluster = Cluster(OnePod(), Scores("S"), settings={"percentageOfNodesToScore": 50})
-    cluster.core.frameworks[PROFILE].percentage_of_nodes_to_score = 0
+    cluster.core.profiles.frameworks[PROFILE].percentage_of_nodes_to_score = 0
     for number in range(300):
         cluster.add_node(f"n{number}")
     cluster.add_pod()

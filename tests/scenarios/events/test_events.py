@@ -1,5 +1,7 @@
 """What changes are called, and what a change of an object consists of (core 1.1 to 1.6)."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from berth.framework.cluster_event import ActionType as Do
@@ -20,7 +22,7 @@ from berth.objects.storage import (
     VolumeAttachment,
 )
 from berth.objects.taint import Taint, Toleration
-from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.raw_objects import RawObjects
 from berth.scheduler.watches import reflectors
 from tests.scenarios.events.listening import Listening
 from tests.scenarios.kit.cluster import Cluster
@@ -76,7 +78,9 @@ async def test_1_1_3_any_kind_may_be_waited_for_by_its_plural():
     """A resource as plural.version.group gets a watch of its own, and pods are moved by what it tells."""
     listening = Listening(hints=waits_for("foos.v1.example.com", Do.ADD))
     core = listening.cluster.core
-    *_, last = reflectors(None, core, PluginHost((), (), sampled=lambda _: False), groups=frozenset())
+    *_, last = reflectors(
+        None, core, SimpleNamespace(nodes=RawObjects(), pods=RawObjects()), groups=frozenset()
+    )
     last._handler.on_add(TypedObject(metadata=ObjectMeta(name="x", uid="x")))
 
     assert "/apis/example.com/v1/foos" == last.source.resource.collection()

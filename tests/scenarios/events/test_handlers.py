@@ -88,7 +88,7 @@ async def test_1_7_6_some_kinds_are_only_looked_up():
     listening.cluster.add(Namespace(metadata=ObjectMeta(name="ns", uid="ns", labels={"a": "b"})))
 
     assert [] == listening.heard()
-    assert {"a": "b"} == listening.cluster.core.shared.listers.namespace_labels("ns")
+    assert {"a": "b"} == listening.cluster.core.listers.namespace_labels("ns")
     assert {
         "Namespace",
         "PodDisruptionBudget",
@@ -133,7 +133,7 @@ async def test_1_8_1_an_object_is_stored_before_pods_are_moved():
     cluster = Cluster()
     hints = {
         ClusterEvent(EventResource.DEVICE_CLASS, Do.ADD): lambda *_: (
-            seen.append(len(cluster.core.shared.listers.device_classes)) or SKIP
+            seen.append(len(cluster.core.listers.device_classes)) or SKIP
         )
     }
     cluster = Cluster(Doorkeeper(hints=hints))
@@ -149,10 +149,10 @@ async def test_1_9_1_handlers_tell_when_the_first_list_is_handled():
     """Each says so on its own; what was listed before is in place by then."""
     cluster = Cluster()
     cluster.add_node()
-    before = cluster.core.nodes.synced
-    cluster.core.nodes.on_synced()
+    before = cluster.core.node_handler.synced
+    cluster.core.node_handler.on_synced()
 
-    assert (False, True, 1) == (before, cluster.core.nodes.synced, cluster.cache.node_count())
+    assert (False, True, 1) == (before, cluster.core.node_handler.synced, cluster.cache.node_count())
 
 
 async def test_1_9_2_before_it_schedules_a_scheduler_follows():
@@ -223,7 +223,7 @@ async def test_1_11_4_removing_an_unknown_node_is_logged(caplog):
     cluster = Cluster()
     node = cluster.add_node()
     cluster.remove_node()
-    cluster.core.nodes.on_delete(node)
+    cluster.core.node_handler.on_delete(node)
 
     assert "node n0 is not found" in caplog.text
 
@@ -296,7 +296,7 @@ async def test_1_12_6_the_same_version_is_ignored():
     listening = Listening()
     cluster = listening.cluster
     pod = cluster.pod("listener")
-    cluster.core.pods.on_update(pod, replace(pod, metadata=replace(pod.metadata, labels={"a": "b"})))
+    cluster.core.pod_handler.on_update(pod, replace(pod, metadata=replace(pod.metadata, labels={"a": "b"})))
 
     assert [] == listening.heard()
 
@@ -390,7 +390,7 @@ async def test_1_12_13_a_deletion_that_was_missed_is_handled_both_ways():
     cluster = Cluster()
     pod = cluster.add_pod("p0")
     cluster.cache.add_pod(pod.placed_on("n0"))
-    cluster.core.pods.on_delete(pod, final_state_unknown=True)
+    cluster.core.pod_handler.on_delete(pod, final_state_unknown=True)
 
     assert (None, 0) == (cluster.queued("p0"), cluster.cache.pod_count())
 

@@ -134,7 +134,7 @@ async def test_1_10_1_in_tree_plugins_register_upstreams_events(plugin):
     """Each with a hint of its own, or with none."""
     gates = {"GenericWorkload": True, "GangScheduling": True}
     cluster = Cluster(gates=gates)
-    found = cluster.core.frameworks[PROFILE].plugins.by_name[plugin].events_to_register()
+    found = cluster.core.profiles.frameworks[PROFILE].plugins.by_name[plugin].events_to_register()
     told = {(r.event.resource, r.event.action, r.hint is not None) for r in found}
 
     assert set(REGISTERED[plugin]) == told
@@ -145,7 +145,7 @@ async def test_1_10_2_without_asynchronous_preemption_nobody_waits_for_victims()
     cluster = Cluster(gates={"SchedulerAsyncPreemption": False})
 
     assert [] == list(
-        cluster.core.frameworks[PROFILE].plugins.by_name["DefaultPreemption"].events_to_register()
+        cluster.core.profiles.frameworks[PROFILE].plugins.by_name["DefaultPreemption"].events_to_register()
     )
 
 

@@ -13,7 +13,7 @@ Between two awaits nothing runs: what a test does then happens before the schedu
 import asyncio
 import random
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,8 +22,9 @@ import msgspec
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.scheduler.background import AsyncioBackground
-from berth.scheduler.core_assembly import Surroundings, assemble
+from berth.scheduler.plugin_source import InProcessPlugins
 from berth.scheduler.pod_writer import PodWriter
+from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.scheduling_loop import SchedulingLoop
 from berth.scheduler.watches import LOOKED_UP
 from berth.telemetry.metrics import SchedulerMetrics
@@ -84,7 +85,10 @@ class Cluster:
             asynchronous_calls=loaded.gates.enabled("SchedulerAsyncAPICalls"),
         )
         self.records = []
-        around = Surroundings(
+        self.pod_ready = asyncio.Event()
+        self.core = Scheduler(
+            loaded,
+            plugins=InProcessPlugins(factories, extenders),
             writer=PodWriter(self.pods_client),
             volume_writer=RecordingVolumeWriter(),
             pod_group_writer=self.groups_client,
@@ -93,23 +97,17 @@ class Cluster:
             clock=self.clock,
             chance=random.Random(seed),
             on_record=self._on_record,
-            queue_metrics=self.metrics.queue,
-            preemption_metrics=self.metrics.preemption,
-            pod_group_metrics=self.metrics.pod_groups,
-            call_metrics=self.metrics.calls,
-            event_handled=self.metrics.event_handled,
-            extenders=extenders,
+            on_ready=self.pod_ready.set,
+            metrics=self.metrics,
         )
-        core = assemble(loaded, factories, around)
-        self._cycles = _Noting(core.schedule_one, self.clock)
-        self.core = replace(core, schedule_one=self._cycles)
+        self._cycles = self.core.schedule_one = _Noting(self.core.schedule_one, self.clock)
         self.metrics.watch_queue(self.queue.sizes)
         self.metrics.watch_cache(self.cache)
-        self.metrics.watch_tasks(self.core.shared.at_work)
+        self.metrics.watch_tasks(self.core.at_work)
         if self.core.dispatcher is not None:
             self.metrics.watch_calls(self.core.dispatcher.pending)
         self._connect_watch()
-        self._loop = SchedulingLoop(self.core, self.clock)
+        self._loop = SchedulingLoop(self.core, clock=self.clock, ready=self.pod_ready)
         self._pause = False
         self._running = loop.create_task(self._drive())
 
@@ -119,10 +117,10 @@ class Cluster:
 
     def _connect_watch(self):
         handlers = self.api.watch.handlers
-        handlers[Node], handlers[Pod] = self.core.nodes, self.core.pods
+        handlers[Node], handlers[Pod] = self.core.node_handler, self.core.pod_handler
         for kind in LOOKED_UP:
             if not kind.gate or self.core.feature_enabled(kind.gate):
-                store = kind.store(self.core.shared.listers)
+                store = kind.store(self.core.listers)
                 handlers[kind.kind] = self.core.resource_handler(kind.events, store)
 
     def _on_record(self, record):
@@ -133,19 +131,19 @@ class Cluster:
 
     @property
     def queue(self):
-        return self.core.shared.queue
+        return self.core.queue
 
     @property
     def cache(self):
-        return self.core.shared.cache
+        return self.core.cache
 
     @property
     def snapshot(self):
-        return self.core.shared.snapshot
+        return self.core.snapshot
 
     @property
     def waiting_pods(self):
-        return self.core.shared.waiting_pods
+        return self.core.waiting_pods
 
     @property
     def watch(self):

@@ -9,7 +9,7 @@ TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
 
 def gate(cluster, name):
     """What the plugin says of the pod at the door of the queue."""
-    plugin = cluster.core.frameworks["default-scheduler"].plugins.by_name["GangScheduling"]
+    plugin = cluster.core.profiles.frameworks["default-scheduler"].plugins.by_name["GangScheduling"]
     return plugin.pre_enqueue(cluster.pod(name))
 
 

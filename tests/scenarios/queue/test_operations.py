@@ -224,11 +224,10 @@ async def test_2_13_17_closing_ends_all_flights():
     """Nothing is in flight any longer, and whoever waits is woken."""
     cluster = await waiting("active", Doorkeeper())
     cluster.queue.pop()
-    woken = []
-    cluster.queue.on_ready = lambda: woken.append(True)
+    cluster.pod_ready.clear()
     cluster.queue.close()
 
-    assert ([], [True]) == (list(cluster.queue.in_flight()), woken)
+    assert ([], True) == (list(cluster.queue.in_flight()), cluster.pod_ready.is_set())
 
 
 async def test_2_13_18_pending_pods_are_listed_with_a_summary():

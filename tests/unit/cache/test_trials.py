@@ -101,7 +101,7 @@ def test_whoever_keeps_a_copy_is_told_of_trials():
     """Plugins in other processes see the same pods as those in this one."""
     cache, snapshot = bed()
     steps = []
-    cache.on_step = steps.append
+    cache.followers.append(steps.append)
     cache.try_pod(snapshot, 1, PodInfo(rich_pod("a", "n0")))
     cache.undo_trials(snapshot)
 

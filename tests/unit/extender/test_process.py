@@ -8,7 +8,7 @@ import pytest
 from berth.config import load
 from berth.sandbox import Options, serve
 from berth.scheduler.process import run
-from berth.scheduler.process_settings import ProcessSettings
+from berth.scheduler.process_options import ProcessOptions
 from tests.unit.extender.webhook import Webhook, serving
 
 
@@ -71,7 +71,7 @@ async def scheduling(tmp_path, cluster, extenders, claim):
         "extenders": extenders,
     }
     stop = asyncio.Event()
-    process = asyncio.create_task(run(ProcessSettings(load(json.dumps(document)), seed=1), stop))
+    process = asyncio.create_task(run(ProcessOptions(load(json.dumps(document)), seed=1), stop))
     try:
         await eventually(lambda: process.done() or claim())
         stop.set()

@@ -12,7 +12,7 @@ from berth.sandbox.request import json_response
 from berth.scheduler.access import Asked
 from berth.scheduler.delegated_access import DelegatedAccess
 from berth.scheduler.process import run
-from berth.scheduler.process_settings import ProcessSettings
+from berth.scheduler.process_options import ProcessOptions
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator.rights import bound, documents, guarded, running
 from tests.unit.scheduler import test_devices_end_to_end as devices
@@ -95,7 +95,7 @@ async def test_enough_and_none_to_spare(tmp_path):
         sandbox.load([*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles), *world()])
         Answers(sandbox, ambiguous=500, extended=409)
         stop = asyncio.Event()
-        settings = ProcessSettings(load(CONFIGURATION.format(kubeconfig=kubeconfig)), seed=1)
+        settings = ProcessOptions(load(CONFIGURATION.format(kubeconfig=kubeconfig)), seed=1)
         admin = tmp_path / "kubeconfig"
         async with running(run(settings, stop), stop), volumes.controlled(admin, sandbox):
             sandbox.load(
@@ -168,7 +168,7 @@ async def test_pod_groups(tmp_path):
         loaded = load(CONFIGURATION.format(kubeconfig=kubeconfig), gates=gates)
         assert POD_GROUPS in cluster_roles(loaded, [], "berth-scheduler")
         stop = asyncio.Event()
-        async with running(run(ProcessSettings(loaded, seed=1), stop), stop):
+        async with running(run(ProcessOptions(loaded, seed=1), stop), stop):
             sandbox.load(gang("trio", 3))
             await eventually(lambda: {"trio-0", "trio-1", "trio-2"} <= bound_pods(sandbox))
             await eventually(lambda: not ledger.spare([grouped]) or ledger.denied)
@@ -189,7 +189,7 @@ async def test_device_taint_rules(tmp_path):
         assert TAINT_RULES in cluster_roles(loaded, [], "berth-scheduler")
         assert TAINT_RULES not in cluster_roles(without, [], "berth-scheduler")
         stop = asyncio.Event()
-        async with running(run(ProcessSettings(loaded, seed=1), stop), stop):
+        async with running(run(ProcessOptions(loaded, seed=1), stop), stop):
             await eventually(lambda: not ledger.spare([ruled]) or ledger.denied)
 
     assert [] == ledger.denied

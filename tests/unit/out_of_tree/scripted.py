@@ -158,15 +158,19 @@ def _unary(plugin, name, request):
     )
 
 
-def a_queue(plugin, pending=None):
-    """A queue whose pods that plugin rejects, with its hints; pending pods are those of the watch."""
-    gates = [plugin] if plugin is not None else []
-    hints = build_hint_map(gates)
+def no_watch(_kind, _handler):
+    """A watch that brings nothing; what ends it."""
+    return lambda: None
+
+
+def a_queue(profiles, pending=None, **settings):
+    """A queue of these profiles, which may be filled later; pending pods are those of the watch."""
     return SchedulingQueue(
         PrioritySort(None, None).less,
-        {PROFILE: QueueProfile([], hints)},
+        profiles,
         ManualClock(1000.0),
         pod_lister=lambda namespace, name: (pending or {}).get((namespace, name)),
+        **settings,
     )
 
 
@@ -207,17 +211,32 @@ class World:
             points={ExtensionPoint.FILTER: [(name, 1)]},
             args={name: arguments or {"a": 1}},
         )
-        self.host = PluginHost([spec], [profile], sampled=lambda _: True, **surroundings)
         self.cache, self.snapshot, self.writer = Cache(), Snapshot(), RecordingWriter()
-        self.host.open(self.cache, self.snapshot)
+        self.pending, profiles, self.watch = {}, {}, no_watch
+        self.queue = a_queue(
+            profiles, self.pending, ask_hints=lambda questions, _: self.host.ask_hints(questions)
+        )
+        self.host = PluginHost(
+            [spec],
+            [profile],
+            cache=self.cache,
+            snapshot=self.snapshot,
+            queue=self.queue,
+            waiting_pods={},
+            sampled=lambda _: True,
+            watch=self._start_watch,
+            rewire=lambda _: None,
+            **surroundings,
+        )
         self.handle = make_handle(self.snapshot, writer=self.writer)
         self.plugin = self.host.factories()[name](None, self.handle)
-        self.pending = {}
-        self.queue = a_queue(self.plugin, self.pending)
-        self.host.attend(self.queue, {})
+        profiles[PROFILE] = QueueProfile([], build_hint_map([self.plugin]))
         self.connection = self.host.connections[name]
         self._decode_node = self.host.nodes.decoding(decoder(Node))
         self._decode_pod = self.host.pods.decoding(decoder(Pod))
+
+    def _start_watch(self, kind, handler):
+        return self.watch(kind, handler)
 
     def add_nodes(self, *names, **fields):
         """Bring nodes, as a watch does."""

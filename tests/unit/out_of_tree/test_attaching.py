@@ -29,7 +29,7 @@ from berth.testing.handles import make_handle
 from berth_sdk import ArgumentError, Plugin
 from berth_sdk import testing as documents
 from berth_sdk.serving import Server
-from tests.unit.out_of_tree.scripted import PROFILE, cycle, until
+from tests.unit.out_of_tree.scripted import PROFILE, a_queue, cycle, no_watch, until
 
 OTHER = "other"
 
@@ -70,20 +70,25 @@ class World:
     """Two profiles without plugins, a host, and what attaches plugins to them."""
 
     def __init__(self, tasks):
-        self.host = PluginHost([], [], sampled=lambda _: False)
-        self.cache, self.snapshot = Cache(), Snapshot()
-        self.host.open(self.cache, self.snapshot)
-        self.rewired = []
-        self.host.rewire = self.rewired.append
+        self.cache, self.snapshot, self.rewired = Cache(), Snapshot(), []
+        self.host = PluginHost(
+            [],
+            [],
+            cache=self.cache,
+            snapshot=self.snapshot,
+            queue=a_queue({}),
+            waiting_pods=[],
+            sampled=lambda _: False,
+            watch=no_watch,
+            rewire=self.rewired.append,
+        )
         decode = self.host.nodes.decoding(decoder(Node))
         for name, colour in (("n0", "red"), ("n1", "blue")):
             document = documents.make_node(name, labels={"colour": colour})
             self.cache.add_node(decode(msgspec.json.encode(document)))
         self.host.pods.decoding(decoder(Pod))(msgspec.json.encode(documents.make_pod("p")))
         self.cache.update_snapshot(self.snapshot)
-        self.handles = {name: make_handle(self.snapshot) for name in (PROFILE, OTHER)}
-        for name, handle in self.handles.items():
-            handle.profile_name = name
+        self.handles = {name: make_handle(self.snapshot, profile_name=name) for name in (PROFILE, OTHER)}
         self.frameworks = {name: Framework(name, PluginSet()) for name in self.handles}
         self.attaching = Attaching(
             self.host, self.frameworks, self.handles, lambda work, _name: tasks.create_task(work)

@@ -27,7 +27,7 @@ from berth_gpu_share.plugin import GpuShare
 from berth_sdk.serving import Server
 from tests.unit.cycle.test_equal_pods import Side
 from tests.unit.gpu_share.builders import gpu_node, gpu_pod
-from tests.unit.out_of_tree.scripted import until
+from tests.unit.out_of_tree.scripted import a_queue, no_watch, until
 
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -58,9 +58,18 @@ class World:
     def __init__(self, path):
         spec = SidecarSpec("gpu-share", f"unix:{path}")
         loaded = load(CONFIGURATION, out_of_tree=catalogue_of([spec]))
-        self.host = PluginHost([spec], loaded.profiles, sampled=lambda _: False)
         self.cache, self.snapshot = Cache(), Snapshot()
-        self.host.open(self.cache, self.snapshot)
+        self.host = PluginHost(
+            [spec],
+            loaded.profiles,
+            cache=self.cache,
+            snapshot=self.snapshot,
+            queue=a_queue({}),
+            waiting_pods=[],
+            sampled=lambda _: False,
+            watch=no_watch,
+            rewire=lambda _: None,
+        )
         self.connection = self.host.connections["gpu-share"]
         self.nominator = FixedNominator()
         frameworks = build_frameworks(loaded.profiles, {**IN_TREE, **self.host.factories()}, self._handle)
@@ -73,9 +82,7 @@ class World:
         self.placed, self.count = [], 0
 
     def _handle(self, profile):
-        handle = make_handle(self.snapshot, listers=Listers(), nominator=self.nominator)
-        handle.profile_name = profile
-        return handle
+        return make_handle(self.snapshot, listers=Listers(), nominator=self.nominator, profile_name=profile)
 
     def node(self, document):
         node = self._node(msgspec.json.encode(document))

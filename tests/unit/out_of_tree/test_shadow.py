@@ -53,6 +53,7 @@ class Followed:
         self.roster.enable(world.plugin, SidecarSpec(NAME, "h:1"), 2)
         self.roster.set_aside(world.plugin)
         world.host.shadows.enter(world.plugin, self.framework, self.roster)
+        [self.witness] = self.framework.witnesses
 
     def choose(self, *, row=0, totals=(10, 10, 10), attempt=1, grouped=False):
         """A cycle chooses the node in that row; its state."""
@@ -62,7 +63,7 @@ class Followed:
         record = state.read(CycleRecord)
         made = Attempt(record.pod, self.world.snapshot, state, record)
         scores = NodeScores(np.arange(3), np.array(totals, dtype=np.int64))
-        self.framework.witness.chose(made, row, scores)
+        self.witness.chose(made, row, scores)
         return state
 
     def find_none(self, result=NO_ROOM, *, grouped=False):
@@ -75,7 +76,7 @@ class Followed:
         status = Status(Code.UNSCHEDULABLE, ("too small",), "NodeResourcesFit")
         rejections = Rejections(np.arange(3), np.ones(3, dtype=np.uint8), lambda _: status)
         diagnosis = Diagnosis(self.world.snapshot.names, rejections=[rejections])
-        self.framework.witness.found_none(made, diagnosis, result)
+        self.witness.found_none(made, diagnosis, result)
         return state
 
     def end(self, state, result="scheduled"):
@@ -478,7 +479,7 @@ async def test_out_of_the_shadow():
         await until(lambda: plugin.requests("CycleDone"))
 
         assert len(plugin.requests("Unreserve")) == 1
-        assert ({}, None) == (followed.world.host.shadows.report(NAME), followed.framework.witness)
+        assert ({}, []) == (followed.world.host.shadows.report(NAME), followed.framework.witnesses)
         assert [followed.world.plugin] == followed.framework.plugins.filter
 
 

@@ -44,12 +44,12 @@ async def test_into_the_shadow_and_back(folder):
         await world.attaching.shadow("colours", on=True)
         plugins = world.frameworks[PROFILE].plugins
         assert (["n0", "n1"], [], {}) == (await world.fitting(), plugins.reserve, plugins.by_name)
-        assert world.frameworks[PROFILE].witness is not None
+        assert world.frameworks[PROFILE].witnesses
         assert {PROFILE} == set(world.attaching.describe("colours")["comparison"])
         await world.attaching.shadow("colours", on=False)
 
         assert ["n0"] == await world.fitting()
-        assert world.frameworks[PROFILE].witness is None
+        assert [] == world.frameworks[PROFILE].witnesses
         assert {} == world.attaching.describe("colours")["comparison"]
 
 
@@ -78,13 +78,13 @@ async def test_attempts_under_way(folder):
         turning = asyncio.create_task(world.attaching.shadow("colours", on=True))
         await until(lambda: here.leaving)
         assert ["n0", "n1"] == await world.fitting(cycle(attempt=2))
-        assert world.frameworks[PROFILE].witness is None
+        assert [] == world.frameworks[PROFILE].witnesses
         await here.reserve(state, record_of(state).pod, "n0")
         world.end(state)
         await turning
 
         assert ([("p", "n0")], ["plugin colours is in shadow now"]) == (plugin.held, refusals)
-        assert world.frameworks[PROFILE].witness is not None
+        assert world.frameworks[PROFILE].witnesses
 
 
 @pytest.mark.parametrize("on", [True, False])
@@ -156,7 +156,7 @@ async def test_detached(folder):
         await world.attaching.detach("colours")
 
         assert ([], [], {}) == (world.attaching.list(), plugin.profiles, world.host.plugins)
-        assert world.frameworks[PROFILE].witness is None
+        assert [] == world.frameworks[PROFILE].witnesses
 
 
 def test_places():

@@ -28,13 +28,17 @@ def group(name, data=b"{}"):
     return WatchedObject("team", name, data)
 
 
+def nothing(_event, _old, _new):
+    """No queue hears of what happened."""
+
+
 class Watches:
     """Stands for the scheduler process: hands each kind's watch to the test."""
 
-    def __init__(self, host):
+    def __init__(self, world):
         self.handlers = {}
         self.stopped = []
-        host.objects.start = self.start
+        world.watch = self.start
 
     def start(self, kind, handler):
         self.handlers[kind] = handler
@@ -62,7 +66,7 @@ async def test_objects_reach_the_plugin():
     """A plugin is told of the kinds it wants, as they come, change and go, while nothing else happens."""
     plugin = Scripted(state=interest(GROUPS))
     async with hosted(plugin) as world:
-        watches = Watches(world.host)
+        watches = Watches(world)
         await world.up()
         handler = watches.handlers[GROUPS]
         handler.on_add(group("a"))
@@ -77,7 +81,7 @@ async def test_a_late_plugin_gets_what_there_is():
     """The transfer to a plugin brings the objects that were there before it."""
     plugin = Scripted(state=interest(GROUPS))
     async with hosted(plugin) as world:
-        world.host.objects.start = lambda _kind, handler: handler.on_add(group("a"))
+        world.watch = lambda _kind, handler: handler.on_add(group("a"))
         await world.up()
         await until(lambda: told(plugin))
 
@@ -93,7 +97,7 @@ async def test_generations_count_both():
     plugin = Scripted(state=interest(GROUPS))
     plugin.replies["FilterScore"] = reply
     async with hosted(plugin) as world:
-        watches = Watches(world.host)
+        watches = Watches(world)
         await world.up()
         watches.handlers[GROUPS].on_add(group("a"))
         world.add_nodes("n3")
@@ -109,8 +113,7 @@ async def test_generations_count_both():
 def test_a_plugin_that_changed_its_mind():
     """Whoever wants a kind no longer hears no more of it, and a kind is watched once for all."""
     heard, started = [], []
-    objects = WatchedObjects()
-    objects.start = lambda kind, handler: started.append((kind, handler))
+    objects = WatchedObjects(lambda kind, handler: started.append((kind, handler)), nothing)
 
     class Follower:
         def take(self, change):
@@ -130,8 +133,7 @@ def test_a_plugin_that_changed_its_mind():
 def test_the_last_follower_ends_the_watch():
     """A kind that no plugin wants any more is not watched, and its objects are forgotten."""
     stopped = []
-    objects = WatchedObjects()
-    objects.start = lambda kind, _handler: lambda: stopped.append(kind)
+    objects = WatchedObjects(lambda kind, _handler: lambda: stopped.append(kind), nothing)
     wanted, follower = interest(GROUPS).resources, object()
     objects.follow(follower, wanted)
     objects.forget(follower)
@@ -142,14 +144,12 @@ def test_the_last_follower_ends_the_watch():
 def test_wishes_that_change_every_time():
     """A plugin that wants another kind after each connection leaves no watch behind."""
     watched = set()
-    objects = WatchedObjects()
 
     def start(kind, _handler):
         watched.add(kind)
         return lambda: watched.discard(kind)
 
-    objects.start = start
-    follower = object()
+    objects, follower = WatchedObjects(start, nothing), object()
     for i in range(100):
         objects.follow(follower, interest(WatchedKind("example.com", "v1", f"kind{i}")).resources)
 
@@ -160,7 +160,7 @@ async def test_a_kind_that_is_not_listed():
     """A kind that the API server does not have is a condition of the plugin, which is ready without it."""
     plugin = Scripted(state=interest(GROUPS))
     async with hosted(plugin) as world:
-        watches = Watches(world.host)
+        watches = Watches(world)
         await world.up()
         conditions = world.connection.conditions
         watches.handlers[GROUPS].on_overdue("podgroups not listed")
@@ -205,7 +205,7 @@ async def test_events_of_a_kind(name, labels, asks, queued):
     plugin = Scripted(*points, state=interest(GROUPS), events=[declared])
     plugin.replies["QueueingHints"] = queueing_pb2.QueueingHintsResponse(hints=[queueing_pb2.Hint(all=True)])
     async with hosted(plugin) as world:
-        watches = Watches(world.host)
+        watches = Watches(world)
         await world.up()
         world.queue._strategies._profiles[PROFILE] = QueueProfile([], build_hint_map([world.plugin]))
         rejected(world.queue, world.pod(labels={"group": "mine"}), NAME)

@@ -129,12 +129,15 @@ class Stage:
         return await self.preemption.preempt(await self.request(pod, **limits))
 
 
-def stage(nodes, pods=(), *, budgets=(), nominated=(), gates=None, plugins=IN_TREE) -> Stage:
+def stage(nodes, pods=(), *, budgets=(), nominated=(), gates=None, plugins=IN_TREE, **handle) -> Stage:
     """A cluster with these pods on its nodes, and those nominated that say so in their status."""
     snapshot = table(nodes, pods)
-    handle = make_handle(snapshot, gates=gates, nominator=FixedNominator.of(nominated))
+    frameworks: dict[str, Framework] = {}
+    handle = make_handle(
+        snapshot, gates=gates, nominator=FixedNominator.of(nominated), frameworks=frameworks, **handle
+    )
     handle.clock.seconds = NOW
     for one in budgets:
         handle.listers.pod_disruption_budgets.put(one)
-    frameworks = build_frameworks(profiles(), plugins, lambda _: handle)
+    frameworks.update(build_frameworks(profiles(), plugins, lambda _: handle))
     return Stage(snapshot, handle, frameworks[PROFILE])

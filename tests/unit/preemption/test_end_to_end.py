@@ -81,5 +81,5 @@ async def test_fifty_pods_preempt_on_full_nodes(tmp_path):
         assert NODE_CPU >= max(watcher.fullest.values())
         assert 100 == len(watcher.deleted) == len(watcher.targets)
         assert 50 == len(set(watcher.bound("high").values()))
-        assert (0, 0, 0, 0) == core.shared.queue.sizes()
-        assert [] == list(core.shared.queue.nominator.nodes_with_nominations())
+        assert (0, 0, 0, 0) == core.queue.sizes()
+        assert [] == list(core.queue.nominator.nodes_with_nominations())

@@ -41,15 +41,14 @@ async def test_6_2_8_success_nominates_the_node():
 
 
 async def test_6_2_1_a_pod_that_is_gone_is_an_error():
-    s = stage([node()], [placed("v", "4")])
-    s.handle.known = lambda _: None
+    s = stage([node()], [placed("v", "4")], known=lambda _: None)
 
     assert ("Error", 'pod "high" not found', "kept") == outcome(await s.preempt(preemptor()))
 
 
 async def test_6_2_1_the_newest_version_of_the_pod_counts():
-    s = stage([node()], [placed("v", "4")])
-    s.handle.known = lambda _: preemptor(preemption_policy="Never")
+    never = preemptor(preemption_policy="Never")
+    s = stage([node()], [placed("v", "4")], known=lambda _: never)
 
     assert "not eligible due to preemptionPolicy=Never." == (await s.preempt(preemptor())).status.message
 

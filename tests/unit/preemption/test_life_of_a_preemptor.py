@@ -11,7 +11,9 @@ import pytest
 from berth.config.loading import load
 from berth.framework.handle import PodGoneError
 from berth.plugins.registry import IN_TREE
-from berth.scheduler.core_assembly import Surroundings, assemble
+from berth.scheduler.core_metrics import NoCoreMetrics
+from berth.scheduler.plugin_source import InProcessPlugins
+from berth.scheduler.scheduler import Scheduler
 from berth.testing.handles import ManualClock, RecordingRecorder, RecordingVolumeWriter, RecordingWriter
 from tests.fakes import Steps
 from tests.unit.preemption.kit import leaving, node, placed, preemptor
@@ -40,7 +42,9 @@ class Life:
     def __init__(self, *pods):
         self.clock, self.writer, self.recorder = ManualClock(1e9), RecordingWriter(), RecordingRecorder()
         self.background, self.numbers, self.versions = Steps(self.clock), Numbers(), 0
-        around = Surroundings(
+        self.core = Scheduler(
+            load(None),
+            plugins=InProcessPlugins(IN_TREE),
             writer=self.writer,
             volume_writer=RecordingVolumeWriter(),
             recorder=self.recorder,
@@ -48,13 +52,13 @@ class Life:
             clock=self.clock,
             chance=random.Random(1),
             on_record=lambda _: None,
-            preemption_metrics=self.numbers,
+            on_ready=lambda: None,
+            metrics=NoCoreMetrics(preemption=self.numbers),
         )
-        self.core = assemble(load(None), IN_TREE, around)
-        self.queue = self.core.shared.queue
-        self.core.nodes.on_add(node())
+        self.queue = self.core.queue
+        self.core.node_handler.on_add(node())
         for pod in pods:
-            self.core.pods.on_add(pod)
+            self.core.pod_handler.on_add(pod)
 
     def update(self, old, **status):
         """The watch tells of a new version of a pod."""
@@ -63,7 +67,7 @@ class Life:
         new = msgspec.structs.replace(
             old, metadata=metadata, status=msgspec.structs.replace(old.status, **status)
         )
-        self.core.pods.on_update(old, new)
+        self.core.pod_handler.on_update(old, new)
         return new
 
     async def turn(self):
@@ -113,14 +117,14 @@ LOW = placed("low", "4")
 async def test_from_full_node_to_bound(live):
     """The victim goes, the preemptor comes: nominated at once, bound once there is room."""
     life = live(LOW)
-    life.core.pods.on_add(HIGH)
+    life.core.pod_handler.on_add(HIGH)
     await life.turn()
     nominated = [pod.name for pod in life.queue.nominator.nominated_pods_for_node("n0")]
     waits = life.place(HIGH)
     life.background.run()
     life.later()
     still_waits = life.place(HIGH)
-    life.core.pods.on_delete(leaving(LOW))
+    life.core.pod_handler.on_delete(leaving(LOW))
     life.later()
     await life.turn()
     life.background.run()
@@ -134,7 +138,7 @@ async def test_from_full_node_to_bound(live):
 
 async def test_the_failure_names_no_preemption_once_a_node_is_nominated(live):
     life = live(LOW)
-    life.core.pods.on_add(HIGH)
+    life.core.pod_handler.on_add(HIGH)
     await life.turn()
     life.background.run()
 
@@ -144,7 +148,7 @@ async def test_the_failure_names_no_preemption_once_a_node_is_nominated(live):
 
 async def test_11_8_2_policy_never(live):
     life = live(LOW)
-    life.core.pods.on_add(preemptor(preemption_policy="Never"))
+    life.core.pod_handler.on_add(preemptor(preemption_policy="Never"))
     await life.turn()
 
     assert life.message().endswith("preemption: not eligible due to preemptionPolicy=Never.")
@@ -155,12 +159,12 @@ async def test_6_6_gate_an_event_during_the_evictions_does_not_bring_the_preempt
     """The other victim's end would: but evictions are still going on, until the watch tells of the last."""
     first, last = placed("first", "2", 5), placed("last", "2", 1)
     life = live(first, last)
-    life.core.pods.on_add(HIGH)
+    life.core.pod_handler.on_add(HIGH)
     await life.turn()
-    life.core.pods.on_delete(leaving(first))
+    life.core.pod_handler.on_delete(leaving(first))
     gated = life.place(HIGH)
     life.background.run()
-    life.core.pods.on_delete(leaving(last))
+    life.core.pod_handler.on_delete(leaving(last))
     life.later()
 
     assert ("gated by DefaultPreemption", "ready") == (gated, life.place(HIGH))
@@ -169,9 +173,9 @@ async def test_6_6_gate_an_event_during_the_evictions_does_not_bring_the_preempt
 async def test_6_6_gate_a_preemptor_whose_last_victim_left_during_its_own_attempt_comes_back(live):
     """No event is left that could un-gate it; the end of the evictions does."""
     life = live(LOW)
-    life.core.pods.on_add(HIGH)
+    life.core.pod_handler.on_add(HIGH)
     await life.turn()
-    life.core.pods.on_delete(leaving(LOW))
+    life.core.pod_handler.on_delete(leaving(LOW))
     gated = life.place(HIGH)
     life.writer.failure = PodGoneError("not found")
     life.background.run()
@@ -181,7 +185,7 @@ async def test_6_6_gate_a_preemptor_whose_last_victim_left_during_its_own_attemp
 
 async def test_6_6_async_3_5_a_failed_eviction_brings_the_preemptor_back(live):
     life = live(LOW)
-    life.core.pods.on_add(HIGH)
+    life.core.pod_handler.on_add(HIGH)
     life.writer.failure = RuntimeError("refused")
     await life.turn()
     life.background.run()
@@ -192,12 +196,12 @@ async def test_6_6_async_3_5_a_failed_eviction_brings_the_preemptor_back(live):
 async def test_6_3_3_a_nomination_that_was_not_written_yet_counts(live):
     """The preemptor, tried again before its own nomination has come back, evicts no second victim."""
     life = live(LOW)
-    life.core.pods.on_add(HIGH)
+    life.core.pod_handler.on_add(HIGH)
     await life.turn()
     life.background.run()
     (condition,) = [patch[0] for pod, patch in life.writer.patches if pod.name == "low"]
     status = msgspec.structs.replace(LOW.status, conditions=(condition,))
-    life.core.pods.on_update(LOW, leaving(msgspec.structs.replace(LOW, status=status)))
+    life.core.pod_handler.on_update(LOW, leaving(msgspec.structs.replace(LOW, status=status)))
     life.queue.activate([HIGH])
     await life.turn()
 
@@ -208,7 +212,7 @@ async def test_6_3_3_a_nomination_that_was_not_written_yet_counts(live):
 async def test_6_3_3_while_victims_leave_nobody_else_has_to(live):
     """The nominated pod, tried again in between, keeps its nomination and evicts no second victim."""
     life = live(LOW)
-    life.core.pods.on_add(HIGH)
+    life.core.pod_handler.on_add(HIGH)
     await life.turn()
     life.background.run()
     (condition,) = [patch[0] for pod, patch in life.writer.patches if pod.name == "low"]
@@ -216,7 +220,7 @@ async def test_6_3_3_while_victims_leave_nobody_else_has_to(live):
     gone = leaving(
         msgspec.structs.replace(LOW, status=msgspec.structs.replace(LOW.status, conditions=(condition,)))
     )
-    life.core.pods.on_update(LOW, gone)
+    life.core.pod_handler.on_update(LOW, gone)
     life.queue.activate([high])
     await life.turn()
 
@@ -229,7 +233,7 @@ async def test_2_14_a_second_preemptor_does_not_take_what_was_promised_to_the_fi
     """Of two pods that need the whole node, only the first evicts for it."""
     life = live(LOW)
     for name in ("first", "second"):
-        life.core.pods.on_add(preemptor(name=name))
+        life.core.pod_handler.on_add(preemptor(name=name))
     await life.turn()
     await life.turn()
     life.background.run()
@@ -242,17 +246,17 @@ async def test_11_8_8_a_lower_nomination_is_taken_back_and_the_rest_may_try(live
     """The pod that loses its nomination, and those that it held off, are tried again."""
     life = live(LOW)
     lower = preemptor("4", 5, "lower")
-    life.core.pods.on_add(lower)
+    life.core.pod_handler.on_add(lower)
     await life.turn()
     life.background.run()
     lower = life.update(lower, nominated_node_name="n0")
-    life.core.pods.on_add(HIGH)
+    life.core.pod_handler.on_add(HIGH)
     await life.turn()
     life.background.run()
 
     taken_back = [pod.name for pod, patch in life.writer.patches if patch == (None, "")]
     assert ["lower"] == taken_back
-    life.core.pods.on_update(LOW, leaving(LOW))
+    life.core.pod_handler.on_update(LOW, leaving(LOW))
     life.update(lower, nominated_node_name="")
     life.later()
     assert ["high"] == [pod.name for pod in life.queue.nominator.nominated_pods_for_node("n0")]

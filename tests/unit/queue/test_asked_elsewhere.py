@@ -220,9 +220,12 @@ def test_a_gate_that_comes_later(far_bench):
 
 def asking(*plugins):
     """A queue whose questions are kept for the test."""
-    bench = a_bench(list(plugins) or [Rejector("A", {NODE_ADD: ask_it})])
-    bench.asked = []
-    bench.queue.ask_hints = bench.asked.extend
+    asked = []
+    bench = a_bench(
+        list(plugins) or [Rejector("A", {NODE_ADD: ask_it})],
+        ask_hints=lambda questions, _answered: asked.extend(questions),
+    )
+    bench.asked = asked
     return bench
 
 

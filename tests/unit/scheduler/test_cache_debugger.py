@@ -74,7 +74,7 @@ async def test_differences(tmp_path, astray, told):
     """Each is named, in words; where nothing went astray there is none."""
     async with scheduling(tmp_path / "kubeconfig", node("n")) as (sandbox, core):
         sandbox.load([pod("small"), pod("big", cpu="100")])
-        shared = core.shared
+        shared = core
         await eventually(lambda: shared.cache.pod_count() == 1 and not shared.cache.assumed_count())
         await eventually(lambda: sum(shared.queue.sizes()) == 1)
         mirrors = Watched(sandbox, "nodes", Node), Watched(sandbox, "pods", Pod)

@@ -126,7 +126,7 @@ async def test_rules_taint_devices(tmp_path):
         await eventually(lambda: "conditions" in stored(sandbox, "pods")["x"]["status"])
         (condition,) = stored(sandbox, "pods")["x"]["status"]["conditions"]
         assert "cannot allocate all claims" in condition["message"]
-        assert ["repair"] == [each.name for each in core.shared.listers.device_taint_rules]
+        assert ["repair"] == [each.name for each in core.listers.device_taint_rules]
 
         await delete_rule(tmp_path, "repair")
         await eventually(lambda: "n0" == places(sandbox).get("x"))

@@ -14,14 +14,14 @@ from tests.fakes import PROFILE, Binds, Normalizes, PreFilters, Rejects, Scores,
 
 def cluster(n=3, **points):
     w = world(framework(bind=[Binds()], **points), *(make_node(f"n{i}") for i in range(1, n + 1)))
-    shared = SimpleNamespace(
+    core = SimpleNamespace(
         budgets=CycleBudgets(w.clock, w.background),
         cache=w.cache,
         snapshot=w.schedule_one.snapshot,
         queue=w.queue,
         unassigned=w.unassigned,
+        profiles=SimpleNamespace(frameworks=w.frameworks),
     )
-    core = SimpleNamespace(shared=shared, frameworks=w.frameworks)
     attempts = AttemptLog()
     return w, Explainer(core, attempts, asyncio.Lock()), attempts
 

@@ -18,7 +18,7 @@ from berth.sandbox import Options, serve
 from berth.scheduler import plugin_directory
 from berth.scheduler.plugin_directory import GONE_LOOKS, RETRY_LOOKS, PluginDirectory
 from berth.scheduler.process import run
-from berth.scheduler.process_settings import ProcessSettings, Serving
+from berth.scheduler.process_options import ProcessOptions, Serving
 from tests.sockets import listens
 from tests.unit.scheduler.test_plugins_at_work import PROFILE, World, roomy
 from tests.unit.scheduler_at_work import CONFIGURATION, eventually, node
@@ -40,7 +40,7 @@ class AtWork(World):
 
     def filters(self):
         """The plugins that have a say in the profile."""
-        return [plugin.name for plugin in self.core.frameworks[PROFILE].plugins.filter]
+        return [plugin.name for plugin in self.core.profiles.frameworks[PROFILE].plugins.filter]
 
     async def joined(self):
         """Wait until the plugin has."""
@@ -74,7 +74,7 @@ async def following(text, monkeypatch, *, in_file=False):
             sandbox.load([roomy(node(colour, colour=colour)) for colour in ("red", "blue")])
             sandbox.write_kubeconfig(folder / "config")
             ready, stop = asyncio.get_running_loop().create_future(), asyncio.Event()
-            settings = ProcessSettings(
+            settings = ProcessOptions(
                 load(
                     CONFIGURATION.format(kubeconfig=folder / "config"),
                     out_of_tree=catalogue_of(listed.plugins),
@@ -84,9 +84,8 @@ async def following(text, monkeypatch, *, in_file=False):
                 plugins_file=str(folder / "list.yaml") if in_file else "",
                 seed=1,
                 serving=Serving("127.0.0.1", surface.port, always_allowed=("/*",)),
-                on_ready=ready.set_result,
             )
-            process = asyncio.create_task(run(settings, stop))
+            process = asyncio.create_task(run(settings, stop, on_ready=ready.set_result))
             world = AtWork(sandbox, folder, surface.port)
             try:
                 await eventually(lambda: process.done() or ready.done())

@@ -18,7 +18,7 @@ from berth.config.sidecars import ExtensionPoint, FailurePolicy, SidecarSpec
 from berth.demo.surface import Surface
 from berth.sandbox import Options, serve
 from berth.scheduler.process import run
-from berth.scheduler.process_settings import ProcessSettings, Serving
+from berth.scheduler.process_options import ProcessOptions, Serving
 from tests.unit.scheduler_at_work import CONFIGURATION, eventually, node
 
 PROGRAM = Path(__file__).with_name("colours_plugin.py")
@@ -128,14 +128,13 @@ async def at_work(*nodes, policy=FailurePolicy.FAIL, listed=True, shadow=False, 
             sandbox.load(nodes or [roomy(node(colour, colour=colour)) for colour in ("red", "blue")])
             sandbox.write_kubeconfig(folder / "config")
             ready, stop = asyncio.Event(), asyncio.Event()
-            settings = ProcessSettings(
+            settings = ProcessOptions(
                 load(CONFIGURATION.format(kubeconfig=folder / "config")),
                 sidecars=(spec,) if listed else (),
                 seed=1,
                 serving=Serving("127.0.0.1", surface.port, always_allowed=("/*",)),
-                on_ready=lambda _core: ready.set(),
             )
-            process = asyncio.create_task(run(settings, stop))
+            process = asyncio.create_task(run(settings, stop, on_ready=lambda _: ready.set()))
             world = World(sandbox, folder, surface.port)
             try:
                 await eventually(lambda: process.done() or ready.is_set())

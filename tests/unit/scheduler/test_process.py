@@ -10,7 +10,7 @@ from berth.config import load
 from berth.sandbox import Options, serve
 from berth.sandbox.rest import Deletion
 from berth.scheduler.process import run
-from berth.scheduler.process_settings import ProcessSettings
+from berth.scheduler.process_options import ProcessOptions
 from tests.unit.snapshot.facts import facts
 
 LEASES = "leases.coordination.k8s.io"
@@ -82,7 +82,7 @@ class Cluster:
 
     def settled(self):
         """Whether the scheduler has seen every binding that it made."""
-        cache = self.core.shared.cache
+        cache = self.core.cache
         return cache.assumed_count() == 0 and cache.pod_count() == len(self.bound())
 
 
@@ -102,10 +102,10 @@ async def scheduling(tmp_path, *documents, elect=False, delayed=False):
         path = tmp_path / "kubeconfig"
         sandbox.write_kubeconfig(path)
         text = CONFIGURATION.format(kubeconfig=path, elect=str(elect).lower(), delayed=str(delayed).lower())
-        settings = ProcessSettings(
-            load(text), seed=1, on_record=cluster.records.append, on_ready=cluster.on_ready
+        settings = ProcessOptions(load(text), seed=1)
+        process = cluster.process = asyncio.create_task(
+            run(settings, cluster.stop, on_record=cluster.records.append, on_ready=cluster.on_ready)
         )
-        process = cluster.process = asyncio.create_task(run(settings, cluster.stop))
         try:
             await eventually(lambda: process.done() or cluster.ready.is_set())
             assert cluster.ready.is_set(), process.result()
@@ -129,7 +129,7 @@ async def test_every_pod_is_bound_once(tmp_path):
         assert max(Counter(cluster.bound().values()).values()) <= 8
         results = Counter((record.pod.name, record.result) for record in cluster.records)
         assert {(name, "scheduled"): 1 for name in cluster.bound()} == results
-        shared = cluster.core.shared
+        shared = cluster.core
         shared.cache.update_snapshot(shared.snapshot)
         assert facts(shared.cache.fresh_snapshot()) == facts(shared.snapshot)
         assert (0, 0, 0, 0) == shared.queue.sizes()
@@ -162,8 +162,8 @@ async def test_a_pod_that_is_deleted_leaves_nothing_behind(tmp_path):
         cluster.delete("pods", "p1")
         await eventually(lambda: "p1" not in cluster.pods() and cluster.settled())
 
-        assert 2000 == cluster.core.shared.cache.node_info("n").requested["cpu"]
-        assert (0, 0, 0, 0) == cluster.core.shared.queue.sizes()
+        assert 2000 == cluster.core.cache.node_info("n").requested["cpu"]
+        assert (0, 0, 0, 0) == cluster.core.queue.sizes()
 
 
 async def test_a_leader_schedules_and_gives_its_lease_back(tmp_path):
@@ -201,7 +201,7 @@ async def test_a_loop_that_breaks_ends_the_process_and_lets_the_lease_go(tmp_pat
 
     async def with_a_broken_loop():
         async with scheduling(tmp_path, node("n"), elect=True) as cluster:
-            cluster.core.shared.queue.pop = broken
+            cluster.core.queue.pop = broken
             cluster.create(pod("p"))
             await eventually(cluster.process.done)
             assert not cluster.objects(LEASES)["kube-scheduler"]["spec"].get("holderIdentity")
@@ -216,7 +216,7 @@ async def test_stopping_before_the_first_list_is_complete(tmp_path):
         path = tmp_path / "kubeconfig"
         sandbox.write_kubeconfig(path)
     stop = asyncio.Event()
-    settings = ProcessSettings(load(CONFIGURATION.format(kubeconfig=path, elect="false", delayed="false")))
+    settings = ProcessOptions(load(CONFIGURATION.format(kubeconfig=path, elect="false", delayed="false")))
     process = asyncio.create_task(run(settings, stop))
     stop.set()
     async with asyncio.timeout(30):

@@ -30,11 +30,8 @@ class Slow:
 def parts():
     w = world(framework(bind=[Binds()]), N1)
     slow = Slow()
-    core = SimpleNamespace(
-        shared=SimpleNamespace(queue=w.queue, cache=w.cache, snapshot=w.schedule_one.snapshot),
-        schedule_one=slow,
-    )
-    return w, slow, SchedulingLoop(core, ManualClock(w.clock.now()))
+    core = SimpleNamespace(queue=w.queue, cache=w.cache, snapshot=w.schedule_one.snapshot, schedule_one=slow)
+    return w, slow, SchedulingLoop(core, clock=ManualClock(w.clock.now()), ready=w.ready)
 
 
 async def test_a_stop_lets_the_turn_end(parts):

@@ -1,4 +1,4 @@
-"""What a scheduler process shows of itself: health, metrics, configuration, plugins, cache and decisions.
+"""The pages of a scheduler process: health, metrics, configuration, plugins, cache and decisions.
 
 The control thread serves it. What belongs to the scheduling loop is asked of that loop (`turns.ask`):
 plugins, cache, decisions, a new start of the metrics. All else is read in the control thread, whatever the
@@ -16,12 +16,12 @@ from berth.config.dump import to_v1
 from berth.objects.pod import Pod
 from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.cache_debugger import CacheDebugger
-from berth.scheduler.core_assembly import SchedulerCore
 from berth.scheduler.health import Check, NotedCheck, ping
 from berth.scheduler.leadership import Leadership
 from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.plugin_upkeep import PluginUpkeep
-from berth.scheduler.process_settings import ProcessSettings
+from berth.scheduler.process_options import ProcessOptions
+from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.scheduling_loop import SchedulingLoop
 from berth.telemetry.logs import set_verbosity
 from berth.telemetry.metrics import SchedulerMetrics
@@ -31,12 +31,15 @@ if TYPE_CHECKING:
     from berth.scheduler.serving import Endpoints
 
 
-@dataclass(frozen=True, slots=True)
-class ShownParts:
-    """The parts of which something is shown."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusPages:
+    """What is answered on each path.
 
-    settings: ProcessSettings
-    core: SchedulerCore
+    `synced` and `ending` say why the process is not ready, "" where it is.
+    """
+
+    options: ProcessOptions
+    scheduler: Scheduler
     metrics: SchedulerMetrics
     attempts: AttemptLog
     plugins: PluginUpkeep
@@ -44,26 +47,13 @@ class ShownParts:
     leadership: Leadership
     debugger: CacheDebugger
     turns: LoopTurns
+    synced: Check
+    ending: Check
     loop_thread: int = field(default_factory=get_ident)
-    """The thread that makes the parts."""
+    """The thread of the scheduling loop, in which the pages are made."""
 
-    def watch_metrics(self) -> None:
-        """Let the gauges mirror the parts."""
-        metrics, shared = self.metrics, self.core.shared
-        metrics.watch_tracing(self.settings.tracing)
-        metrics.watch_plugins(self.plugins.conditions)
-        metrics.watch_queue(shared.queue.sizes)
-        metrics.watch_cache(shared.cache)
-        metrics.watch_equal_pods(shared.equal_pods.outcomes)
-        metrics.watch_tasks(shared.at_work)
-        if self.core.dispatcher is not None:
-            metrics.watch_calls(self.core.dispatcher.pending)
-        election = self.settings.loaded.configuration.leader_election
-        if election.leader_elect:
-            metrics.watch_leadership(election.resource_name, lambda: self.leadership.leads)
-
-    def endpoints(self, *, synced: Check, ending: Check) -> "Endpoints":
-        """What is served; both checks say why the process is not ready, "" where it is."""
+    def endpoints(self) -> "Endpoints":
+        """Everything that is served."""
         # Imported here: with aiohttp and gRPC it takes half a second of CPU, which the first lists need not
         # wait for.
         from berth.scheduler.component_pages import component_pages  # noqa: PLC0415 (see above)
@@ -73,19 +63,19 @@ class ShownParts:
         from berth.scheduler.profiling import profiling_pages  # noqa: PLC0415 (see above)
         from berth.scheduler.serving import Endpoints  # noqa: PLC0415 (see above)
 
-        configuration = self.settings.loaded.configuration
+        configuration = self.options.loaded.configuration
         profiled = configuration.enable_profiling
         leading = self._leading()
         turning: dict[str, Check] = {"schedulingLoop": NotedCheck(self.turns.check, self.turns.note)}
         ask = self.turns.ask
-        explainer = Explainer(self.core, self.attempts, self.loop.turn)
+        explainer = Explainer(self.scheduler, self.attempts, self.loop.turn)
         return Endpoints(
             self.metrics.text,
             lambda: ask(self._reset_metrics),
             lambda: to_v1(configuration),
             healthz={**(leading or {"ping": ping}), **turning},
             livez={"ping": ping, **turning},
-            readyz={**leading, "shutdown": ending, "sched-handler-sync": synced},
+            readyz={**leading, "shutdown": self.ending, "sched-handler-sync": self.synced},
             set_verbosity=set_verbosity if profiled else None,
             plugins=PluginAdmin(lambda: self.plugins.attaching, self.plugins.raw.begin, self.turns).mount,
             explain=lambda namespace, name: ask(lambda: explainer.explain(namespace, name)),
@@ -93,13 +83,13 @@ class ShownParts:
             resource_metrics=self._resource_metrics,
             pages={
                 "/debug/sizes": SizesPage(self, self.loop.turn, self.turns).answer,
-                **component_pages(self.settings.flags, self.core.feature_enabled),
+                **component_pages(self.options.flags, self.scheduler.feature_enabled),
                 **(profiling_pages(self.turns.loop, self.loop_thread) if profiled else {}),
             },
         )
 
     def _leading(self) -> dict[str, Check]:
-        elected = self.settings.loaded.configuration.leader_election.leader_elect
+        elected = self.options.loaded.configuration.leader_election.leader_elect
         return {"leaderElection": self.leadership.check} if elected else {}
 
     async def _reset_metrics(self) -> None:

@@ -1,6 +1,6 @@
-"""Plugins in other processes and HTTP extenders, as the core of a scheduler process meets them.
+"""Plugins in other processes and HTTP extenders, as the scheduler of a process meets them.
 
-made --> the core is assembled with `registry` and `extenders`, and `connect` --> plugin_upkeep.py
+made --> the scheduler is made with `factories` and `extenders` --> plugin_upkeep.py
 
 Most schedulers have neither. What serves them, with gRPC and aiohttp's client, takes 0.4 s of CPU to import:
 so it is imported and made here where the first is met, at the start or later.
@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from berth.cache.cache import Cache
 from berth.client.transport import Transport
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.extender import Extender
+from berth.framework.handle import WaitingPods
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree.conditions import Condition
@@ -20,51 +22,60 @@ from berth.out_of_tree.plugin_metrics import PluginMetrics
 from berth.out_of_tree.raw_objects import RawObjects
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import PluginFactory
+from berth.queue.hint_questions import HintQuestion, HintsAnswered, queue_all
+from berth.queue.scheduling_queue import SchedulingQueue
 from berth.scheduler.background import AsyncioBackground
-from berth.scheduler.core_assembly import Shared
 from berth.scheduler.fence import Mirror
-from berth.scheduler.process_settings import ProcessSettings
+from berth.scheduler.process_options import ProcessOptions
 from berth.scheduler.running_tasks import RunningTasks
 from berth.scheduler.writers import Writers
+from berth.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from berth.out_of_tree.extender import HttpExtenders
     from berth.out_of_tree.host import PluginHost
 
 
-class PluginsElsewhere:
-    """The host of sidecars, once there is one, and the extenders of the configuration."""
+class OutOfTreePlugins:
+    """The host of sidecars, once there is one, and the extenders of the configuration.
+
+    `sampled` says whether a trace is recorded, by its number. Kinds that only plugins want are watched over
+    the transport, by tasks of the process.
+    """
 
     def __init__(
         self,
-        settings: ProcessSettings,
+        options: ProcessOptions,
+        *,
         writers: Writers,
         metrics: PluginMetrics,
+        sampled: Callable[[bytes], bool],
         on_condition: Callable[[str, Condition], None],
-        watching: tuple[Transport, RunningTasks],
+        transport: Transport,
+        tasks: RunningTasks,
     ) -> None:
         self.nodes: RawObjects[Node] = RawObjects()
         self.pods: RawObjects[Pod] = RawObjects()
         self.mirrors: list[Mirror] = []
         """The kinds that only plugins watch, as the fence sees them."""
-        self.rewire: Callable[[str], None] = lambda _profile: None
-        """Is told of a profile whose plugins wait for other events than before."""
-        self._settings = settings
+        self.hosted: PluginHost | None = None
+        """The host of sidecars, None as long as there was none to host."""
+        self._options = options
         self._writers = writers
         self._metrics = metrics
+        self._sampled = sampled
         self._on_condition = on_condition
-        self._watching = watching
-        self._shared: Shared | None = None
-        self._extenders = self._new_extenders() if settings.loaded.extenders else None
-        self.hosted: PluginHost | None = self._new_host() if settings.has_sidecars else None
-        """The host of sidecars, None as long as there was none to host."""
+        self._transport = transport
+        self._tasks = tasks
+        self._new_host: Callable[[], PluginHost] | None = None
+        self._extenders = self._new_extenders() if options.loaded.extenders else None
 
     @property
     def host(self) -> "PluginHost":
         """The host of sidecars, made now where there is none."""
         if self.hosted is None:
+            assert self._new_host is not None, "there is a scheduler for it"
             self.hosted = self._new_host()
-            self._join(self.hosted)
         return self.hosted
 
     @property
@@ -78,15 +89,32 @@ class PluginsElsewhere:
         sidecars = self.hosted is not None and bool(self.hosted.versions)
         return sidecars or (self._extenders is not None and self._extenders.want_objects)
 
-    def registry(self) -> Mapping[str, PluginFactory]:
-        """All plugins, those of this process and the others."""
-        return {**IN_TREE, **(self.hosted.factories() if self.hosted else {})}
+    def factories(
+        self,
+        *,
+        cache: Cache,
+        snapshot: Snapshot,
+        queue: SchedulingQueue,
+        waiting_pods: WaitingPods,
+        rewire: Callable[[str], None],
+    ) -> Mapping[str, PluginFactory]:
+        """What makes each plugin, those of this process and the others; a host follows these parts."""
+        self._new_host = partial(
+            self._host_for,
+            cache=cache,
+            snapshot=snapshot,
+            queue=queue,
+            waiting_pods=waiting_pods,
+            rewire=rewire,
+        )
+        return {**IN_TREE, **(self.host.factories() if self._options.has_sidecars else {})}
 
-    def connect(self, shared: Shared) -> None:
-        """Let the sidecars know the core's shared parts, before any plugin is made."""
-        self._shared = shared
-        if self.hosted is not None:
-            self._join(self.hosted)
+    def ask_hints(self, questions: Sequence[HintQuestion], answered: HintsAnswered) -> None:
+        """Ask sidecars whether events may help the pods that they rejected."""
+        if self.hosted is None:
+            queue_all(questions, answered)
+        else:
+            self.hosted.ask_hints(questions)
 
     async def settle(self, seconds: float) -> None:
         """Give sidecars that are there a moment to connect."""
@@ -117,32 +145,33 @@ class PluginsElsewhere:
 
         return on_record
 
-    def _join(self, host: "PluginHost") -> None:
-        assert self._shared is not None, "connected first"
-        host.open(self._shared.cache, self._shared.snapshot)
-        host.attend(self._shared.queue, self._shared.waiting_pods)
-
-    def _rewired(self, profile: str) -> None:
-        # The core, which is to take note of it, is assembled with the host.
-        self.rewire(profile)
-
-    def _new_host(self) -> "PluginHost":
+    def _host_for(
+        self,
+        *,
+        cache: Cache,
+        snapshot: Snapshot,
+        queue: SchedulingQueue,
+        waiting_pods: WaitingPods,
+        rewire: Callable[[str], None],
+    ) -> "PluginHost":
         from berth.out_of_tree.host import PluginHost  # noqa: PLC0415 (see the top)
         from berth.scheduler.plugin_watches import watch  # noqa: PLC0415 (see the top)
 
-        settings = self._settings
-        host = PluginHost(
-            settings.sidecars,
-            settings.loaded.profiles,
-            sampled=settings.tracing.sampled,
+        return PluginHost(
+            self._options.sidecars,
+            self._options.loaded.profiles,
+            cache=cache,
+            snapshot=snapshot,
+            queue=queue,
+            waiting_pods=waiting_pods,
+            sampled=self._sampled,
+            watch=partial(watch, self._transport, self._tasks, self.mirrors),
+            rewire=rewire,
             metrics=self._metrics,
             landed=self._writers.pods.landed,
             on_condition=self._on_condition,
             kept=self,
         )
-        host.objects.start = partial(watch, *self._watching, self.mirrors)
-        host.rewire = self._rewired
-        return host
 
     def _new_extenders(self) -> "HttpExtenders":
         from berth.out_of_tree.extender import (  # noqa: PLC0415 (see the top)
@@ -150,6 +179,8 @@ class PluginsElsewhere:
             HttpExtenders,
         )
 
-        sampled, writers = self._settings.tracing.sampled, self._writers
-        around = ExtenderSurroundings(self.nodes, self.pods, sampled, writers.pods.landed, writers.may_write)
-        return HttpExtenders(self._settings.loaded.extenders, around)
+        writers = self._writers
+        around = ExtenderSurroundings(
+            self.nodes, self.pods, self._sampled, writers.pods.landed, writers.may_write
+        )
+        return HttpExtenders(self._options.loaded.extenders, around)

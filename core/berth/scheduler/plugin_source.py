@@ -1,0 +1,64 @@
+"""Where a scheduler gets its plugins from: this process here, others in out_of_tree_plugins.py."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from berth.cache.cache import Cache
+from berth.framework.extender import Extender
+from berth.framework.handle import WaitingPods
+from berth.profiles.profile_builder import PluginFactory
+from berth.queue.hint_questions import HintQuestion, HintsAnswered, queue_all
+from berth.queue.scheduling_queue import SchedulingQueue
+from berth.snapshot.snapshot import Snapshot
+
+
+class PluginSource(Protocol):
+    """Makes plugins for the parts of one scheduler."""
+
+    @property
+    def extenders(self) -> Sequence[Extender]:
+        """Those of the configuration, in calling order."""
+
+    def ask_hints(self, questions: Sequence[HintQuestion], answered: HintsAnswered) -> None:
+        """Ask plugins in other processes whether events may help the pods that they rejected."""
+
+    def factories(
+        self,
+        *,
+        cache: Cache,
+        snapshot: Snapshot,
+        queue: SchedulingQueue,
+        waiting_pods: WaitingPods,
+        rewire: Callable[[str], None],
+    ) -> Mapping[str, PluginFactory]:
+        """What makes each plugin, by name. Called once.
+
+        Plugins in other processes follow these parts for as long as the scheduler runs; `rewire` is called
+        with a profile whose plugins wait for other events than before.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class InProcessPlugins:
+    """Plugins of this process, and extenders."""
+
+    by_name: Mapping[str, PluginFactory]
+    extenders: Sequence[Extender] = ()
+
+    def ask_hints(self, questions: Sequence[HintQuestion], answered: HintsAnswered) -> None:
+        """Answer Queue to all of them: no plugin here leaves its hints open."""
+        queue_all(questions, answered)
+
+    def factories(
+        self,
+        *,
+        cache: Cache,
+        snapshot: Snapshot,
+        queue: SchedulingQueue,
+        waiting_pods: WaitingPods,
+        rewire: Callable[[str], None],
+    ) -> Mapping[str, PluginFactory]:
+        """The plugins, which reach the parts of the scheduler by their Handle alone."""
+        del cache, snapshot, queue, waiting_pods, rewire
+        return self.by_name

@@ -1,0 +1,48 @@
+"""What a scheduler process is started with, and where it shows itself.
+
+Source: spec/config.md 15.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from berth.client.transport import REQUEST_SECONDS
+from berth.config.loading import Loaded
+from berth.config.sidecars import SidecarSpec, SocketDirectory
+from berth.scheduler.access import ALWAYS_ALLOWED
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Where the process shows itself; port 0 stands for nowhere."""
+
+    address: str = "127.0.0.1"
+    port: int = 0
+    certificate_file: str = ""
+    key_file: str = ""
+    always_allowed: tuple[str, ...] = ALWAYS_ALLOWED
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOptions:
+    """What a scheduler process is started with, as files and command line say."""
+
+    loaded: Loaded
+    sidecars: tuple[SidecarSpec, ...] = ()
+    plugins_file: str = ""
+    """Where the sidecars are listed; changes of it are followed. Empty for a list that stays as it is."""
+    directory: SocketDirectory | None = None
+    """Where more of them may appear."""
+    master: str = ""
+    seed: int | None = None
+    max_in_unschedulable_seconds: float = 300.0
+    request_seconds: float = REQUEST_SECONDS
+    serving: Serving = field(default_factory=Serving)
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """Every flag's value, to be shown."""
+
+    @property
+    def has_sidecars(self) -> bool:
+        """Whether there are plugins in other processes from the start, or may be as soon as they appear."""
+        return bool(self.sidecars or self.plugins_file or self.directory is not None)

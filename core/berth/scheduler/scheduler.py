@@ -1,0 +1,310 @@
+"""A scheduler: queue, cache, profiles and cycles, made for each other.
+
+    cache, snapshot, listers --> queue --> plugins, by profile --> schedule_one, event handlers
+
+The same parts run against a cluster, a file or a test: what does I/O is handed in. process.py puts a
+scheduler into a process.
+
+Source: pkg/scheduler/scheduler.go (Kubernetes v1.36).
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from berth.binding.api_dispatcher import ApiDispatcher
+from berth.binding.binding_cycle import BindingCycle
+from berth.binding.pods_in_pre_bind import PodsInPreBind
+from berth.binding.waiting_pods import WaitingPods
+from berth.cache.cache import Cache
+from berth.config.loading import Loaded
+from berth.cycle.assume_and_bind import AssumeAndBind
+from berth.cycle.attempts import Attempts
+from berth.cycle.budgets import CycleBudgets
+from berth.cycle.equal_pods import EqualPods
+from berth.cycle.failure import FailureHandler
+from berth.cycle.find_nodes import NodeSearch, Rotation
+from berth.cycle.schedule_one import ScheduleOne
+from berth.cycle.schedule_pod import SchedulePod
+from berth.event_handlers.device_taints import DeviceTaintRuleHandler
+from berth.event_handlers.handler import ResourceHandler
+from berth.event_handlers.nodes import NodeHandler
+from berth.event_handlers.pods import PodHandler, lister
+from berth.event_handlers.resources import resource_handler
+from berth.framework.background import Background
+from berth.framework.claim_writing import ClaimWriter
+from berth.framework.clock import Clock
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.handle import ApiWriter, EventRecorder, Handle, VolumeWriter
+from berth.framework.listers import AssumeCache, Listers, Store
+from berth.framework.pod_group_writing import PodGroupWriter
+from berth.objects.pod import Pod
+from berth.pod_groups.conditions import GroupConditions
+from berth.pod_groups.gang_gate import GangGate
+from berth.pod_groups.group_algorithm import Ground
+from berth.pod_groups.group_cycle import GroupFeatures, PodGroupCycle
+from berth.pod_groups.submission import Submission
+from berth.preemption.evaluator import Evaluator
+from berth.preemption.screening import Screening
+from berth.profiles.profile_builder import build_frameworks
+from berth.queue.hints import wanted_actions
+from berth.queue.scheduling_queue import SchedulingQueue
+from berth.scheduler.core_metrics import CoreMetrics, NoCoreMetrics
+from berth.scheduler.plugin_source import PluginSource
+from berth.scheduler.profiles import Profiles
+from berth.snapshot.pod_group_states import PodGroupStates
+from berth.snapshot.snapshot import Snapshot
+
+GENERIC_WORKLOAD = "GenericWorkload"
+ASYNC_API_CALLS = "SchedulerAsyncAPICalls"
+
+
+class Scheduler:
+    """The parts of one scheduler, as its configuration describes it.
+
+    `writer`, `volume_writer`, `claim_writer` (where devices are allocated) and `pod_group_writer` (needed
+    with the gate GenericWorkload) write to the API server; `recorder` records events. `on_record` is called
+    with the record of each attempt, `on_ready` whenever a pod is ready to be popped.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        *,
+        plugins: PluginSource,
+        writer: ApiWriter,
+        volume_writer: VolumeWriter,
+        recorder: EventRecorder,
+        background: Background,
+        clock: Clock,
+        chance: random.Random,
+        on_record: Callable[[CycleRecord], None],
+        on_ready: Callable[[], None],
+        claim_writer: ClaimWriter | None = None,
+        pod_group_writer: PodGroupWriter | None = None,
+        metrics: CoreMetrics | None = None,
+        max_in_unschedulable_seconds: float = 300.0,
+    ) -> None:
+        """Make the parts, in the order in which they need each other.
+
+        Raises: BuildError, EventRegistrationError.
+        """
+        self._loaded = loaded
+        self._clock = clock
+        self._chance = chance
+        self._background = background
+        self._recorder = recorder
+        self._volume_writer = volume_writer
+        self._claim_writer = claim_writer
+        self._pod_group_writer = pod_group_writer
+        self._metrics = metrics or NoCoreMetrics()
+        self.feature_enabled = enabled = loaded.gates.enabled
+        self.dispatcher = (
+            ApiDispatcher(writer, background, clock, self._metrics.calls)
+            if enabled(ASYNC_API_CALLS)
+            else None
+        )
+        """What merges the writes about pods, with the gate SchedulerAsyncAPICalls."""
+        self._writer = self.dispatcher or writer
+
+        self.pod_groups = PodGroupStates() if enabled(GENERIC_WORKLOAD) else None
+        self.listers = Listers()
+        self.unassigned: Store[Pod] = Store()
+        """The pods that are on no node."""
+        self.snapshot = Snapshot()
+        self.cache = Cache(self.pod_groups)
+        self.profiles = Profiles(extenders=bool(loaded.extenders), generic_workload=enabled(GENERIC_WORKLOAD))
+        self.queue = self._new_queue(plugins, on_ready, max_in_unschedulable_seconds)
+        self.waiting_pods = WaitingPods(background)
+        self.pods_in_pre_bind = PodsInPreBind(background)
+        self.at_work: Counter[str] = Counter()
+        """How many tasks of each kind run: the values of goroutines."""
+
+        factories = plugins.factories(
+            cache=self.cache,
+            snapshot=self.snapshot,
+            queue=self.queue,
+            waiting_pods=self.waiting_pods,
+            rewire=self.profiles.rewire,
+        )
+        screening = Screening()
+        self.handles = {
+            p.scheduler_name: self._new_handle(p.scheduler_name, screening) for p in loaded.profiles
+        }
+        """What the plugins of each profile are given."""
+        self.profiles.add(
+            build_frameworks(loaded.profiles, factories, self.handles.__getitem__, plugins.extenders)
+        )
+        self.wanted = wanted_actions(
+            (profile.hints for profile in self.profiles.queue_profiles.values()),
+            generic_workload=enabled(GENERIC_WORKLOAD),
+        )
+        """Which resources plugins wait for, and which of their changes."""
+
+        self.budgets = CycleBudgets(clock, background, self._metrics.over_budget)
+        self.equal_pods = EqualPods(self.snapshot)
+        self.schedule_one = self._new_schedule_one(Attempts(clock, chance, on_record))
+        self.node_handler = self._new_node_handler()
+        self.pod_handler = self._new_pod_handler()
+        self.device_taint_rule_handler = DeviceTaintRuleHandler(
+            self.queue, self.listers, clock=clock, handled=self._metrics.event_handled
+        )
+
+    def known(self, pod: Pod) -> Pod | None:
+        """The latest version of the pod with this UID, on a node or not; None where it is gone."""
+        current = self.unassigned.get(pod.name, pod.namespace) or self.cache.get_pod(pod.uid)
+        return current if current is not None and current.uid == pod.uid else None
+
+    def resource_handler(self, resource: str, store: Store[Any]) -> ResourceHandler:
+        """A handler for a resource beside nodes and pods, with the store that keeps its objects."""
+        return resource_handler(
+            resource,
+            store,
+            queue=self.queue,
+            wanted=self.wanted,
+            clock=self._clock,
+            handled=self._metrics.event_handled,
+        )
+
+    def _new_queue(
+        self, plugins: PluginSource, on_ready: Callable[[], None], max_in_unschedulable_seconds: float
+    ) -> SchedulingQueue:
+        configuration, enabled = self._loaded.configuration, self.feature_enabled
+        gate = None if self.pod_groups is None else GangGate(self.pod_groups, self.listers.pod_groups)
+        return SchedulingQueue(
+            self.profiles.less,
+            self.profiles.queue_profiles,
+            self._clock,
+            pod_lister=lister(self.unassigned),
+            sort_key=self.profiles.sort_key,
+            initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
+            max_backoff_seconds=configuration.pod_max_backoff_seconds,
+            max_in_unschedulable_seconds=max_in_unschedulable_seconds,
+            metrics=self._metrics.queue,
+            pop_from_backoff=enabled("SchedulerPopFromBackoffQ"),
+            generic_workload=enabled(GENERIC_WORKLOAD),
+            background=self._background,
+            on_ready=on_ready,
+            ask_hints=plugins.ask_hints,
+            leaves_out=None if gate is None else gate.leaves_out,
+        )
+
+    def _new_handle(self, profile: str, screening: Screening) -> Handle:
+        handle = Handle(
+            profile_name=profile,
+            snapshot=self.snapshot,
+            listers=self.listers,
+            nominator=self.queue.nominator,
+            waiting_pods=self.waiting_pods,
+            writer=self._writer,
+            recorder=self._recorder,
+            clock=self._clock,
+            random=self._chance,
+            feature_enabled=self.feature_enabled,
+            activate=self.queue.activate,
+            background=self._background,
+            pods_in_pre_bind=self.pods_in_pre_bind,
+            volume_writer=self._volume_writer,
+            claim_writer=self._claim_writer,
+            claim_metrics=self._metrics.claims,
+            pod_groups=PodGroupStates() if self.pod_groups is None else self.pod_groups,
+            known=self.known,
+        )
+        preemption = Evaluator(
+            handle, self.profiles.frameworks, screening=screening, metrics=self._metrics.preemption
+        )
+        return replace(handle, preemption=preemption)
+
+    def _new_node_handler(self) -> NodeHandler:
+        return NodeHandler(
+            self.queue,
+            self.cache,
+            clock=self._clock,
+            handled=self._metrics.event_handled,
+            declared_features=self.feature_enabled("NodeDeclaredFeatures"),
+        )
+
+    def _new_pod_handler(self) -> PodHandler:
+        return PodHandler(
+            self.queue,
+            self.cache,
+            unassigned=self.unassigned,
+            profiles=self.profiles.frameworks,
+            waiting_pods=self.waiting_pods,
+            clock=self._clock,
+            handled=self._metrics.event_handled,
+            gang_scheduling=self.feature_enabled("GangScheduling"),
+            sync_calls=None if self.dispatcher is None else self.dispatcher.sync,
+        )
+
+    def _new_schedule_one(self, attempts: Attempts) -> ScheduleOne:
+        failure = self._new_failure_handler()
+        search = NodeSearch(
+            self.queue.nominator, Rotation(), self._loaded.configuration.percentage_of_nodes_to_score
+        )
+        algorithm = SchedulePod(search, self._chance, self.equal_pods)
+        binding = self._new_binding_cycle(failure)
+        commit = AssumeAndBind(self.cache, self.queue.nominator, binding, failure, attempts)
+        groups = None
+        if self.pod_groups is not None:
+            ground = Ground(self.cache, self.snapshot, self.queue.nominator, algorithm)
+            groups = self._new_group_cycle(self.pod_groups, ground, Submission(commit, failure, attempts))
+        return ScheduleOne(
+            frameworks=self.profiles.frameworks,
+            queue=self.queue,
+            cache=self.cache,
+            snapshot=self.snapshot,
+            algorithm=algorithm,
+            commit=commit,
+            failure=failure,
+            attempts=attempts,
+            groups=groups,
+        )
+
+    def _new_failure_handler(self) -> FailureHandler:
+        return FailureHandler(
+            queue=self.queue,
+            lookup=lister(self.unassigned),
+            writer=self._writer,
+            recorder=self._recorder,
+            background=self._background,
+            clock=self._clock,
+            budgets=self.budgets,
+        )
+
+    def _new_binding_cycle(self, failure: FailureHandler) -> BindingCycle:
+        return BindingCycle(
+            cache=self.cache,
+            queue=self.queue,
+            waiting_pods=self.waiting_pods,
+            pods_in_pre_bind=self.pods_in_pre_bind,
+            writer=self._writer,
+            recorder=self._recorder,
+            background=self._background,
+            on_failure=failure.handle,
+            at_work=self.at_work,
+            announces=self.feature_enabled("NominatedNodeNameForExpectation"),
+        )
+
+    def _new_group_cycle(
+        self, states: PodGroupStates, ground: Ground, submission: Submission
+    ) -> PodGroupCycle:
+        assert self._pod_group_writer is not None, "the gate GenericWorkload needs a PodGroupWriter"
+        enabled, groups = self.feature_enabled, AssumeCache(self.listers.pod_groups)
+        return PodGroupCycle(
+            frameworks=self.profiles.frameworks,
+            queue=self.queue,
+            states=states,
+            groups=self.listers.pod_groups,
+            ground=ground,
+            submission=submission,
+            conditions=GroupConditions(groups, self._pod_group_writer, self._background, self._clock),
+            features=GroupFeatures(
+                enabled("TopologyAwareWorkloadScheduling"), enabled("WorkloadAwarePreemption")
+            ),
+            chance=self._chance,
+            clock=self._clock,
+            metrics=self._metrics.pod_groups,
+        )

@@ -1,0 +1,95 @@
+"""The secure port of a process: it listens from the start, and answers once what serves is imported.
+
+    opened ──► everything listed, or some seconds gone ──► pages assembled and served ──► closed
+
+The control thread serves it and times it, whatever keeps the scheduling loop.
+
+Source: spec/config.md 15.1, 15.6.
+"""
+
+import asyncio
+import ssl
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from berth.scheduler.access import Review
+from berth.scheduler.control_thread import ControlThread
+from berth.scheduler.listening import listen
+from berth.scheduler.process_options import Serving
+from berth.scheduler.serving_certificate import server_context
+from berth.scheduler.status_pages import StatusPages
+
+if TYPE_CHECKING:
+    from berth.scheduler.serving import SecureServer
+
+# A client that connects at the start is answered after so long, or once everything is listed where that is
+# sooner: what serves takes half a second of imports, and lists and first decisions go before.
+SERVE_WITHIN_SECONDS = 3.0
+FIRST_DECISIONS_SECONDS = 0.1
+
+
+class SecurePort:
+    """A port that listens, if anything is to be served; clients that connect wait for `serve`.
+
+    Raises: StartError where address or certificate can't be used.
+    """
+
+    def __init__(
+        self,
+        serving: Serving,
+        *,
+        pages: StatusPages,
+        review: Review,
+        control: ControlThread,
+        synced: asyncio.Event,
+    ) -> None:
+        self._serving = serving
+        self._pages = pages
+        self._review = review
+        self._control = control
+        self._synced = synced
+        self._listener = listen(serving.address, serving.port)
+        self._named_certificate = _named_certificate(serving) if self._listener is not None else None
+        self._server: SecureServer | None = None
+
+    async def serve(self) -> None:
+        """Answer on the port, where there is one, until `close`."""
+        if self._listener is not None:
+            self._server = await self._control.run(self._start())
+
+    async def _start(self) -> "SecureServer":
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SERVE_WITHIN_SECONDS):
+                while not self._synced.is_set():  # noqa: ASYNC110 - an event of the other thread's loop
+                    await asyncio.sleep(FIRST_DECISIONS_SECONDS)
+                await asyncio.sleep(FIRST_DECISIONS_SECONDS)
+        # A worker thread imports and assembles the pages: meanwhile the lease is renewed.
+        endpoints = await asyncio.to_thread(self._pages.endpoints)
+        # Imported here: aiohttp takes 0.3 s of CPU, which the first lists need not wait for.
+        from berth.scheduler.serving import SecureServer  # noqa: PLC0415 (see above)
+
+        certificate = self._named_certificate
+        if certificate is None:
+            certificate = await asyncio.to_thread(server_context)
+        assert self._listener is not None, "there is something to be served"
+        return await SecureServer.start(
+            self._listener,
+            certificate,
+            endpoints,
+            review=self._review,
+            always_allowed=self._serving.always_allowed,
+        )
+
+    async def close(self) -> None:
+        """Answer no more, and listen no more."""
+        if self._server is not None:
+            await self._control.run(self._server.close())
+        if self._listener is not None:
+            self._listener.close()
+
+
+def _named_certificate(serving: Serving) -> ssl.SSLContext | None:
+    """The certificate of the options; None for one to be made."""
+    if serving.certificate_file or serving.key_file:
+        return server_context(serving.certificate_file, serving.key_file)
+    return None
