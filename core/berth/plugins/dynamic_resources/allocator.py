@@ -152,10 +152,9 @@ class Search:
         if request == len(requests):
             yield self._request(claim + 1, 0)
             return
-        picks, state = self._picks, self._state(claim, request)
+        state = self._state(claim, request)
         if state in self._dead or not self._promising(claim, request):
             return
-        losses = picks.losses
         for ask in requests[request]:
             if ask.every:
                 step = _Step(claim, request, ask, self._everything[claim, ask.name])
@@ -164,7 +163,7 @@ class Search:
             else:
                 devices = yield from self._possible(ask)
                 yield self._combination(_Step(claim, request, ask, devices), ask.count, 0)
-        if state is not None and picks.losses == losses:
+        if state is not None:
             self._dead.add(state)
 
     def _solved(self) -> None:
@@ -220,14 +219,12 @@ class Search:
             if not picks.pick(step.claim, step.ask, device):
                 yield None
                 continue
-            losses = picks.losses
             if left == 1 or self._promising(step.claim, step.request, step, left - 1, at + 1):
                 yield self._combination(step, left - 1, at + 1)
             else:
                 yield None
             picks.take_back()
-            if picks.losses == losses:
-                in_vain.add(self._likeness(device))
+            in_vain.add(self._likeness(device))
 
     def _likeness(self, device: Device) -> int:
         assert self._dead_ends is not None, "there was a dead end before a second device is tried"

@@ -3,8 +3,8 @@
 - Devices that the claims cannot tell apart lead to the same end.
 - So do two ways to the same state: what is left to pick from, and what constraints and counters still allow.
 - Where fewer devices are left than are still to be picked, or too little of a counter, there is no solution.
-  This is known only where a search in vain changes nothing: no selector fails, no request for all devices can
-  break a constraint, and no counters get lost.
+  This is known only where a search in vain ends without an error: no selector fails, and no request for all
+  devices can break a constraint.
 
 Two devices are alike only if nothing depends on their order: a request for several devices under a constraint
 to be distinct compares neighbours (see constraints.py).
@@ -73,7 +73,7 @@ class DeadEnds:
             self._likeness[device.id] = self._kind(device, alone=ordered)
             yield
         self._users = self._counted()
-        self.looks_ahead = certain and not self._may_break() and not self._may_lose()
+        self.looks_ahead = certain and not self._may_break()
 
     def likeness(self, device: Device) -> int:
         """A number that is equal for devices that may take each other's place."""
@@ -212,11 +212,6 @@ class DeadEnds:
             for claim, ask in self._alternatives()
         )
 
-    def _may_lose(self) -> bool:
-        """Whether counters may be taken for devices that are then not to be had."""
-        constrained = any(self._constraints)
-        return any(device.consumes and (constrained or device.spec.taints) for device in self._devices)
-
     def _allowed(self, picks: Picks, claim: int, ask: Ask) -> Devices:
         """What the alternative can get by the values that constraints have settled on."""
         devices = self._for[claim, ask.name]
@@ -257,8 +252,8 @@ class DeadEnds:
                 if missing > 0:
                     amounts = (amount for amount, device in users.ascending if devices & device)
                     left -= sum(islice(amounts, missing))
-            if left < 0:
-                return False
+                    if left < 0:
+                        return False
         return True
 
 

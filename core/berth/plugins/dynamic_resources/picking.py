@@ -58,6 +58,8 @@ class Supply:
             device = inventory.devices.get(device_id)
             if device is not None:
                 self.counters.subtract(device.consumes)
+        self.overdrawn = {(name.driver, name.pool) for name, left in self.counters.items() if left < 0}
+        """Pools of which more is in use than there is; no further device of theirs may consume counters."""
 
     def in_use(self, device: DeviceId) -> bool:
         """Whether another claim has the device, or a share of it."""
@@ -78,11 +80,7 @@ class Supply:
 
 
 class Picks:
-    """The devices picked for the claims of a pod, the last one first to be taken back.
-
-    `losses` counts devices that could not be had after their counters were taken. Upstream takes these before
-    it looks at taints and constraints, for good: so does this.
-    """
+    """The devices picked for the claims of a pod, the last one first to be taken back."""
 
     def __init__(
         self,
@@ -92,7 +90,6 @@ class Picks:
         look: Look = look_at_nothing,
     ) -> None:
         self.made: list[Pick] = []
-        self.losses = 0
         self.counters: Counter[CounterId] = Counter()
         """What the pod's own devices take."""
         self.consumed: dict[DeviceId, Counter[str]] = {}
@@ -115,11 +112,7 @@ class Picks:
         taken = self.takes(ask, device) if eligible else None
         if taken is None or not self._counters_left(device):
             return False
-        picked = self._supply.tolerated(ask, device) and self._add(claim, ask, device, taken)
-        if not picked and device.consumes and not self._in_use(device.id):
-            self.counters.update(device.consumes)
-            self.losses += 1
-        return picked
+        return self._supply.tolerated(ask, device) and self._add(claim, ask, device, taken)
 
     def take_back(self) -> None:
         """Let go of the last device."""
@@ -164,7 +157,7 @@ class Picks:
             return False
         supply = self._supply
         if supply.shares(device):
-            return device.id not in supply.usage.holders
+            return ask.admin_access or device.id not in supply.usage.holders
         if (claim, device.id) in self._own:
             return False
         if device.spec.binding_conditions and not supply.features.binding_conditions:
@@ -193,6 +186,8 @@ class Picks:
             return False
         if self._in_use(device.id):
             return True
+        if (device.id.driver, device.id.pool) in self._supply.overdrawn:
+            return False
         left, own = self._supply.counters, self.counters
         return all(own[name] + amount <= left[name] for name, amount in device.consumes.items())
 

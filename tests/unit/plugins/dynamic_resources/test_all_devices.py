@@ -169,19 +169,89 @@ def test_administrators_need_counters(requests, fits):
     assert fits == (cluster.fits(claiming("c0")) == ["n0"])
 
 
-@pytest.mark.parametrize("spare", [0, 2])
-def test_counters_of_what_cannot_be_had_are_taken(spare):
-    """Counters of a device whose taint or constraint keeps it away are missing for the rest of the search."""
-    counters = [{"name": "whole", "counters": {"slots": {"value": str(3 + spare)}}}]
+def counting(amount, *devices):
+    """A pool of these devices, with so many slots to share."""
+    counters = [{"name": "whole", "counters": {"slots": {"value": str(amount)}}}]
+    return [
+        make_slice("p0", [], pool="p", slices=2, sharedCounters=counters),
+        make_slice("p1", list(devices), pool="p", slices=2),
+    ]
+
+
+def test_a_taint_gives_counters_back():
+    """Counters of a device that its taint keeps away are there for the requests that follow."""
     tainted = slots("a", 2) | {"taints": [{"key": "bad", "effect": "NoSchedule"}]}
+    wanted = [request("r0"), request("r1", tolerations=[{"operator": "Exists"}])]
+    claim = make_claim(requests=wanted)
+    cluster = Cluster(nodes=["n0"], slices=counting(3, tainted, slots("b", 1)), claims=[claim])
+
+    assert [("r0", "p", "b"), ("r1", "p", "a")] == cluster.reserved(claiming("c0"), "n0")
+
+
+def test_a_constraint_gives_counters_back():
+    """Counters of a device that a constraint keeps away are there for the devices that follow."""
+    alike = {"attributes": {"name": {"string": "plain"}}}
+    slices = [make_slice("o", [device("plain", **alike)]), *counting(3, slots("b", 2) | alike, slots("c", 2))]
+    claim = make_claim(
+        requests=[request("r0"), request("r1")], constraints=[{"distinctAttribute": f"{DRIVER}/name"}]
+    )
+    cluster = Cluster(nodes=["n0"], slices=slices, claims=[claim])
+
+    assert [("r0", "o", "plain"), ("r1", "p", "c")] == cluster.reserved(claiming("c0"), "n0")
+
+
+OVERDRAWN = [
+    *counting(2, slots("a", 3), slots("b", 1), device("free", attributes={"name": {"string": "free"}})),
+    make_slice("q", [device("other", attributes={"name": {"string": "other"}})]),
+]
+
+
+@pytest.mark.parametrize(
+    ("names", "fits"),
+    [
+        pytest.param(["b"], False, id="a device that counts"),
+        pytest.param(["free"], True, id="a device that does not count"),
+        pytest.param(["free", "other"], True, id="other devices"),
+    ],
+)
+def test_what_is_overdrawn_keeps_away_what_counts(names, fits):
+    """A counter of which more is in use than there is keeps the devices away that take from it, no others."""
+    chosen = " || ".join(f'device.attributes["{DRIVER}"].name == "{name}"' for name in names)
+    wanted = [
+        request("r0", selectors=[{"cel": {"expression": chosen}}]),
+        *([request("r1", selectors=called(names[0]))] if len(names) > 1 else []),
+    ]
+    claims = [allocated("held", ("p", "a")), make_claim(requests=wanted)]
+    cluster = Cluster(nodes=["n0"], slices=OVERDRAWN, claims=claims)
+
+    assert fits == (cluster.fits(claiming("c0")) == ["n0"])
+
+
+def test_an_overdrawn_counter_keeps_away_all_that_count_in_its_pool():
+    """A device that takes from another counter of the pool cannot be had either."""
+    taken = [{"counterSet": "rest", "counters": {"lanes": {"value": "1"}}}]
+    counters = [
+        {"name": "whole", "counters": {"slots": {"value": "2"}}},
+        {"name": "rest", "counters": {"lanes": {"value": "4"}}},
+    ]
     slices = [
         make_slice("p0", [], pool="p", slices=2, sharedCounters=counters),
-        make_slice("p1", [tainted, slots("b", 1)], pool="p", slices=2),
+        make_slice("p1", [slots("a", 3), device("b", consumesCounters=taken)], pool="p", slices=2),
     ]
-    wanted = [request("r0"), request("r1", tolerations=[{"operator": "Exists"}])]
-    cluster = Cluster(nodes=["n0"], slices=slices, claims=[make_claim(requests=wanted)])
+    free = Cluster(nodes=["n0"], slices=slices, claims=[make_claim()])
+    overdrawn = Cluster(nodes=["n0"], slices=slices, claims=[allocated("held", ("p", "a")), make_claim()])
 
-    assert bool(spare) == (cluster.fits(claiming("c0")) == ["n0"])
+    assert ["n0"] == free.fits(claiming("c0"))
+    assert [] == overdrawn.fits(claiming("c0"))
+
+
+@pytest.mark.parametrize("admin", [False, True])
+def test_administrators_share_what_is_held_as_a_whole(admin):
+    """A device that was allocated as a whole before it could be shared is free for administrators only."""
+    claims = [allocated("held", ("s0", "a")), make_claim(requests=[request(adminAccess=admin)])]
+    cluster = Cluster(nodes=["n0"], slices=[make_slice("s0", [shared("a")])], claims=claims)
+
+    assert admin == (cluster.fits(claiming("c0")) == ["n0"])
 
 
 @pytest.mark.parametrize("held", ["1", "3"])
