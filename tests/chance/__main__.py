@@ -1,14 +1,14 @@
 """The command line: `python -m tests.chance`."""
 
 import argparse
-import asyncio
 import json
 import sys
-import tempfile
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 
-from tests.chance.cluster import SUBJECTS, draw
-from tests.chance.run import again, run
+from tests.chance.cluster import SUBJECTS
+from tests.chance.jobs import drawn, kept
 from tests.golden.run import be_quiet
 from tests.kube_scheduler import WITHOUT, kube_scheduler
 
@@ -19,21 +19,26 @@ def main():
     if kube_scheduler() is None:
         print(WITHOUT, file=sys.stderr)  # noqa: T201 - a command talks on its streams
         return 2
-    be_quiet()
+    seeds = range(wanted.first, wanted.first + wanted.seeds)
     alike = True
-    for path in wanted.again:
-        alike &= one(path.stem, again(json.loads(path.read_text(encoding="utf-8"))), None)
-    for subject in wanted.subject:
-        for seed in range(wanted.first, wanted.first + wanted.seeds):
-            drawn = draw(subject, seed, wanted.nodes, wanted.pods)
-            alike &= one(f"{subject}-{seed}", drawn, wanted.keep)
+    # Forked processes would all try ports in the same order.
+    with ProcessPoolExecutor(wanted.jobs, get_context("spawn"), initializer=be_quiet) as pool:
+        runs = [pool.submit(kept, path) for path in wanted.again]
+        runs += [
+            pool.submit(drawn, subject, seed, wanted.nodes, wanted.pods)
+            for subject in wanted.subject
+            for seed in seeds
+        ]
+        for each in as_completed(runs):
+            alike &= report(*each.result(), wanted.keep)
     return 0 if alike else 1
 
 
-def one(title, drawn, keep):
-    """Run one and tell what came of it."""
-    with tempfile.TemporaryDirectory(prefix="berth-chance-") as folder:
-        found = asyncio.run(run(drawn, Path(folder)))
+def report(title, found, keep):
+    """Print what came of a run, and keep the questions on which the two differ; whether there are none."""
+    if found.broken:
+        print(f"{title}: broken off, {found.broken}", flush=True)  # noqa: T201 - a command talks on its streams
+        return False
     counts = f"{found.bound} bound, {found.rejected} rejected, {found.preempted} preempted"
     print(f"{title}: {counts}, {found.scored} scores, {len(found.differences)} differences", flush=True)  # noqa: T201 - as above
     for name, different in found.differences:
@@ -50,6 +55,7 @@ def parse():
     parser.add_argument("--subject", nargs="+", choices=SUBJECTS, default=[])
     parser.add_argument("--seeds", type=int, default=1, help="how many for each subject")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--jobs", type=int, default=1, help="how many to run at a time")
     parser.add_argument("--nodes", type=int, default=14)
     parser.add_argument("--pods", type=int, default=60)
     parser.add_argument("--keep", type=Path, help="a folder for the questions on which the two differ")

@@ -31,6 +31,8 @@ KINDS = {
     "ResourceSlice": resources.RESOURCE_SLICES,
     "DeviceClass": resources.DEVICE_CLASSES,
 }
+# The kinds of which something changes while pods are decided on; the others are listed once a run.
+CHANGING = ("Pod", "PersistentVolume", "PersistentVolumeClaim", "ResourceClaim")
 LOOK_SECONDS, DECIDED_SECONDS, PREEMPTED_SECONDS = 0.02, 30, 10
 
 
@@ -46,6 +48,8 @@ class Found:
     differences: list[tuple[str, list[str]]] = field(default_factory=list)
     scenarios: dict[str, dict] = field(default_factory=dict)
     """Where the two differ: the whole question, as tests.golden asks it."""
+    broken: str = ""
+    """Why the run did not come to its end."""
 
 
 async def run(drawn, folder):
@@ -82,6 +86,7 @@ class Turns:
 
     def __init__(self, cluster, seen, log):
         self.cluster, self.seen, self.log = cluster, seen, log
+        self._listed = {}
 
     async def take(self, pod):
         """A pod's turn: the question that it was, and kube-scheduler's decision."""
@@ -102,8 +107,10 @@ class Turns:
         )
         if nominated:
             await self._after_victims(pod)
-            gone = there.keys() & self.seen.gone
-            decided.victims = {f"{there[victim]}/{victim}" for victim in gone}
+            # The pod may fit, and be bound, while some of its victims are still terminating.
+            victims = there.keys() & self.seen.leaving
+            decided.victims = {f"{there[victim]}/{victim}" for victim in victims}
+            await self._until(lambda: victims <= self.seen.gone, pod)
         elif not decided.node:
             await self.cluster.delete(PODS, name, namespace)
             await self._until(lambda: name in self.seen.gone, pod)
@@ -130,7 +137,9 @@ class Turns:
         }
 
     async def _objects(self):
-        return {kind.plural: await items(self.cluster, kind) for kind in KINDS.values()}
+        kinds = {KINDS[name] for name in CHANGING} if self._listed else set(KINDS.values())
+        self._listed |= {kind.plural: await items(self.cluster, kind) for kind in kinds}
+        return dict(self._listed)
 
     async def _until(self, claim, pod, seconds=DECIDED_SECONDS):
         async with asyncio.timeout(seconds):

@@ -13,11 +13,14 @@ class Seen:
     """What a watcher learns of pods: first words on why one does not fit, its nodes, its nominations."""
 
     def __init__(self):
-        self.first, self.on, self.nominated, self.gone = {}, {}, {}, set()
+        self.first, self.on, self.nominated = {}, {}, {}
+        self.leaving, self.gone = set(), set()
 
     def look(self, kind, document):
         """Take an event in."""
         name, status = document["metadata"]["name"], document.get("status", {})
+        if kind == "DELETED" or document["metadata"].get("deletionTimestamp"):
+            self.leaving.add(name)
         if kind == "DELETED":
             self.gone.add(name)
             return
