@@ -194,6 +194,15 @@ class FilterPlugin(Plugin):
         Raises: any exception fails the whole cycle with its text.
         """
 
+    def filter_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
+        """A function from a row of the whole snapshot to the code that `filter` has there.
+
+        None where there is only the vector form. It is made once for pods of one class and may be called as
+        long as `nodes.static_generation` and `nodes.resource_names` stay; it reads columns when it is called.
+        """
+        del state, pod, nodes
+        return None
+
     def filter_status(self, state: CycleState, code: int) -> Status:
         """What a code stands for in this cycle."""
         del state
@@ -278,6 +287,14 @@ class ScorePlugin(Plugin):
 
         Raises: any exception fails the whole cycle with its text.
         """
+
+    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
+        """A function from a row of the whole snapshot to the raw score that `score` has there.
+
+        None where there is only the vector form. The rules of `FilterPlugin.filter_row` hold.
+        """
+        del state, pod, nodes
+        return None
 
 
 class NormalizeScorePlugin(ScorePlugin):
