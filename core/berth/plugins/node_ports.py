@@ -3,7 +3,7 @@
 Source: pkg/scheduler/framework/plugins/nodeports (Kubernetes v1.36); spec/plugins.md 5.7.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,12 @@ class NodePorts(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         del pod
         taken = nodes.port_conflicts(state.read(WantedPorts).ports)
         return all_pass(len(nodes)) if taken is None else first_reason(taken)
+
+    def filter_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int]:
+        """The same for one row, from the ports that are taken there."""
+        del pod
+        conflicting = HostPorts(state.read(WantedPorts).ports).conflicting
+        return lambda row: int(any(map(conflicting, nodes.ports_on(row))))
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """The distinct ports, in any order."""

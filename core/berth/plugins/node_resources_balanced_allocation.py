@@ -4,7 +4,8 @@ Source: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (Ku
 spec/plugins.md 0.3, 5.9.
 """
 
-from collections.abc import Hashable, Mapping
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +65,29 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
         change += MAX_NODE_SCORE // 2 + MAX_NODE_SCORE
         change *= 0.5
         return change.astype(np.int64)
+
+    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int]:
+        """The same for one row."""
+        del pod
+        requests = state.read(BalancedRequest).amounts
+        parts = [
+            (memoryview(offered), nodes.held_on_rows(name), requests[name])
+            for name in self._resources
+            if counts(name, requests) and (offered := nodes.offered(name)) is not None
+        ]
+
+        def score(row: int) -> int:
+            before, after = [], []
+            for offered, held, amount in parts:
+                there = offered[row]
+                if there:
+                    used = float(held[row])
+                    before.append(min(used / there, 1.0))
+                    after.append(min((used + amount) / there, 1.0))
+            change = balance_of(after) - balance_of(before)
+            return (change + MAX_NODE_SCORE // 2 + MAX_NODE_SCORE) // 2
+
+        return score
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """The request of the configured resources."""
@@ -131,6 +155,23 @@ class Shares:
         high = np.max([np.where(m, f, 0.0) for f, m in zip(fractions, masks, strict=True)], axis=0)
         low = np.min([np.where(m, f, 1.0) for f, m in zip(fractions, masks, strict=True)], axis=0)
         return np.where(count > PAIR, deviation, np.where(count == PAIR, (high - low) / PAIR, 0.0))
+
+
+def balance_of(fractions: Sequence[float]) -> int:
+    """The balance of one node, by the fractions of the resources that it has."""
+    count = len(fractions)
+    if count < PAIR:
+        return MAX_NODE_SCORE
+    if count == PAIR:
+        return int((2.0 - abs(fractions[0] - fractions[1])) * (MAX_NODE_SCORE // 2))
+    # One sum after the other: `sum` of floats rounds otherwise.
+    total = squares = 0.0
+    for fraction in fractions:
+        total += fraction
+    mean = total / count
+    for fraction in fractions:
+        squares += (fraction - mean) * (fraction - mean)
+    return int((2.0 - 2.0 * math.sqrt(squares / count)) * (MAX_NODE_SCORE // 2))
 
 
 def capped(shares: Floats) -> Floats:

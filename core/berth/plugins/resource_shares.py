@@ -96,6 +96,16 @@ def percents(parts: Numbers, offered: Offer) -> Numbers:
     return _floor_divided(parts, divisors)
 
 
+def percent(part: int, whole: int) -> int:
+    """The same for one node: of a positive `whole`, to which the part is cut."""
+    if part <= 0:
+        return 0
+    part = min(part, whole)
+    if whole > _LARGEST_TIMES_PERCENT:
+        part, whole = part >> _SHIFT, whole >> _SHIFT
+    return part * PERCENT // whole
+
+
 def _floor_divided(numerators: Numbers, divisors: Numbers) -> Numbers:
     """The quotients rounded down, in place; both as `offer` gives them."""
     if numerators.dtype.kind == "i":

@@ -5,7 +5,7 @@ NodeInfo, `move_row` when the last row fills the hole that a removed node left.
 """
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,13 @@ from numpy.typing import NDArray
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 Ints = NDArray[np.int64]
+
+
+class ByRow(Protocol):
+    """A whole number for each row; a memoryview of a column is one, and the fastest way to single values."""
+
+    def __getitem__(self, row: int, /) -> int:
+        """The number of one row, as a Python int."""
 
 
 def grown(array: NDArray[Any], capacity: int, fill: int = 0) -> NDArray[Any]:

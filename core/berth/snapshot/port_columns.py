@@ -22,6 +22,10 @@ class PortColumns:
             self._distinct.add(port)
         self._forget(before)
 
+    def on(self, row: int) -> Collection[HostPort]:
+        """The ports that one node's pods claim."""
+        return self._taken.on(row)
+
     def drop_row(self, row: int) -> None:
         """Forget a removed node's ports."""
         before = self._taken.on(row)

@@ -12,9 +12,9 @@ from itertools import islice
 import numpy as np
 
 from berth.objects.pod_requests import Units
-from berth.objects.quantity import saturated
+from berth.objects.quantity import MAX_INT64, saturated
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
-from berth.snapshot.columns import Ints, grown
+from berth.snapshot.columns import ByRow, Ints, grown
 from berth.snapshot.node_info import NodeInfo
 
 BASIC_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -65,6 +65,11 @@ class ResourceColumns:
     def held_apart(self, row: int) -> Units:
         """What the pods of a row hold of resources that have no place."""
         return self._held_apart.get(row, NO_AMOUNTS)
+
+    def held(self, name: str, n: int) -> ByRow:
+        """What the pods of each of the first n rows hold of a resource; 0 where the node offers none."""
+        place = self.index.get(name)
+        return HeldApart(self, name) if place is None else memoryview(self.requested[place, :n])
 
     def grow(self, capacity: int) -> None:
         """Make room for more nodes."""
@@ -209,6 +214,19 @@ class ResourceColumns:
     def _name(self, names: tuple[str, ...]) -> None:
         self.names = names
         self.index = {name: i for i, name in enumerate(names)}
+
+
+class HeldApart:
+    """What pods hold of a resource without a place, by row."""
+
+    def __init__(self, columns: ResourceColumns, name: str) -> None:
+        self._columns = columns
+        self._name = name
+
+    def __getitem__(self, row: int) -> int:
+        if row not in self._columns.offered_apart(self._name):
+            return 0
+        return min(self._columns.held_apart(row).get(self._name, 0), MAX_INT64)
 
 
 def write(columns: Ints, row: int, sums: Sequence[int]) -> None:

@@ -26,7 +26,7 @@ from berth.objects.node import Node
 from berth.objects.quantity import MAX_INT64
 from berth.objects.taint import Taint
 from berth.snapshot.affinity_terms import HeldTerm
-from berth.snapshot.columns import Ints, Mask, Rows, grown
+from berth.snapshot.columns import ByRow, Ints, Mask, Rows, grown
 from berth.snapshot.flag_columns import FlagColumns
 from berth.snapshot.image_columns import ImageColumns
 from berth.snapshot.journal import Journal
@@ -148,6 +148,14 @@ class Snapshot:
             held = (info.requests.get(name, 0) for info in self.pods[i].values())
             sums[i] = min(sum(held), MAX_INT64)
         return sums
+
+    def held_on_rows(self, name: str) -> ByRow:
+        """The same as `held` for single rows of the whole snapshot, while its rows stay where they are."""
+        return self._resources.held(name, len(self._whole))
+
+    def ports_on(self, row: int) -> Collection[HostPort]:
+        """The host ports that are taken on a row of the whole snapshot."""
+        return self._ports.on(row)
 
     @property
     def taints(self) -> Collection[Taint]:

@@ -5,7 +5,7 @@ highest for a request that exceeds what the node offers when it is empty. Where 
 than a number has bits, its codes number the sums that came up (`patterns.py`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -91,6 +91,26 @@ class Fit:
             if marked is not codes:
                 codes = self._marked(marked, missing & beyond, self._hopeless)
         return all_pass(len(nodes)) if codes is None else codes
+
+    def code_of_row(self, nodes: Snapshot) -> Callable[[int], int] | None:
+        """A function from a row of the whole snapshot to its code; None where a code is more than bits."""
+        if self._patterns is not None or self._delegated:
+            return None
+        pods, allowed, hopeless = memoryview(nodes.pod_count), memoryview(nodes.allowed_pods), self._hopeless
+        wanted = [
+            (memoryview(_columns(nodes, name)[0]), nodes.held_on_rows(name), amount, self._bits[name])
+            for name, amount in self.wanted.items()
+        ]
+
+        def code(row: int) -> int:
+            found = 1 if pods[row] >= allowed[row] else 0
+            for offered, held, amount, bit in wanted:
+                there = offered[row]
+                if there - held[row] < amount:
+                    found |= bit | hopeless if there < amount else bit
+            return found
+
+        return code
 
     def _shortage(self, nodes: Snapshot, name: str) -> tuple[Mask, Mask]:
         """Where there is too little of a resource, and where the empty node offers too little.

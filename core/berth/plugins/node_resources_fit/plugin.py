@@ -1,7 +1,7 @@
 """The plugin itself: its extension points, wired to filtering, scoring and hints."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,6 +80,11 @@ class NodeResourcesFit(
         del pod
         return state.read(Fit).codes(nodes)
 
+    def filter_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
+        """The same bits for one row."""
+        del pod
+        return state.read(Fit).code_of_row(nodes)
+
     def filter_status(self, state: CycleState, code: int) -> Status:
         """All reasons at once; unresolvable where the empty node would be too small."""
         reasons, hopeless = state.read(Fit).reasons(code)
@@ -96,6 +101,11 @@ class NodeResourcesFit(
         """0 to 100 by the profile's strategy."""
         del pod
         return self._scorer.scores(state.read(ScoredRequest).amounts, nodes)
+
+    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int]:
+        """The same for one row."""
+        del pod
+        return self._scorer.score_of_row(state.read(ScoredRequest).amounts, nodes)
 
     def score_placements(
         self, state: CycleState, group: GroupKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]

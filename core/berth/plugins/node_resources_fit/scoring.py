@@ -1,7 +1,8 @@
 """The scoring strategies: LeastAllocated, MostAllocated, RequestedToCapacityRatio."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,12 +10,21 @@ from berth.config.plugin_args import RequestedToCapacityRatioParam, ScoringStrat
 from berth.framework.interface import MAX_NODE_SCORE, Scores
 from berth.framework.score import broken_linear
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
-from berth.plugins.resource_shares import Numbers, Offer, considered, offer, percents, with_pod
-from berth.snapshot.columns import Ints
+from berth.plugins.resource_shares import Numbers, Offer, considered, offer, percent, percents, with_pod
+from berth.snapshot.columns import ByRow, Ints
 from berth.snapshot.snapshot import Snapshot
 
 MAX_SHAPE_SCORE = 10
 NON_ZERO_ROWS = {CPU: 0, MEMORY: 1}
+
+
+class Part(NamedTuple):
+    """What one resource adds to the score of a row: its offer, its use, the pod's request and its weight."""
+
+    offered: ByRow
+    used: ByRow
+    request: int
+    weight: int
 
 
 class Strategy(ABC):
@@ -29,6 +39,19 @@ class Strategy(ABC):
 
         Shapes: result int64 (n,).
         """
+
+    def score_of_row(self, requests: Mapping[str, int], nodes: Snapshot) -> Callable[[int], int]:
+        """A function from a row of the whole snapshot to its score."""
+        parts = [
+            Part(memoryview(offered), usage_on_rows(nodes, name), requests.get(name, 0), weight)
+            for name, weight in self._counted(requests)
+            if (offered := nodes.offered(name)) is not None
+        ]
+        return self._of_row(parts)
+
+    @abstractmethod
+    def _of_row(self, parts: Sequence[Part]) -> Callable[[int], int]:
+        """The score of one row, made of these parts."""
 
     def _counted(self, requests: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         return tuple((name, weight) for name, weight in self._weights if counts(name, requests))
@@ -46,6 +69,12 @@ def usage(nodes: Snapshot, name: str) -> Ints:
     row = NON_ZERO_ROWS.get(name)
     held: Ints = nodes.held(name) if row is None else nodes.non_zero_requested[row]
     return held
+
+
+def usage_on_rows(nodes: Snapshot, name: str) -> ByRow:
+    """The same for single rows of the whole snapshot."""
+    row = NON_ZERO_ROWS.get(name)
+    return nodes.held_on_rows(name) if row is None else memoryview(nodes.non_zero_requested[row])
 
 
 def totals(
@@ -69,14 +98,33 @@ class Averaged(Strategy):
         counted = self._counted(requests)
         total: Numbers | None = None
         for weight, offered, used in totals(counted, requests, nodes):
-            percent = self._percent(offered, used).astype(np.float64, copy=False)
+            part = self._percent(offered, used).astype(np.float64, copy=False)
             if weight != 1:
-                percent *= weight
-            total = percent if total is None else np.add(total, percent, out=total)
+                part *= weight
+            total = part if total is None else np.add(total, part, out=total)
         if total is None:
             return np.zeros(len(nodes), dtype=np.int64)
         # Sums of percentages times weights are small integers, so the float quotient's floor is exact.
         return (total / considered(nodes, counted)).astype(np.int64)
+
+    def _of_row(self, parts: Sequence[Part]) -> Callable[[int], int]:
+        percent_of = self._percent_of
+
+        def score(row: int) -> int:
+            total = weights = 0
+            for offered, used, request, weight in parts:
+                there = offered[row]
+                if there:
+                    total += weight * percent_of(there, used[row] + request)
+                    weights += weight
+            return total // weights if weights else 0
+
+        return score
+
+    @staticmethod
+    @abstractmethod
+    def _percent_of(offered: int, used: int) -> int:
+        """The same for one node that has some of the resource."""
 
     @abstractmethod
     def _percent(self, offered: Offer, used: Numbers) -> Numbers:
@@ -91,12 +139,20 @@ class LeastAllocated(Averaged):
         np.maximum(free, 0, out=free)
         return percents(free, offered)
 
+    @staticmethod
+    def _percent_of(offered: int, used: int) -> int:
+        return percent(offered - used, offered)
+
 
 class MostAllocated(Averaged):
     """Prefer nodes with least left: what is used in percent."""
 
     def _percent(self, offered: Offer, used: Numbers) -> Numbers:
         return percent_used(offered, used)
+
+    @staticmethod
+    def _percent_of(offered: int, used: int) -> int:
+        return percent(used, offered)
 
 
 def percent_used(offered: Offer, used: Numbers) -> Numbers:
@@ -127,6 +183,21 @@ class RequestedToCapacityRatio(Strategy):
         # The quotients are small, so upstream's rounding of a float quotient equals this exact one.
         rounded: Scores = (2 * total + weight_sum) // (2 * weight_sum)
         return rounded
+
+    def _of_row(self, parts: Sequence[Part]) -> Callable[[int], int]:
+        at = self._at.tolist()
+
+        def score(row: int) -> int:
+            total = weights = 0
+            for offered, used, request, weight in parts:
+                there = offered[row]
+                part = at[percent(used[row] + request, there)] if there else 0
+                if part:
+                    total += weight * part
+                    weights += weight
+            return (2 * total + weights) // (2 * weights) if weights else 0
+
+        return score
 
 
 def scorer(strategy: ScoringStrategy) -> Strategy:

@@ -1,0 +1,174 @@
+"""A plugin's answer for one row is what its vector form has there."""
+
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from berth.cache.cache import Cache
+from berth.config.plugin_args import (
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    RequestedToCapacityRatioParam,
+    ResourceSpec,
+    ScoringStrategy,
+    UtilizationShapePoint,
+)
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from berth.objects.pod import Container, ContainerPort, Resources
+from berth.plugins.registry import IN_TREE
+from berth.snapshot.snapshot import Snapshot
+from berth.testing.builders import make_node, make_pod
+from berth.testing.handles import make_plugin
+
+FILTERS = [
+    k for k in IN_TREE.values() if getattr(k, "filter_row", None) not in (None, FilterPlugin.filter_row)
+]
+SCORERS = [k for k in IN_TREE.values() if getattr(k, "score_row", None) not in (None, ScorePlugin.score_row)]
+
+law = settings(max_examples=60, deadline=None)
+
+MAX = 2**63 - 1
+GPU, BEYOND = "example.com/gpu", "example.com/r69"
+NAMES = ("cpu", "memory", "ephemeral-storage", GPU, BEYOND)
+MORE_THAN_PLACES = {f"example.com/r{i}": "1" for i in range(70)}
+PORTS = [*product((0, 80, 443), ("", "10.0.0.1", "10.0.0.2"), ("TCP", "UDP"))]
+EDGES = (0, 1, 2**46 - 1, 2**46, 2**53 + 1, MAX // 100, MAX // 100 + 1, MAX - 1, MAX)
+NODES = ("n0", "n1", "n2")
+# Drawing one of many ready-made parts is far cheaper than drawing what they are made of.
+CHANCE = random.Random(1)
+
+
+def some_of(things, most=5):
+    """Up to so many distinct ones, in any order."""
+    return CHANCE.sample(things, CHANCE.randint(1, min(most, len(things))))
+
+
+def number():
+    """A small amount, one at which arithmetic changes, or any."""
+    return CHANCE.choice((CHANCE.randint(0, 300), CHANCE.choice(EDGES), CHANCE.randint(0, MAX)))
+
+
+def amounts():
+    """Amounts of some resources, as they are written."""
+    return {name: f"{number()}m" if name == "cpu" else str(number()) for name in some_of(NAMES)}
+
+
+def weights():
+    """Some resources with weights."""
+    return tuple(ResourceSpec(name=name, weight=CHANCE.randint(1, 100)) for name in some_of(NAMES))
+
+
+def strategy():
+    """A way to score."""
+    kind = CHANCE.choice(("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"))
+    if kind != "RequestedToCapacityRatio":
+        return ScoringStrategy(type=kind, resources=weights())
+    shape = [
+        UtilizationShapePoint(utilization=at, score=CHANCE.randint(0, 10))
+        for at in sorted(some_of(range(101)))
+    ]
+    param = RequestedToCapacityRatioParam(shape=tuple(shape))
+    return ScoringStrategy(type=kind, resources=weights(), requested_to_capacity_ratio=param)
+
+
+def made(make, count=200):
+    """One of so many that are made so."""
+    return st.sampled_from([make() for _ in range(count)])
+
+
+AMOUNTS = made(amounts)
+CONTAINERS = made(
+    lambda: Container(
+        "c",
+        "app",
+        Resources(requests=amounts()),
+        tuple(ContainerPort(port, ip, protocol) for port, ip, protocol in some_of(PORTS, 3)),
+    )
+)
+ARGS = {
+    "NodeResourcesFit": made(lambda: NodeResourcesFitArgs(scoring_strategy=strategy())),
+    "NodeResourcesBalancedAllocation": made(lambda: NodeResourcesBalancedAllocationArgs(resources=weights())),
+}
+
+
+@st.composite
+def pods(draw, name, node_name=""):
+    """A pod that asks for this and that, perhaps as a whole."""
+    containers = [draw(CONTAINERS) for _ in range(draw(st.integers(1, 2)))]
+    at_once = Resources(requests=draw(AMOUNTS)) if draw(st.booleans()) else None
+    return make_pod(name, containers=containers, resources=at_once, node_name=node_name)
+
+
+@st.composite
+def clusters(draw):
+    """A cache with nodes and pods on them; perhaps with more resources than have a place."""
+    cache = Cache()
+    for name in NODES[: draw(st.integers(1, len(NODES)))]:
+        more = draw(st.sampled_from(({}, MORE_THAN_PLACES)))
+        pods_allowed = {"pods": str(draw(st.integers(0, 3)))}
+        cache.add_node(make_node(name, allocatable={**more, **draw(AMOUNTS), **pods_allowed}))
+    for i in range(draw(st.integers(0, 3))):
+        cache.add_pod(draw(pods(f"placed{i}", draw(st.sampled_from(NODES)))))
+    return cache
+
+
+@st.composite
+def cases(draw, kind):
+    """A plugin, a pod, and a cluster before and after pods came."""
+    plugin = make_plugin(kind, draw(ARGS.get(kind.__name__, st.none())))
+    cache, snapshot = draw(clusters()), Snapshot()
+    cache.update_snapshot(snapshot)
+    later = [draw(pods(f"later{i}", draw(st.sampled_from(NODES)))) for i in range(draw(st.integers(0, 2)))]
+    return plugin, draw(pods("p0")), cache, snapshot, later
+
+
+def place(cache, snapshot, pods_to_place):
+    for pod in pods_to_place:
+        cache.add_pod(pod)
+    cache.update_snapshot(snapshot)
+
+
+def row_by_row(function, nodes):
+    return [function(row) for row in range(len(nodes))]
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+@law
+@given(data=st.data())
+def test_codes_of_rows(kind, data):
+    """The code of each row is that of the vector form, also once other pods are there."""
+    plugin, pod, cache, nodes, later = data.draw(cases(kind))
+    state = CycleState()
+    assume(not (isinstance(plugin, PreFilterPlugin) and plugin.pre_filter(state, pod, nodes).status.skip))
+    code = plugin.filter_row(state, pod, nodes)
+    before = plugin.filter(state, pod, nodes).tolist()
+
+    assert before == row_by_row(code, nodes)
+    place(cache, nodes, later)
+    assert plugin.filter(state, pod, nodes).tolist() == row_by_row(code, nodes)
+
+
+@pytest.mark.parametrize("kind", SCORERS)
+@law
+@given(data=st.data())
+def test_scores_of_rows(kind, data):
+    """The raw score of each row is that of the vector form, also once other pods are there."""
+    plugin, pod, cache, nodes, later = data.draw(cases(kind))
+    state, everywhere = CycleState(), np.ones(len(nodes), dtype=bool)
+    assume(not (isinstance(plugin, PreScorePlugin) and plugin.pre_score(state, pod, nodes, everywhere).skip))
+    score = plugin.score_row(state, pod, nodes)
+
+    assert plugin.score(state, pod, nodes).tolist() == row_by_row(score, nodes)
+    place(cache, nodes, later)
+    assert plugin.score(state, pod, nodes).tolist() == row_by_row(score, nodes)
+
+
+def test_what_answers_for_a_row():
+    """The plugins that have a scalar form are those whose answers change with the row's own pods."""
+    assert {"NodePorts", "NodeResourcesFit"} == {kind.__name__ for kind in FILTERS}
+    assert {"NodeResourcesBalancedAllocation", "NodeResourcesFit"} == {kind.__name__ for kind in SCORERS}
