@@ -156,10 +156,10 @@ class Replicas:
         await self.fill_up()
 
 
-async def run(seed, folder, fail_overs=FAIL_OVERS):
+async def run(seed, folder, fail_overs=FAIL_OVERS, *, real=False):
     """What went wrong in one run: nothing, as a rule."""
     chance = random.Random(seed)
-    async with faulty_cluster(folder, room=ROOM, seed=seed) as cluster:
+    async with faulty_cluster(folder, room=ROOM, seed=seed, real=real) as cluster:
         zones = [{ZONE: f"z{i % ZONES}"} for i in range(NODES)]
         await cluster.create(*(node(f"n{i}", pods=ROOM, **zones[i]) for i in range(NODES)))
         replicas = Replicas(cluster, REPLICAS)
@@ -186,13 +186,16 @@ def main():
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--fail-overs", type=int, default=FAIL_OVERS, help="of each seed")
+    parser.add_argument(
+        "--real", action="store_true", help="on a real API server, as `berth sandbox up --real`"
+    )
     options = parser.parse_args()
     bad = 0
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="berth-") as folder:
             try:
-                wrongs = asyncio.run(run(seed, Path(folder), options.fail_overs))
+                wrongs = asyncio.run(run(seed, Path(folder), options.fail_overs, real=options.real))
             except AssertionError as error:
                 wrongs = [str(error)]
         bad += bool(wrongs)

@@ -2,6 +2,7 @@
 
     client ── listener (a name, a port) ── rule? ── upstream connection of its own ── API server
 
+Clients speak plain HTTP to it; towards the server it has the TLS and the token of the server's kubeconfig.
 Prints its control port. There, a line of JSON is a command and a line of JSON its answer: see `Control`.
 Every request is logged with what became of it, so that a test can count what a client sent and what arrived.
 """
@@ -13,6 +14,7 @@ import random
 import sys
 import time
 
+from berth.client.credentials import load_endpoint
 from tests.e2e.fault_rules import UNFORWARDED, WATCH_FAULTS, Fault, read_rule, status_object
 
 LOOPBACK = "127.0.0.1"
@@ -27,7 +29,7 @@ class Proxy:
     """The listeners, the rules, and the log."""
 
     def __init__(self, seed):
-        self.port, self.rules, self.log, self.listeners = 0, [], [], {}
+        self.server, self.rules, self.log, self.listeners = None, [], [], {}
         self.chance = random.Random(seed)
         self.clients = set()
         self.held = {}
@@ -72,6 +74,25 @@ class Proxy:
         return entry
 
 
+class Server:
+    """The API server that a kubeconfig names."""
+
+    def __init__(self, kubeconfig):
+        self._endpoint = load_endpoint(kubeconfig=kubeconfig, environ={})
+        token = self._endpoint.authorization.current()
+        self._header = f"Authorization: {token}\r\n".encode() if token else b""
+
+    async def connect(self):
+        """A connection to it."""
+        address, tls = self._endpoint.address, self._endpoint.ssl_context
+        return await asyncio.open_connection(address.host, address.port, ssl=tls, limit=LIMIT)
+
+    def authorized(self, request):
+        """The request in the name of the kubeconfig's user."""
+        line, rest = request.split(b"\r\n", 1)
+        return b"%s\r\n%s%s" % (line, self._header, rest)
+
+
 class Client:
     """One client's connection, and the connection to the server that stands for it."""
 
@@ -103,11 +124,11 @@ class Client:
             await self._refuse(rule, entry)
             return
         head = await self._forward(request, entry)
-        if header(head, b"transfer-encoding") == b"chunked":
+        if "watch=true" in entry["path"] and is_chunked(head):
             self.writer.write(head)
             await self._relay_watch(rule if fault in WATCH_FAULTS else None)
             return
-        body = await self.upstream[0].readexactly(int(header(head, b"content-length") or 0))
+        body = await read_body(self.upstream[0], head)
         if fault is Fault.CUT_AFTER:
             raise Cut
         if fault is Fault.HANG_AFTER:
@@ -120,9 +141,9 @@ class Client:
     async def _forward(self, request, entry):
         """Send it to the server, and wait for the head of the answer."""
         if self.upstream is None:
-            self.upstream = await asyncio.open_connection(LOOPBACK, self.proxy.port, limit=LIMIT)
+            self.upstream = await self.proxy.server.connect()
         reader, writer = self.upstream
-        writer.write(request)
+        writer.write(self.proxy.server.authorized(request))
         entry["forwarded"] = True
         head = await reader.readuntil(b"\r\n\r\n")
         entry["status"] = int(head.split(b" ", 2)[1])
@@ -221,9 +242,9 @@ class Control:
         """Give the client of that name a port."""
         return await self.proxy.listen(name)
 
-    async def target(self, port):
-        """Let the server be on that port from now on; what runs to the old one is cut."""
-        self.proxy.port = port
+    async def target(self, kubeconfig):
+        """Let the server be the one of that kubeconfig from now on; what runs to the old one is cut."""
+        self.proxy.server = Server(kubeconfig)
         return await self.cut()
 
     async def rules(self, rules):
@@ -263,7 +284,19 @@ def header(head, name):
 async def read_message(reader):
     """The head and the body of a request."""
     head = await reader.readuntil(b"\r\n\r\n")
-    return head, await reader.readexactly(int(header(head, b"content-length") or 0))
+    return head, await read_body(reader, head)
+
+
+def is_chunked(head):
+    """Whether the body after this head comes in chunks."""
+    return header(head, b"transfer-encoding") == b"chunked"
+
+
+async def read_body(reader, head):
+    """The body after this head, framing included."""
+    if is_chunked(head):
+        return b"".join([chunk async for chunk in chunks(reader)])
+    return await reader.readexactly(int(header(head, b"content-length") or 0))
 
 
 async def chunks(reader):

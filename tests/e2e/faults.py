@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
 from berth.client.endpoint import endpoint_of
 from berth.client.errors import ConflictError, RetryError
 from berth.client.reflector import Reflector
@@ -125,8 +124,8 @@ class Witness:
 class FaultyCluster:
     """The processes, and what the API server says without a proxy in between."""
 
-    def __init__(self, folder, proxy, witness):
-        self.folder, self.proxy, self.witness = folder, proxy, witness
+    def __init__(self, folder, proxy, witness, *, real=False):
+        self.folder, self.proxy, self.witness, self.real = folder, proxy, witness, real
         self.schedulers, self.surfaces = {}, {}
         self.sandbox = None
         self.command = (program("berth"), "scheduler")
@@ -134,17 +133,16 @@ class FaultyCluster:
         """Whether a scheduler may end by itself, as kube-scheduler does when it has lost its lease."""
 
     async def start_sandbox(self):
-        """Start the API server, or start it again with what it held."""
+        """Start the API server, or, in memory, start it again with what it held."""
         kubeconfig = self.folder / "sandbox.kubeconfig"
         kubeconfig.unlink(missing_ok=True)
+        kept = ("--real",) if self.real else ("--data-file", str(self.folder / "data"))
         command = [
-            *(program("berth"), "sandbox", "up", "--no-kubelets"),
-            *("--kubeconfig", str(kubeconfig), "--data-file", str(self.folder / "data")),
+            *(program("berth"), "sandbox", "up", "--no-kubelets", "--kubeconfig", str(kubeconfig), *kept)
         ]
         self.sandbox = await Child.start("sandbox", command, self.folder / "sandbox.log")
         await self.sandbox.wait_for(kubeconfig, PATIENCE_SECONDS)
-        address = load_endpoint(kubeconfig=str(kubeconfig), environ={}).address
-        await self.proxy.ask("target", port=address.port)
+        await self.proxy.ask("target", kubeconfig=str(kubeconfig))
 
     async def kill_sandbox(self):
         """Let the API server drop dead."""
@@ -276,19 +274,22 @@ class FaultyCluster:
 
 
 @asynccontextmanager
-async def faulty_cluster(folder, *, room, seed=0):
-    """A sandbox, a proxy before it and a witness beside it; schedulers are the test's to start."""
+async def faulty_cluster(folder, *, room, seed=0, real=False):
+    """An API server, a proxy before it and a witness beside it; schedulers are the test's to start."""
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(FaultProxy.started(seed))
-        cluster = FaultyCluster(folder, proxy, Witness(room))
+        cluster = FaultyCluster(folder, proxy, Witness(room), real=real)
         stack.push_async_callback(cluster.stop)
         await cluster.start_sandbox()
         await stack.enter_async_context(cluster.watched())
+        # A real API server is ready before it has made these.
+        await cluster.create(*map(namespace, ("default", "kube-system")))
         yield cluster
 
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 PATHS = {
+    "Namespace": "/api/v1/namespaces",
     "Node": "/api/v1/nodes",
     "Pod": "/api/v1/namespaces/default/pods",
     "PersistentVolume": "/api/v1/persistentvolumes",
@@ -303,6 +304,11 @@ PATHS = {
 def is_binding(entry):
     """Whether a request of the proxy's log binds a pod."""
     return entry["path"].partition("?")[0].endswith("/binding")
+
+
+def namespace(name):
+    """A namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 def node(name, pods=1, **labels):

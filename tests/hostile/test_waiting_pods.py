@@ -8,33 +8,53 @@ from berth.queue.in_flight import InFlight
 from berth.queue.queue_metrics import NoMetrics
 from tests.hostile.deciding import a_pod
 from tests.hostile.work import calls, growth, kept_bytes
-from tests.unit.queue.kit import NODE_ADD, POD_LABEL, Rejector, a_bench, skip_it
+from tests.unit.queue.kit import NODE_ADD, POD_LABEL, Rejector, a_bench, queue_it, skip_it
 
 POD_DELETE = ClusterEvent(EventResource.POD, ActionType.DELETE)
 MEBIBYTE = 1 << 20
 
 
-def waiting(n, event=NODE_ADD):
-    """A queue in which so many pods wait for the event, which helps none of them."""
-    bench = a_bench([Rejector("A", {event: skip_it})])
+def waiting(n, event=NODE_ADD, *, hint=skip_it, kinds=1):
+    """A queue in which so many pods of so many kinds wait for the event, which helps none of them."""
+    bench = a_bench([Rejector("A", {event: hint})])
     for i in range(n):
-        bench.pooled(f"p{i}")
+        bench.pooled(f"p{i}", labels={"kind": str(i % kinds)})
     return bench
 
 
 @pytest.mark.parametrize("event", [NODE_ADD, POD_DELETE])
-def test_an_event_is_linear_in_the_pods_that_wait_for_it(event):
+def test_an_event_is_linear_in_the_kinds_of_pods_that_wait_for_it(event):
     def work(n):
-        bench = waiting(n, event)
+        bench = waiting(n, event, kinds=n)
         return lambda: bench.queue.move_all(event, None, None)
 
     assert growth(work, 50) < 1.2
 
 
-def test_an_event_asks_a_few_calls_of_each_waiting_pod():
-    bench = waiting(200)
+def test_an_event_asks_a_few_calls_of_each_kind_of_pod():
+    bench = waiting(200, kinds=200)
 
     assert calls(lambda: bench.queue.move_all(NODE_ADD, None, None)) < 200 * 25
+
+
+def test_an_event_that_helps_no_pod_costs_nothing_for_each_of_one_kind():
+    def work(n):
+        bench = waiting(n, kinds=4)
+        return lambda: bench.queue.move_all(NODE_ADD, None, None)
+
+    assert calls(work(400)) == calls(work(20))
+
+
+def test_an_event_that_helps_them_asks_a_few_calls_of_each_pod_that_it_moves():
+    bench = waiting(200, hint=queue_it)
+
+    assert calls(lambda: bench.queue.move_all(NODE_ADD, None, None)) < 200 * 80
+
+
+def test_an_event_costs_nothing_while_no_pod_waits():
+    bench = waiting(0)
+
+    assert calls(lambda: bench.queue.move_all(NODE_ADD, None, None)) < 15
 
 
 def test_an_event_that_no_waiting_pod_waits_for_costs_nothing_for_each():

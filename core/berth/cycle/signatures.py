@@ -7,19 +7,15 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from hashlib import blake2b
 
-import msgspec
-
 from berth.framework.interface import Plugin
 from berth.objects.pod import Pod
-from berth.objects.pod_volumes import claim_use, lasting_sources
+from berth.objects.pod_content import content
 from berth.snapshot.recent import Recent, size_of
 
 MOST_REMEMBERED = 8192
 MOST_BYTES = 32 << 20
 BYTES_SIGNED = 16
 """About how many bytes plugins sign for each byte of what they read."""
-
-encode = msgspec.json.Encoder().encode
 
 
 class Signature:
@@ -50,7 +46,7 @@ class Signatures:
 
     def _signed_here(self, pod: Pod) -> Hashable | None:
         """What the plugins of this process say, as one small value."""
-        read = _read(pod)
+        read = content(pod)
         if read is None:
             return self._ask(pod)
         written = blake2b(read, digest_size=32).digest()
@@ -73,17 +69,3 @@ class Signatures:
             known = Signature()
             self._known.put(signed, known, size_bytes or size_of(signed))
         return known
-
-
-def _read(pod: Pod) -> bytes | None:
-    """All that plugins may read of the pod to sign it; None where its name is among that."""
-    metadata, spec = pod.metadata, pod.spec
-    volumes: list[object] = []
-    if spec.volumes:
-        if any(use is not None and use.ephemeral for use in (claim_use(pod, v) for v in spec.volumes)):
-            return None
-        volumes = list(lasting_sources(pod))
-        spec = msgspec.structs.replace(spec, volumes=())
-    return encode(
-        (metadata.namespace, metadata.labels, metadata.annotations, metadata.owner_references, spec, volumes)
-    )

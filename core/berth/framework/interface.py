@@ -137,7 +137,12 @@ class EnqueueExtensions(Plugin):
 
     @abstractmethod
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """The events, each with its hint function if it has one."""
+        """The events, each with its hint function if it has one.
+
+        In process, what a hint reads of the waiting pod is its content (objects/pod_content.py), its status
+        but for conditions and nomination, and whether the event is about this pod: it is asked once for all
+        pods that are alike in that.
+        """
 
 
 @dataclass(frozen=True, slots=True)

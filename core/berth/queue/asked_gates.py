@@ -41,6 +41,9 @@ class AskedGates:
         self._answered = answered
         self._missed = InFlight(NoMetrics())
 
+    def __len__(self) -> int:
+        return len(self._missed)
+
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
         """Keep an event for all pods that are asked about."""
         self._missed.record(event, old, new)

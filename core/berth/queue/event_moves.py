@@ -1,6 +1,6 @@
 """Which waiting pods an event moves on.
 
-    event --registrations--> groups of the pool --one look for all, or hints--> pods to move
+    event --registrations--> groups of the pool --one look for all, or hints for each kind--> pods to move
                                                           |
                                                           +-- ASK --> asked elsewhere --> `answered`
 
@@ -10,7 +10,7 @@ older than the event.
 Source: spec/core.md 2.8, 2.9.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from berth.framework.cluster_event import ClusterEvent, QueueingHint
@@ -21,10 +21,12 @@ from berth.queue.hint_questions import HintQuestion
 from berth.queue.in_flight import InFlight
 from berth.queue.places import Places
 from berth.queue.requeue_strategy import RequeueStrategies, Strategy
-from berth.queue.unschedulable_pods import Group
+from berth.queue.unschedulable_pods import Group, Kinds
 
 PodPredicate = Callable[[Pod], bool]
 LeavesOut = Callable[[Any], Callable[[Group], bool] | None]
+Alike = Sequence[QueuedPodInfo]
+"""Records for which an event means the same, so that plugins are asked about the first of them."""
 
 
 class EventMoves:
@@ -42,6 +44,11 @@ class EventMoves:
         self._in_flight = in_flight
         self._asked_gates = asked_gates
 
+    @property
+    def idle(self) -> bool:
+        """Whether no event can matter: no pod waits for one, and none is kept for later."""
+        return not (self._places.pool or self._in_flight or self._asked_gates)
+
     def candidates(
         self,
         event: ClusterEvent,
@@ -51,28 +58,34 @@ class EventMoves:
         *,
         leaves_out: LeavesOut | None,
         asked: list[HintQuestion],
-    ) -> list[QueuedPodInfo]:
-        """The pods to look at one by one; where one look does for a group, its questions are in `asked`."""
-        found: list[QueuedPodInfo] = []
+    ) -> list[Alike]:
+        """The pods to look at, those together that are alike.
+
+        Where one look does for a group, its questions are in `asked`.
+        """
+        found: list[Alike] = []
         left_out = leaves_out(new) if leaves_out is not None else None
-        for group, records in self._places.pool.groups():
+        about = old if new is None else new
+        own_key = about.key if isinstance(about, Pod) else ""
+        for group, kinds in self._places.pool.groups():
             if left_out is not None and left_out(group):
                 continue
-            gating_events = next(iter(records.values())).gating_plugin_events
+            gating_events = next(_every(kinds)).gating_plugin_events
             if not self._strategies.may_help(group, gating_events, event):
                 continue
-            members = [r for r in records.values() if predicate is None or predicate(r.pod)]
             hint = self._strategies.hint_for_all(group, event, old, new)
             if hint is None:
-                found += members
+                apart = self._strategies.tells_pods_apart(group, event)
+                found += _alone(kinds, predicate) if apart else _alike(kinds, predicate, own_key)
             elif hint is QueueingHint.ASK:
                 (plugin,) = group.rejectors
+                members = (r for r in _every(kinds) if predicate is None or predicate(r.pod))
                 asked += [HintQuestion(plugin, event, old, new, r, r.attempts) for r in members]
         return found
 
     def move(
         self,
-        candidates: Iterable[QueuedPodInfo],
+        candidates: Iterable[Alike],
         event: ClusterEvent,
         old: Any,
         new: Any,
@@ -80,11 +93,12 @@ class EventMoves:
     ) -> bool:
         """Move those for which the event is worth it; what plugins elsewhere are to say is in `asked`."""
         moved = False
-        for record in candidates:
-            strategy = self._strategies.worth(record, event, old, new, asked)
+        for records in candidates:
+            strategy = self._strategies.worth_to_all(records, event, old, new, asked)
             if strategy is not Strategy.SKIP:
-                self._places.pool.remove(record.pod.key)
-                moved |= self._places.requeue(record, strategy, event.label)
+                for record in records:
+                    self._places.pool.remove(record.pod.key)
+                    moved |= self._places.requeue(record, strategy, event.label)
         self._in_flight.record(event, old, new)
         self._asked_gates.record(event, old, new)
         return moved
@@ -104,3 +118,22 @@ class EventMoves:
             places.backoff.remove(key)
             return places.move_to_active(record, event, from_backoff=True)
         return False
+
+
+def _every(kinds: Kinds) -> Iterator[QueuedPodInfo]:
+    return (record for records in kinds.values() for record in records.values())
+
+
+def _alone(kinds: Kinds, predicate: PodPredicate | None) -> list[Alike]:
+    return [(record,) for record in _every(kinds) if predicate is None or predicate(record.pod)]
+
+
+def _alike(kinds: Kinds, predicate: PodPredicate | None, own_key: str) -> Iterator[Alike]:
+    """The records by kind; that of the pod which the event is about stands alone."""
+    for records in kinds.values():
+        own = records.get(own_key)
+        rest = list(records.values()) if own is None else [r for r in records.values() if r is not own]
+        for members in (rest, [own] if own is not None else []):
+            wanted = members if predicate is None else [r for r in members if predicate(r.pod)]
+            if wanted:
+                yield wanted

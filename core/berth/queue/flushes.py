@@ -54,7 +54,7 @@ class Flushes:
         if not leftovers:
             return False
         movable = [r for r in leftovers if not r.gated or _matches_timeout(r.gating_plugin_events)]
-        return self._moves.move(movable, UNSCHEDULABLE_TIMEOUT, None, None, [])
+        return self._moves.move([[r] for r in movable], UNSCHEDULABLE_TIMEOUT, None, None, [])
 
 
 def _matches_timeout(events: Iterable[ClusterEvent]) -> bool:

@@ -54,10 +54,14 @@ POD_GROUPS = ClusterEventWithHint(ClusterEvent(EventResource.POD_GROUP, ActionTy
 
 
 class Matching(NamedTuple):
-    """An incoming event's label, and the hints to ask about it, by plugin."""
+    """An incoming event's label, and the hints to ask about it, by plugin.
+
+    `apart` names those of the plugins that have to be asked about each pod.
+    """
 
     label: str
     hints: Mapping[str, tuple[QueueingHintFn, ...]]
+    apart: frozenset[str]
 
 
 def always_queue(pod: Pod, old: Any, new: Any) -> QueueingHint:
@@ -69,10 +73,15 @@ def always_queue(pod: Pod, old: Any, new: Any) -> QueueingHint:
 class HintMap:
     """One profile's registrations: event -> (plugin, hint) pairs, in the order of the plugins."""
 
-    __slots__ = ("_latest", "_matching", "registrations")
+    __slots__ = ("_apart", "_latest", "_matching", "registrations")
 
-    def __init__(self, registrations: Mapping[ClusterEvent, list[tuple[str, QueueingHintFn]]]) -> None:
+    def __init__(
+        self,
+        registrations: Mapping[ClusterEvent, list[tuple[str, QueueingHintFn]]],
+        apart: Iterable[str] = (),
+    ) -> None:
         self.registrations = registrations
+        self._apart = frozenset(apart)
         self._matching: dict[ClusterEvent, Matching] = {}
         self._latest: tuple[ClusterEvent, Matching] | None = None
 
@@ -83,7 +92,9 @@ class HintMap:
             return self._latest[1]
         found = self._matching.get(incoming)
         if found is None:
-            found = self._matching[incoming] = Matching(incoming.label, self._match(incoming))
+            hints = self._match(incoming)
+            found = Matching(incoming.label, hints, self._apart & hints.keys())
+            self._matching[incoming] = found
         self._latest = incoming, found
         return found
 
@@ -117,6 +128,7 @@ def build_hint_map(
     full = (*EVERYTHING, POD_GROUPS) if generic_workload else EVERYTHING
     registrations: dict[ClusterEvent, list[tuple[str, QueueingHintFn]]] = {}
     failures: list[str] = []
+    apart: list[str] = []
     if extenders:
         _register(registrations, EXTENDER, full)
     for plugin in plugins:
@@ -128,9 +140,10 @@ def build_hint_map(
             failures.append(f"registering events of plugin {plugin.name}: {error}")
         else:
             _register(registrations, plugin.name, wanted)
+            apart += [] if plugin.in_process else [plugin.name]
     if failures:
         raise EventRegistrationError("\n".join(failures))
-    return HintMap(registrations)
+    return HintMap(registrations, apart)
 
 
 def _register(

@@ -22,8 +22,13 @@ class QueueMetrics(Protocol):
     def in_flight_events(self, event: str, change: int) -> None:
         """That many more, or fewer, entries of that label are kept: inflight_events."""
 
-    def hint_executed(self, plugin: str, event: str, hint: str, duration_seconds: float) -> None:
-        """A hint answered Queue, QueueSkip or Error: queueing_hint_execution_duration_seconds."""
+    def hint_executed(
+        self, plugin: str, event: str, hint: str, duration_seconds: float, pods: int = 1
+    ) -> None:
+        """A hint answered Queue, QueueSkip or Error: queueing_hint_execution_duration_seconds.
+
+        `pods` says for how many pods it answered at once; each of them counts.
+        """
 
     def pre_enqueue_executed(self, profile: str, duration_seconds: float) -> None:
         """A profile's PreEnqueue ran: framework_extension_point_duration_seconds, status Success."""
@@ -44,7 +49,9 @@ class NoMetrics:
     def in_flight_events(self, event: str, change: int) -> None:
         """Ignore it."""
 
-    def hint_executed(self, plugin: str, event: str, hint: str, duration_seconds: float) -> None:
+    def hint_executed(
+        self, plugin: str, event: str, hint: str, duration_seconds: float, pods: int = 1
+    ) -> None:
         """Ignore it."""
 
     def pre_enqueue_executed(self, profile: str, duration_seconds: float) -> None:

@@ -4,7 +4,7 @@ Source: spec/core.md 2.8, 2.9.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -66,14 +66,31 @@ class RequeueStrategies:
         hint: QueueingHint | None = of_all(old, new) if of_all is not None else None
         return hint
 
+    def tells_pods_apart(self, group: Group, event: ClusterEvent) -> bool:
+        """Whether a plugin that rejected the group may answer differently for pods of one kind."""
+        profile = self._profiles.get(group.scheduler_name)
+        return profile is not None and not group.rejectors.isdisjoint(profile.hints.matching(event).apart)
+
     def worth(
         self, record: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any, asked: list[HintQuestion]
     ) -> Strategy:
-        """What the event means for the record: the best that any of its rejectors says.
+        """What the event means for one record."""
+        return self.worth_to_all((record,), event, old, new, asked)
+
+    def worth_to_all(
+        self,
+        records: Sequence[QueuedPodInfo],
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        asked: list[HintQuestion],
+    ) -> Strategy:
+        """What the event means for records of one group and kind: the best that any of their rejectors says.
 
         A pod that a plugin left pending skips its backoff where that plugin says so. What has to be asked
         elsewhere, and can still improve on the result, goes into `asked`.
         """
+        record = records[0]
         rejectors = record.rejectors
         if not rejectors:
             return Strategy.AFTER_BACKOFF
@@ -88,13 +105,14 @@ class RequeueStrategies:
             return Strategy.AFTER_BACKOFF
         best = Strategy.SKIP
         open_questions: list[HintQuestion] = []
-        label, matching = profile.hints.matching(event)
-        for plugin, hints in matching.items():
+        matching = profile.hints.matching(event)
+        for plugin, hints in matching.hints.items():
             if plugin not in rejectors:
                 continue
-            hint = self._best(plugin, label, record, [partial(h, record.pod, old, new) for h in hints])
+            asks = [partial(hint, record.pod, old, new) for hint in hints]
+            hint = self._best(plugin, matching.label, records, asks)
             if hint is QueueingHint.ASK:
-                open_questions.append(HintQuestion(plugin, event, old, new, record, record.attempts))
+                open_questions += [HintQuestion(plugin, event, old, new, r, r.attempts) for r in records]
             if hint is not QueueingHint.QUEUE:
                 continue
             if plugin in record.pending_plugins:
@@ -106,12 +124,16 @@ class RequeueStrategies:
         return best
 
     def _best(
-        self, plugin: str, event: str, record: QueuedPodInfo, hints: list[Callable[[], QueueingHint]]
+        self,
+        plugin: str,
+        event: str,
+        records: Sequence[QueuedPodInfo],
+        hints: list[Callable[[], QueueingHint]],
     ) -> QueueingHint:
         """What the plugin says, by the first of its hints that says Queue."""
         best = QueueingHint.SKIP
         for ask in hints:
-            hint = self._hint(plugin, event, record, ask)
+            hint = self._hint(plugin, event, records, ask)
             if hint is QueueingHint.QUEUE:
                 return hint
             if hint is QueueingHint.ASK:
@@ -119,7 +141,7 @@ class RequeueStrategies:
         return best
 
     def _hint(
-        self, plugin: str, event: str, record: QueuedPodInfo, ask: Callable[[], QueueingHint]
+        self, plugin: str, event: str, records: Sequence[QueuedPodInfo], ask: Callable[[], QueueingHint]
     ) -> QueueingHint:
         started = self._clock.monotonic()
         try:
@@ -127,15 +149,17 @@ class RequeueStrategies:
             text = answer.value
         except Exception as error:  # noqa: BLE001 - a hint that fails counts as Queue, whatever it raises
             log.error(  # noqa: TRY400 - one line: a broken hint is asked again and again
-                "hint failed, the pod is queued: plugin=%s event=%s pod=%s error=%r",
+                "hint failed, the pod is queued: plugin=%s event=%s pod=%s pods=%d error=%r",
                 plugin,
                 event,
-                record.pod.key,
+                records[0].pod.key,
+                len(records),
                 error,
             )
             answer, text = QueueingHint.QUEUE, ERROR_HINT
         if answer is not QueueingHint.ASK:
-            self._metrics.hint_executed(plugin, event, text, self._clock.monotonic() - started)
+            seconds = self._clock.monotonic() - started
+            self._metrics.hint_executed(plugin, event, text, seconds, len(records))
         return answer
 
 

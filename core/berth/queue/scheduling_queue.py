@@ -17,7 +17,7 @@ Source: spec/core.md 2.
 """
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from berth.framework.background import Background
@@ -46,12 +46,6 @@ from berth.queue.requeue_strategy import RequeueStrategies
 log = logging.getLogger(__name__)
 
 
-def unsigned(pod: Pod) -> Hashable | None:
-    """No signature: every pod is a question of its own."""
-    del pod
-    return None
-
-
 class SchedulingQueue:
     """Pods by priority, with their backoffs, rejections, gates and nominations.
 
@@ -72,7 +66,6 @@ class SchedulingQueue:
         initial_backoff_seconds: int = 1,
         max_backoff_seconds: int = 10,
         max_in_unschedulable_seconds: float = 300.0,
-        sign: Callable[[Pod], Hashable | None] = unsigned,
         metrics: QueueMetrics | None = None,
         pop_from_backoff: bool = True,
         generic_workload: bool = False,
@@ -87,7 +80,6 @@ class SchedulingQueue:
         self.scheduling_cycle = 0
         self.closed = False
         self._clock = clock
-        self._sign = sign
         self._metrics = metrics or NoMetrics()
         self._pop_from_backoff = pop_from_backoff
         self._generic_workload = generic_workload
@@ -165,6 +157,7 @@ class SchedulingQueue:
             places.backoff.restore(key, record)
         elif (record := places.pool.get(key)) is not None:
             self._renew(record, old, new)
+            places.pool.put(key, record)
             self._notify(self._moved_by_own_update(record, old, new))
         else:
             self._notify(places.move_to_active(self._new_record(new), POD_UPDATE))
@@ -178,11 +171,11 @@ class SchedulingQueue:
             count_rejected(self._metrics, record, -1)
 
     def _new_record(self, pod: Pod) -> QueuedPodInfo:
-        return QueuedPodInfo(pod, self._clock.now(), signature=self._sign(pod))
+        return QueuedPodInfo(pod, self._clock.now())
 
     def _renew(self, record: QueuedPodInfo, old: Pod, new: Pod) -> None:
         record.pod = new
-        record.signature = self._sign(new)
+        record.signature = None
         self.nominator.update(old, new)
 
     def _moved_by_own_update(self, record: QueuedPodInfo, old: Pod, new: Pod) -> bool:
@@ -262,9 +255,10 @@ class SchedulingQueue:
     ) -> None:
         """Move the rejected pods on that the event may have made schedulable.
 
-        Cost: O(groups) plus the hints of the plugins that rejected the pods in groups the event may help.
+        Cost: O(groups), the hints of the plugins that rejected the pods in groups the event may help, once
+            for each kind of pod, and O(1) for each pod that is moved.
         """
-        if not self._strategies.of_interest(event):
+        if self._moves.idle or not self._strategies.of_interest(event):
             return
         asked: list[HintQuestion] = []
         candidates = self._moves.candidates(

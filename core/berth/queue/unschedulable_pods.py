@@ -1,15 +1,16 @@
 """The unschedulable pool: pods that were rejected or gated, and wait for an event that may help them.
 
 Records are grouped by what decides about them, so that an event nobody of a group waits for costs one
-look at the group, however many pods are in it.
+look at the group, however many pods are in it; within a group by kind, so that hints are asked once for each.
 
 Source: spec/core.md 2.1, 2.7, 2.9.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from berth.framework.queued_pod import QueuedPodInfo
+from berth.queue.pod_kinds import kind_of
 from berth.snapshot.pod_group_states import GroupKey, group_of
 
 
@@ -23,18 +24,23 @@ class Group(NamedTuple):
     """The pod group of records that a PreEnqueue plugin holds back."""
 
 
+Kind = tuple[bytes, frozenset[str]]
+Kinds = Mapping[Kind, Mapping[str, QueuedPodInfo]]
+"""The records of a group by kind and key, none empty."""
+
+
 class UnschedulablePods:
-    """Records by key, and by group.
+    """Records by key, and by group and kind.
 
     Cost: put, get and remove O(1).
     """
 
-    __slots__ = ("_group_of", "_groups", "_records")
+    __slots__ = ("_groups", "_place_of", "_records")
 
     def __init__(self) -> None:
         self._records: dict[str, QueuedPodInfo] = {}
-        self._group_of: dict[str, Group] = {}
-        self._groups: dict[Group, dict[str, QueuedPodInfo]] = {}
+        self._place_of: dict[str, tuple[Group, Kind]] = {}
+        self._groups: dict[Group, dict[Kind, dict[str, QueuedPodInfo]]] = {}
 
     def __len__(self) -> int:
         return len(self._records)
@@ -49,14 +55,15 @@ class UnschedulablePods:
         """The record of that key."""
         return self._records.get(key)
 
-    def groups(self) -> Iterator[tuple[Group, dict[str, QueuedPodInfo]]]:
+    def groups(self) -> Iterator[tuple[Group, Kinds]]:
         """Each group with its records, none of them empty."""
         return iter(self._groups.items())
 
     def gated_count(self) -> int:
         """How many records a PreEnqueue plugin holds back."""
         # Metrics ask in another thread: only a copy made in one step keeps its size meanwhile.
-        return sum(len(records) for group, records in self._groups.copy().items() if group.gating_plugin)
+        gated = [kinds.copy() for group, kinds in self._groups.copy().items() if group.gating_plugin]
+        return sum(len(records) for kinds in gated for records in kinds.values())
 
     def put(self, key: str, record: QueuedPodInfo) -> bool:
         """Insert a record, or take note that its rejectors changed; answers whether the key is new."""
@@ -64,18 +71,21 @@ class UnschedulablePods:
         gate = record.gating_plugin
         pod_group = group_of(record.pod) if gate else None
         group = Group(record.pod.spec.scheduler_name, frozenset(record.rejectors), gate, pod_group)
+        kind = kind_of(record)
         self._records[key] = record
-        self._group_of[key] = group
-        self._groups.setdefault(group, {})[key] = record
+        self._place_of[key] = group, kind
+        self._groups.setdefault(group, {}).setdefault(kind, {})[key] = record
         return new
 
     def remove(self, key: str) -> QueuedPodInfo | None:
         """Take the record of that key out."""
         record = self._records.pop(key, None)
         if record is not None:
-            group = self._group_of.pop(key)
-            members = self._groups[group]
-            del members[key]
-            if not members:
+            group, kind = self._place_of.pop(key)
+            kinds = self._groups[group]
+            del kinds[kind][key]
+            if not kinds[kind]:
+                del kinds[kind]
+            if not kinds:
                 del self._groups[group]
         return record

@@ -26,10 +26,10 @@ class Series:
         """Not added up; the last one is of values above all bounds."""
         self.total = 0.0
 
-    def observe(self, value: float) -> None:
-        """Count a value in the first bucket whose bound it does not exceed."""
-        self.counts[bisect_left(self._bounds, value)] += 1
-        self.total += value
+    def observe(self, value: float, times: int = 1) -> None:
+        """Count a value that many times, in the first bucket whose bound it does not exceed."""
+        self.counts[bisect_left(self._bounds, value)] += times
+        self.total += value * times
 
 
 class Histogram(Collector):

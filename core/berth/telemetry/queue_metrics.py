@@ -46,13 +46,15 @@ class PrometheusQueueMetrics(QueueMetrics):
         """Follow how many events are kept for pods in flight."""
         self.in_flight[event,] += change
 
-    def hint_executed(self, plugin: str, event: str, hint: str, duration_seconds: float) -> None:
-        """Observe a hint."""
+    def hint_executed(
+        self, plugin: str, event: str, hint: str, duration_seconds: float, pods: int = 1
+    ) -> None:
+        """Observe a hint, once for each pod that it answered for; they share the time that it took."""
         child = self._hints.get((plugin, event, hint))
         if child is None:
             family = self._families.histograms["scheduler_queueing_hint_execution_duration_seconds"]
             child = self._hints[plugin, event, hint] = family.labels(plugin, event, hint)
-        child.observe(duration_seconds)
+        child.observe(duration_seconds / pods, pods)
 
     def pre_enqueue_executed(self, profile: str, duration_seconds: float) -> None:
         """Observe the PreEnqueue point; its status is Success whatever came of it, as upstream's is."""

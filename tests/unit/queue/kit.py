@@ -101,8 +101,8 @@ class CountingMetrics:
     def in_flight_events(self, event, change):
         self.in_flight[event] += change
 
-    def hint_executed(self, plugin, event, hint, _duration_seconds):
-        self.hints[plugin, event, hint] += 1
+    def hint_executed(self, plugin, event, hint, _duration_seconds, pods=1):
+        self.hints[plugin, event, hint] += pods
 
     def pre_enqueue_executed(self, profile, _duration_seconds):
         self.pre_enqueued[profile] += 1
@@ -183,15 +183,18 @@ def a_pod(name="p0", **fields):
     return make_pod(name, **{"scheduler_name": PROFILE, **fields})
 
 
-def a_bench(plugins=None, *, now=1000.0, **settings) -> Bench:
-    """A queue with these plugins: by default `A` waits for new nodes and `Gates` gates."""
+def a_bench(plugins=None, *, now=1000.0, hints=None, **settings) -> Bench:
+    """A queue with these plugins: by default `A` waits for new nodes and `Gates` gates.
+
+    `hints` are what they registered, where it is not theirs.
+    """
     if plugins is None:
         plugins = [Rejector("A", {NODE_ADD: queue_it}), Gates()]
     clock, metrics, known, woken = ManualClock(now), CountingMetrics(), {}, []
     gates = [plugin for plugin in plugins if isinstance(plugin, PreEnqueuePlugin)]
     queue = SchedulingQueue(
         PrioritySort(None, None).less,
-        {PROFILE: QueueProfile(gates, build_hint_map(plugins))},
+        {PROFILE: QueueProfile(gates, hints or build_hint_map(plugins))},
         clock,
         pod_lister=lambda namespace, name: known.get(f"{namespace}/{name}"),
         metrics=metrics,

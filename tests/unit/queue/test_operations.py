@@ -20,19 +20,19 @@ from tests.unit.queue.test_in_flight import put
 
 
 def test_add_makes_a_record():
-    """2.13: a new record has the time, the signature and nothing else."""
-    bench = a_bench(sign=lambda pod: pod.name)
+    """2.13: a new record has the time and nothing else."""
+    bench = a_bench()
     bench.add()
     record = bench.queue.record("default", "p0")
 
-    assert (record.timestamp, record.signature, record.attempts) == (1000.0, "p0", 0)
+    assert (record.timestamp, record.attempts) == (1000.0, 0)
     assert not record.rejectors
 
 
 @pytest.mark.parametrize("place", ["active", "normal", "error", "pool"])
 def test_update_replaces_the_pod_where_it_waits(place):
-    """2.13.3-5: pod and signature are replaced, the place and the time are not."""
-    bench = a_bench(sign=lambda pod: pod.labels.get("v"))
+    """2.13.3-5: the pod is replaced, the place and the time are not."""
+    bench = a_bench()
     old = put(bench, place)
     record = bench.queue.record("default", "p0")
     timestamp = record.timestamp
@@ -42,7 +42,7 @@ def test_update_replaces_the_pod_where_it_waits(place):
 
     assert place == bench.where(new)
     assert bench.queue.record("default", "p0") is record
-    assert (record.pod, record.signature, record.timestamp) == (new, "2", timestamp)
+    assert (record.pod, record.timestamp) == (new, timestamp)
 
 
 def test_update_restores_the_order():
