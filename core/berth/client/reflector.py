@@ -34,7 +34,7 @@ from berth.client.errors import (
     VersionTooLargeError,
 )
 from berth.client.freshness import Absence, covers
-from berth.client.set_aside import SetAside
+from berth.client.set_aside import Report, SetAside, ignore
 from berth.client.timing import Backoff, Clock, Sleep, SystemClock
 from berth.client.transport import Transport
 from berth.client.watch import PAGE_SIZE, Source, current_version, pages, watch_lines
@@ -101,10 +101,10 @@ class Reflector(Generic[T]):
     """Mirrors the objects of a source into a handler until it is cancelled.
 
     `decode` makes an object of its JSON (any buffer). A version that it cannot decode, or at which the
-    handler fails, is set aside (`aside`); errors of the `fatal` kinds end the mirror instead. `keep` says
-    what to remember of an object until its next event: old objects are handed out as it left them.
-    `from_cache` takes the first list from the server's watch cache (resourceVersion=0), which may
-    be a little behind; where that is refused, an ordinary list follows.
+    handler fails, is set aside (`aside`) and reported; errors of the `fatal` kinds end the mirror instead.
+    `keep` says what to remember of an object until its next event: old objects are handed out as it left
+    them. `from_cache` takes the first list from the server's watch cache (resourceVersion=0), which may be a
+    little behind; where that is refused, an ordinary list follows.
     """
 
     def __init__(
@@ -118,13 +118,14 @@ class Reflector(Generic[T]):
         page_size: int = PAGE_SIZE,
         from_cache: bool = False,
         fatal: tuple[type[Exception], ...] = (),
+        report: Report = ignore,
         clock: Clock | None = None,
         sleep: Sleep = asyncio.sleep,
         rng: Random | None = None,
     ) -> None:
         self.source = source
         self.statistics = Statistics()
-        self.aside = SetAside(source.resource)
+        self.aside = SetAside(source.resource, report)
         self.synced = asyncio.Event()
         self.resource_version = ""
         self._transport = transport

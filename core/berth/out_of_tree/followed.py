@@ -3,7 +3,6 @@
 Source: docs/protocol.md "Shadow".
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,12 +35,17 @@ class Followed:
     question: NodeQuestion | None = None
     choice: Choice | None = None
     nodes: Snapshot | None = None
-    names: Callable[[int], str] = str
-    """What the node in a row is called, as long as rows are what they were."""
+    static_generation: int = -1
+    """The nodes' own, by which rows are the same as at the choice."""
     outcome: Outcome | None = None
     detail: str = ""
     nodes_rejected: int = 0
     reserve_sent: bool = False
+
+    def name_of(self, row: int) -> str:
+        """What the node in a row is called, as long as rows are what they were."""
+        nodes = self.nodes
+        return nodes.names[row] if nodes and nodes.static_generation == self.static_generation else ""
 
     def note(self) -> None:
         """Put what is known into the attempt's record, as long as that is open; with the plugin's calls."""

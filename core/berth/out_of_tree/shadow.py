@@ -124,10 +124,8 @@ class Shadow:
     def _prepare(self, followed: Followed, attempt: Attempt, row: int, scores: NodeScores) -> None:
         """Keep what the answer is to be compared with: the cycle's own vectors change with the next one."""
         caller, nodes, left = followed.caller, attempt.nodes, scores.totals >= 0
-        generation = nodes.static_generation
         followed.choice = Choice(row, scores.rows[left], scores.totals[left])
-        followed.asked, followed.nodes = True, nodes
-        followed.names = lambda row: nodes.names[row] if nodes.static_generation == generation else ""
+        followed.asked, followed.nodes, followed.static_generation = True, nodes, nodes.static_generation
         followed.question = NodeQuestion(
             caller,
             len(nodes),
@@ -215,7 +213,7 @@ class Shadow:
             room = await self._room_instead(followed, question, choice, opinion)
             return Outcome.REJECTED, "; ".join(filter(None, (opinion.reasons[code - 1].message, room)))
         rather = self._rather(choice, opinion)
-        return (Outcome.SAME, "") if rather is None else (Outcome.MOVED, followed.names(rather))
+        return (Outcome.SAME, "") if rather is None else (Outcome.MOVED, followed.name_of(rather))
 
     async def _room_instead(
         self, followed: Followed, question: NodeQuestion, choice: Choice, opinion: Opinion

@@ -41,16 +41,25 @@ class Route:
     subresource: str
 
 
+Logs = Callable[[str, str], str]
+"""What a container of a pod, by its key, has written."""
+
+
+def no_logs(_key: str, _container: str) -> str:
+    """Nothing: no container runs."""
+    return ""
+
+
 class Api:
     """Answers requests from the store."""
 
-    def __init__(self, store: Store, clock: Clock, access: Access = EVERYBODY) -> None:
+    def __init__(self, store: Store, clock: Clock, access: Access = EVERYBODY, logs: Logs = no_logs) -> None:
         self.store = store
         self.catalogue = Catalogue()
         self.rest = Rest(store, self.catalogue, clock)
         self.discovery = Discovery(self.catalogue)
         self.definitions = Definitions(self.rest)
-        self.logs: Callable[[str, str], str] = lambda _key, _container: ""
+        self.logs = logs
         self._lists = Lists(store)
         self._patcher = Patcher(self.rest)
         self._clock = clock

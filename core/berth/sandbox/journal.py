@@ -50,7 +50,7 @@ class Journal:
             journal = cls(os.open(path, os.O_WRONLY | os.O_APPEND))
         except OSError as error:
             raise SandboxError(f"data file {path}: {error.strerror}") from None
-        store.on_write = journal.append
+        store.followers.append(journal.append)
         return journal
 
     def append(self, collection: str, event: Event) -> None:

@@ -66,7 +66,7 @@ class RunningSandbox:
         self.denied: list[tuple[User, Asked]] = []
         self._tokens = Tokens()
         self.access = self._access(options)
-        self.api = Api(self.store, options.clock, self.access)
+        self.api = Api(self.store, options.clock, self.access, self._logs)
         self.url = ""
         self._options = options
         self._connections: set[Connection] = set()
@@ -100,12 +100,13 @@ class RunningSandbox:
         self._namespaces = NamespaceLifecycle(self.api.rest)
         if self._options.kubelets:
             self.runs = self._pod_runs(port) if self._options.images else None
-            if self.runs is not None:
-                self.api.logs = self.runs.log
             grace = self._options.pod_grace_seconds
             self._kubelets = Kubelets(self.api.rest, grace_seconds=grace, runs=self.runs)
         if self._options.controllers:
             self._controllers = [Deployments(self.api.rest), GarbageCollector(self.api.rest)]
+
+    def _logs(self, key: str, container: str) -> str:
+        return "" if self.runs is None else self.runs.log(key, container)
 
     async def close(self) -> None:
         """Hang up on everybody and stop."""

@@ -78,8 +78,8 @@ class Store:
     def __init__(self, history_limit: int = 20_000) -> None:
         self.history_limit = history_limit
         self.revision = 1
-        self.on_write: Callable[[str, Event], None] = lambda _collection, _event: None
-        """Told of each write, with the collection's name, before any watcher is."""
+        self.followers: list[Callable[[str, Event], None]] = []
+        """Each is called with every write and the collection's name, before any watcher is."""
         self._started_at = 0
         self._collections: dict[str, Collection] = {}
 
@@ -213,7 +213,8 @@ class Collection:
         return Entry(key, revision, encode(document))
 
     def _record(self, event: Event) -> None:
-        self._store.on_write(self.name, event)
+        for follower in self._store.followers:
+            follower(self.name, event)
         self._history.append(event)
         limit = self._store.history_limit
         # Trimming a quarter at a time keeps the cost of a write constant.

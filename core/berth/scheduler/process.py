@@ -49,7 +49,7 @@ from berth.scheduler.secure_port import SecurePort
 from berth.scheduler.set_aside_events import SetAsideEvents, set_aside_now, set_aside_total
 from berth.scheduler.status_pages import StatusPages
 from berth.scheduler.transports import open_for_control, open_for_scheduling
-from berth.scheduler.watches import watch
+from berth.scheduler.watches import reflectors
 from berth.scheduler.writers import Writers
 from berth.telemetry.fan_out import fan_out
 from berth.telemetry.metrics import SchedulerMetrics
@@ -182,12 +182,16 @@ class Process:
         )
 
         set_aside = SetAsideEvents(self.recorder, loaded.profiles[0].scheduler_name, self.clock)
-        self.mirrors = watch(
-            requests,
-            self.scheduler,
-            self.plugins,
-            groups=needed_groups(loaded.profiles, out_of_tree=bool(options.sidecars or options.directory)),
-            report=set_aside.report,
+        self.mirrors = list(
+            reflectors(
+                requests,
+                self.scheduler,
+                self.plugins,
+                groups=needed_groups(
+                    loaded.profiles, out_of_tree=bool(options.sidecars or options.directory)
+                ),
+                report=set_aside.report,
+            )
         )
         self.first_sync = FirstSync(self.mirrors, self.scheduler, self.plugins.settle, self.tasks)
         self.fence = Fence(

@@ -140,34 +140,24 @@ LOOKED_UP = (
 )
 
 
-def watch(
+def reflectors(
     transport: Transport,
     scheduler: Scheduler,
     kept: KeptObjects,
     *,
     groups: frozenset[str],
     report: Report = ignore,
-) -> list[Reflector[Any]]:
-    """The reflectors, which report the objects that they set aside."""
-    found = list(reflectors(transport, scheduler, kept, groups=groups))
-    for reflector in found:
-        reflector.aside.report = report
-    return found
-
-
-def reflectors(
-    transport: Transport, scheduler: Scheduler, kept: KeptObjects, *, groups: frozenset[str]
 ) -> Iterator[Reflector[Any]]:
-    """A reflector for everything the core has to know; nodes come first, kinds that plugins name last.
+    """A reflector for everything the scheduler has to know; nodes come first, kinds that plugins name last.
 
     `groups` are those of needed_kinds that somebody asks about.
-    The bytes of nodes and pods are kept where `kept` says so.
+    The bytes of nodes and pods are kept where `kept` says so. Objects that are set aside are reported.
     """
     decode_node, nodes = kept.nodes.decoding(decoder(Node)), kept.nodes.following(scheduler.node_handler)
     decode_pod, pods = kept.pods.decoding(decoder(Pod)), kept.pods.following(scheduler.pod_handler)
-    yield Reflector(transport, Source(resources.NODES), decode_node, nodes, fatal=FATAL)
+    yield Reflector(transport, Source(resources.NODES), decode_node, nodes, fatal=FATAL, report=report)
     live = Source(resources.PODS, field_selector=LIVE_PODS)
-    yield Reflector(transport, live, decode_pod, pods, fatal=FATAL)
+    yield Reflector(transport, live, decode_pod, pods, fatal=FATAL, report=report)
     for watched in LOOKED_UP:
         if watched.gate and not scheduler.feature_enabled(watched.gate):
             continue
@@ -175,14 +165,15 @@ def reflectors(
             continue
         handler = scheduler.resource_handler(watched.events, watched.store(scheduler.listers))
         decode: Callable[[bytes], Any] = decoder(watched.kind)
-        yield Reflector(transport, Source(watched.resource), decode, handler)
+        yield Reflector(transport, Source(watched.resource), decode, handler, report=report)
     if scheduler.feature_enabled(DEVICE_TAINT_RULES) and is_needed(resources.DEVICE_TAINT_RULES, groups):
         rules = Source(resources.DEVICE_TAINT_RULES)
-        yield Reflector(transport, rules, decoder(DeviceTaintRule), scheduler.device_taint_rule_handler)
-    yield from _of_other_kinds(transport, scheduler)
+        handler = scheduler.device_taint_rule_handler
+        yield Reflector(transport, rules, decoder(DeviceTaintRule), handler, report=report)
+    yield from _of_other_kinds(transport, scheduler, report)
 
 
-def _of_other_kinds(transport: Transport, scheduler: Scheduler) -> Iterator[Reflector[Any]]:
+def _of_other_kinds(transport: Transport, scheduler: Scheduler, report: Report) -> Iterator[Reflector[Any]]:
     """A reflector for each kind beside the known ones that a plugin waits for, as plural.version.group."""
     decode: Callable[[bytes], TypedObject] = decoder(TypedObject)
     for name in scheduler.wanted:
@@ -190,4 +181,4 @@ def _of_other_kinds(transport: Transport, scheduler: Scheduler) -> Iterator[Refl
             plural, version, group = name.split(".", 2)
             handler = scheduler.resource_handler(name, scheduler.listers.store(plural))
             resource = Resource(group, version, plural, namespaced=True)
-            yield Reflector(transport, Source(resource), decode, handler)
+            yield Reflector(transport, Source(resource), decode, handler, report=report)
