@@ -35,9 +35,10 @@ from berth.client.leases import LeaderElector, LeaseSettings, new_identity
 from berth.client.pods import Ambiguous, BindOutcome, Bound, Conflict, NotFound, Pods, Rejected
 from berth.client.reflector import Handler, Reflector
 from berth.client.resources import Resource
-from berth.client.timing import Clock, SystemClock, TokenBucket
+from berth.client.timing import TokenBucket
 from berth.client.transport import Transport
 from berth.client.watch import Source
+from berth.framework.clock import Clock, SystemClock
 
 __all__ = [
     "Ambiguous",

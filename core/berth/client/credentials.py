@@ -27,7 +27,7 @@ from berth.client.kubeconfig_credentials import from_kubeconfig
 from berth.client.loaded_credentials import Loaded, Pem
 from berth.client.plugin_credentials import given_by_plugin, with_plugin
 from berth.client.service_account import from_service_account
-from berth.client.timing import Clock, SystemClock
+from berth.framework.clock import Clock, SystemClock
 
 log = logging.getLogger(__name__)
 

@@ -15,14 +15,14 @@ import logging
 import socket
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from berth.client.api import MERGE_PATCH, Api, Retry, never_landed
 from berth.client.errors import ClientError, ConflictError, NotFoundError, RetryError
 from berth.client.resources import EVENTS
-from berth.client.timing import Clock, Sleep, SystemClock, micro_time
+from berth.client.timing import Sleep, micro_time
 from berth.client.wire import encode
+from berth.framework.clock import Clock, SystemClock
 
 log = logging.getLogger(__name__)
 
@@ -76,8 +76,8 @@ class _Tracked:
     key: _Key
     name: str
     note: str
-    first: datetime
-    last: datetime
+    first: float
+    last: float
     last_at: float
     written_at: float
     count: int = 1
@@ -170,8 +170,8 @@ class EventRecorder:
             return False
         return True
 
-    def _name(self, about: str, now: datetime) -> str:
-        nanoseconds = max(int(now.timestamp() * 1_000_000) * 1000, self._last_nanoseconds + 1)
+    def _name(self, about: str, now: float) -> str:
+        nanoseconds = max(int(now * 1_000_000) * 1000, self._last_nanoseconds + 1)
         self._last_nanoseconds = nanoseconds
         suffix = f".{nanoseconds:x}"
         return about[: NAME_LIMIT - len(suffix)].rstrip("-.") + suffix

@@ -5,7 +5,7 @@ Called by: reflector, which keeps both up to date; the fence of a scheduler deci
 
 import math
 
-from berth.client.timing import Clock
+from berth.framework.clock import Clock
 
 
 def covers(version: str, wanted: str) -> bool | None:

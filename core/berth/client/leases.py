@@ -37,8 +37,9 @@ from berth.client.errors import (
     NotFoundError,
 )
 from berth.client.resources import LEASES
-from berth.client.timing import Clock, Sleep, SystemClock, micro_time
+from berth.client.timing import Sleep, micro_time
 from berth.client.wire import encode
+from berth.framework.clock import Clock, SystemClock
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,6 @@ Called by: the scheduler process, one reflector a kind; handlers are the event h
 import asyncio
 import logging
 import math
-import time
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -35,11 +34,12 @@ from berth.client.errors import (
 )
 from berth.client.freshness import Absence, covers
 from berth.client.set_aside import Report, SetAside, ignore
-from berth.client.timing import Backoff, Clock, Sleep, SystemClock
+from berth.client.timing import Backoff, Sleep
 from berth.client.transport import Transport
 from berth.client.watch import PAGE_SIZE, Source, current_version, pages, watch_lines
 from berth.client.wire import Key, Meta, decode_head, decode_watch_event, error_from_event
 from berth.event_handlers.errors import FollowUpError
+from berth.framework.clock import SYSTEM_CLOCK, Clock, SystemClock
 
 log = logging.getLogger(__name__)
 
@@ -309,7 +309,7 @@ class Reflector(Generic[T]):
             async for page in listed:
                 for raw in page.items or ():
                     self._take_listed(raw, seen)
-                    if time.perf_counter() > self._turn_ends:
+                    if SYSTEM_CLOCK.monotonic() > self._turn_ends:
                         await self._breathe()
                 version = page.metadata.resource_version
         for key in [key for key in self._known if key not in seen]:
@@ -341,7 +341,7 @@ class Reflector(Generic[T]):
                 async for lines in batches:
                     for line in lines:
                         self._take_line(line)
-                        if time.perf_counter() > self._turn_ends:
+                        if SYSTEM_CLOCK.monotonic() > self._turn_ends:
                             await self._breathe()
         finally:
             self.absence.begin()
@@ -445,4 +445,4 @@ class Reflector(Generic[T]):
 
     async def _breathe(self) -> None:
         await asyncio.sleep(0)
-        self._turn_ends = time.perf_counter() + TURN_SECONDS
+        self._turn_ends = SYSTEM_CLOCK.monotonic() + TURN_SECONDS

@@ -1,46 +1,20 @@
-"""Time and chance, passed in: clocks, pauses that grow, and the client-side rate limit."""
+"""Time and chance, passed in: pauses that grow, and the client-side rate limit."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
-from typing import Protocol
+
+from berth.framework.clock import Clock
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class Clock(Protocol):
-    """What this package asks of a clock."""
-
-    def monotonic(self) -> float:
-        """Seconds since some fixed moment; never goes back, and does not stop in a frozen process."""
-        ...
-
-    def now(self) -> datetime:
-        """The wall-clock time, with its zone."""
-        ...
-
-
-class SystemClock:
-    """The machine's own clocks."""
-
-    def monotonic(self) -> float:
-        """Seconds since boot, time spent suspended included where the system counts it."""
-        # CLOCK_MONOTONIC stands still while a machine sleeps: a lease would look fresh on wake-up.
-        if hasattr(time, "CLOCK_BOOTTIME"):
-            return time.clock_gettime(time.CLOCK_BOOTTIME)
-        return time.monotonic()
-
-    def now(self) -> datetime:
-        """The time in UTC."""
-        return datetime.now(UTC)
-
-
-def micro_time(moment: datetime) -> str:
-    """A moment as the API's MicroTime: `2026-01-02T03:04:05.000006Z`."""
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+def micro_time(seconds: float) -> str:
+    """Seconds since the epoch as the API's MicroTime: `2026-01-02T03:04:05.000006Z`."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 @dataclass

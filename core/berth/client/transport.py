@@ -16,9 +16,10 @@ from weakref import WeakSet
 from berth.client.connection import BodyStream, Connection, Response
 from berth.client.endpoint import Endpoint
 from berth.client.errors import CutError, HeldBackError, NotSentError
-from berth.client.timing import SystemClock, TokenBucket
+from berth.client.timing import TokenBucket
 from berth.client.tunnel import open_connection
 from berth.client.write_guard import WriteGuard
+from berth.framework.clock import SystemClock
 
 JSON = "application/json"
 IDLE_SECONDS = 30.0

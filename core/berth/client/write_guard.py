@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from contextvars import ContextVar
 
-from berth.client.timing import Clock, SystemClock
+from berth.framework.clock import Clock, SystemClock
 
 # The term in which the running work was decided; work inherits it from the scheduling turn that started it.
 _TERM: ContextVar[int | None] = ContextVar("term", default=None)

@@ -13,7 +13,7 @@ from berth.cache.errors import PodStateError
 from berth.cycle.attempts import Attempts
 from berth.cycle.failure import FailureHandler
 from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import nanoseconds
+from berth.framework.clock import nanoseconds
 from berth.framework.interface import CLEAR_NOMINATION
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework

@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from berth.framework.clock import Clock
-from berth.framework.cycle_record import CycleRecord, nanoseconds
+from berth.framework.clock import Clock, nanoseconds
+from berth.framework.cycle_record import CycleRecord
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import Status
 

@@ -1,11 +1,20 @@
-"""Time as it is handed to the core: nothing below the adapters reads the wall clock itself."""
+"""Time as it is handed to parts: no other module of a scheduler reads the machine's clocks.
+
+Deadlines of asyncio are the exception: they are in the event loop's own time.
+"""
 
 import time
 from typing import Protocol
 
+nanoseconds = time.monotonic_ns
+"""Of a clock that never jumps: the times of cycle records."""
+
+# CLOCK_MONOTONIC stands still while a machine sleeps: a lease would look fresh on wake-up.
+_NEVER_BACK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 
 class Clock(Protocol):
-    """Seconds since the epoch, and seconds of a clock that never jumps."""
+    """Seconds since the epoch, and seconds of a clock that never goes back."""
 
     def now(self) -> float:
         """Wall-clock seconds since the epoch."""
@@ -25,9 +34,13 @@ class SystemClock:
         return time.time()
 
     def monotonic(self) -> float:
-        """Seconds that only ever grow."""
-        return time.monotonic()
+        """Seconds since boot, time spent suspended included where the system counts it."""
+        return time.clock_gettime(_NEVER_BACK)
 
     def cpu(self) -> float:
         """CPU seconds of the thread that asks."""
         return time.thread_time()
+
+
+SYSTEM_CLOCK = SystemClock()
+"""For parts that are handed no other clock."""

@@ -4,14 +4,12 @@ Nothing here knows of exporters. Times are monotonic nanoseconds of one process;
 into wall-clock time.
 """
 
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from berth.framework.clock import nanoseconds
 from berth.framework.status import Status
 from berth.objects.pod import Pod
-
-nanoseconds = time.monotonic_ns
 
 
 @dataclass(slots=True)

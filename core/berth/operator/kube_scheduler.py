@@ -11,6 +11,7 @@ import msgspec
 from berth.client.api import Api
 from berth.client.errors import NotFoundError
 from berth.client.resources import Resource
+from berth.framework.clock import SYSTEM_CLOCK
 from berth.operator.errors import ServedTwiceError
 from berth.operator.kinds import Json, Key
 from berth.operator.rendering.names import lease
@@ -45,6 +46,6 @@ def _holder(spec: Json) -> str:
     renewed = spec.get("renewTime")
     if not renewed or not spec.get("holderIdentity"):
         return ""
-    since = datetime.now(UTC) - datetime.fromisoformat(renewed)
+    since = datetime.fromtimestamp(SYSTEM_CLOCK.now(), UTC) - datetime.fromisoformat(renewed)
     held = since < timedelta(seconds=spec.get("leaseDurationSeconds", 15))
     return str(spec["holderIdentity"]) if held else ""

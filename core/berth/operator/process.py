@@ -5,7 +5,6 @@ A standby watches too, so that it takes over at once.
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from berth.client.resources import PODS, Resource
 from berth.client.transport import Transport
 from berth.client.watch import Source
 from berth.client.wire import bounded
+from berth.framework.clock import SYSTEM_CLOCK
 from berth.operator.kinds import (
     CLUSTER_ROLE_BINDINGS,
     FIELD_MANAGER,
@@ -234,17 +234,17 @@ class Operator:
             key = await self._queue.get()
             if self._elector is not None and not self._elector.is_fresh():
                 raise LeaseLostError("the lease is not fresh any more")
-            started = time.monotonic()
+            started = SYSTEM_CLOCK.monotonic()
             try:
                 if self._is_open(key.namespace):
                     await self._reconciler.reconcile(key)
             except Exception as error:  # noqa: BLE001 (one key's; it is tried again, and the others go on)
                 pause = self._queue.failed(key)
                 log.warning("tried again in %.1f s: scheduler=%s error=%s", pause, key, error)
-                self._metrics.reconciled("error", time.monotonic() - started)
+                self._metrics.reconciled("error", SYSTEM_CLOCK.monotonic() - started)
             else:
                 self._queue.succeeded(key)
-                self._metrics.reconciled("success", time.monotonic() - started)
+                self._metrics.reconciled("success", SYSTEM_CLOCK.monotonic() - started)
 
     async def _resync(self) -> None:
         while True:
@@ -297,4 +297,4 @@ async def _keep_metrics() -> None:
 
 
 def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(SYSTEM_CLOCK.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -3,14 +3,17 @@
 Called by: streams that are read no faster than that, log lines, full transfers.
 """
 
-import time
 from collections.abc import Callable
+
+from berth.framework.clock import SYSTEM_CLOCK
 
 
 class Allowance:
     """So many units at once, so many a second in the long run; `now` is a monotonic clock in seconds."""
 
-    def __init__(self, at_once: float, a_second: float, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, at_once: float, a_second: float, now: Callable[[], float] = SYSTEM_CLOCK.monotonic
+    ) -> None:
         self._most = at_once
         self._rate = a_second
         self._now = now

@@ -6,7 +6,6 @@ Source: docs/protocol.md "Scheduling calls".
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
+from berth.framework.clock import SYSTEM_CLOCK
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.objects.pod import Pod
@@ -223,7 +223,7 @@ class Counted:
         if not connection.breaker.admits():
             self._caller.around.metrics.called(self._caller.plugin, self._name, "refused", 0.0)
             raise NotConnectedError(self._caller.plugin, f"not called: {connection.last_failure}")
-        self._started = time.monotonic()
+        self._started = SYSTEM_CLOCK.monotonic()
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
         connection = self._caller.connection
@@ -237,7 +237,7 @@ class Counted:
         else:
             assert isinstance(error, SidecarError)
             connection.failed(error)
-        seconds = time.monotonic() - self._started
+        seconds = SYSTEM_CLOCK.monotonic() - self._started
         self._caller.around.metrics.called(self._caller.plugin, self._name, outcome, seconds)
 
 

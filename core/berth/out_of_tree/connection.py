@@ -13,7 +13,6 @@ Source: docs/protocol.md "Order of calls", "Failures".
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -23,6 +22,7 @@ from uuid import uuid4
 import grpc.aio
 
 from berth.config.sidecars import SidecarSpec, is_unix, socket_path
+from berth.framework.clock import SYSTEM_CLOCK
 from berth.out_of_tree._generated import (
     identity_pb2,
     identity_pb2_grpc,
@@ -111,8 +111,8 @@ class Connection:
         """Set once the plugin came up, or was refused, or refused what it was told."""
         self.refusal = ""
         self.arguments = dict(arguments)
-        self.conditions = Conditions(spec.name, time.time, listeners.condition)
-        self.breaker = Breaker(time.monotonic, self._circuit_turned)
+        self.conditions = Conditions(spec.name, SYSTEM_CLOCK.now, listeners.condition)
+        self.breaker = Breaker(SYSTEM_CLOCK.monotonic, self._circuit_turned)
         self._offered: frozenset[int] = frozenset()
         self._seconds: dict[str, float] = {}
         self._feed = feed

@@ -6,7 +6,8 @@ Source: docs/protocol.md "Shadow".
 from dataclasses import dataclass, replace
 from typing import Any
 
-from berth.framework.cycle_record import CycleRecord, Interval, nanoseconds
+from berth.framework.clock import nanoseconds
+from berth.framework.cycle_record import CycleRecord, Interval
 from berth.framework.cycle_state import CycleState
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller

@@ -4,9 +4,9 @@ Source: docs/protocol.md "Limits".
 """
 
 import logging
-import time
 from collections.abc import Callable
 
+from berth.framework.clock import SYSTEM_CLOCK
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.limits import LINES_A_SECOND, LINES_AT_ONCE
 
@@ -14,7 +14,7 @@ from berth.out_of_tree.limits import LINES_A_SECOND, LINES_AT_ONCE
 class PluginLog:
     """Writes lines to a logger unless there are too many; the next one says how many were left out."""
 
-    def __init__(self, log: logging.Logger, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, log: logging.Logger, now: Callable[[], float] = SYSTEM_CLOCK.monotonic) -> None:
         self._log = log
         self._allowance = Allowance(LINES_AT_ONCE, LINES_A_SECOND, now)
         self._left_out = 0

@@ -4,13 +4,13 @@ Source: proto/berth/plugin/v1/recording.proto.
 """
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Any
 
 import grpc
 import grpc.aio
 
+from berth.framework.clock import SYSTEM_CLOCK
 from berth.out_of_tree._generated import scheduling_pb2
 from berth.out_of_tree.conversation import REASON_KEY, field_of
 from berth.out_of_tree.recording import Recording
@@ -37,11 +37,11 @@ class RecordedStub:
             return response
 
         async def hints(request: Any, **options: Any) -> Any:
-            number, started, response = recording.opened(), time.perf_counter(), None
+            number, started, response = recording.opened(), SYSTEM_CLOCK.monotonic(), None
             try:
                 response = await call(request, **options)
             finally:
-                recording.hinted(number, request, response, time.perf_counter() - started)
+                recording.hinted(number, request, response, SYSTEM_CLOCK.monotonic() - started)
             return response
 
         async def scheduling(request: Any, *, timeout: float, metadata: Metadata = ()) -> Any:  # noqa: ASYNC109 - as a stub

@@ -10,7 +10,6 @@ Source: docs/protocol.md "Shadow and recording"; proto/berth/plugin/v1/recording
 """
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth import __version__
+from berth.framework.clock import SYSTEM_CLOCK
 from berth.out_of_tree._generated import (
     identity_pb2,
     queueing_pb2,
@@ -74,7 +74,9 @@ class Opening:
 class Recording:
     """One recording; `batches` gives its file piece by piece, and ends with it."""
 
-    def __init__(self, opening: Opening, extent: Extent, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, opening: Opening, extent: Extent, clock: Callable[[], float] = SYSTEM_CLOCK.monotonic
+    ) -> None:
         self.over = False
         self._opening = opening
         self._extent = extent

@@ -20,7 +20,8 @@ from functools import partial
 from typing import Any
 
 from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import CycleRecord, nanoseconds
+from berth.framework.clock import nanoseconds
+from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import PostFilterResult

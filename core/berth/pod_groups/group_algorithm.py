@@ -16,8 +16,9 @@ from berth.cache.cache import Cache
 from berth.cycle.schedule_one import SCHEDULING_CYCLE
 from berth.cycle.schedule_pod import Decision, SchedulePod, guarded_decision
 from berth.framework.attempt import Attempt
+from berth.framework.clock import nanoseconds
 from berth.framework.cycle_budget import CycleMeter
-from berth.framework.cycle_record import CycleRecord, nanoseconds
+from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import CLEAR_NOMINATION, NominatingMode
 from berth.framework.runtime import Framework

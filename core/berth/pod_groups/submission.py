@@ -10,7 +10,7 @@ from berth.cycle.assume_and_bind import AssumeAndBind
 from berth.cycle.attempts import Attempts
 from berth.cycle.failure import FailureHandler
 from berth.cycle.schedule_one import SCHEDULING_CYCLE
-from berth.framework.cycle_record import nanoseconds
+from berth.framework.clock import nanoseconds
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode
 from berth.framework.runtime import Framework
 from berth.framework.status import Status

@@ -6,7 +6,6 @@ Source: spec/core.md 8.4; spec/config.md 15.2 (gates ComponentFlagz, ComponentSt
 """
 
 import platform
-import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +14,7 @@ import msgspec
 from aiohttp import web
 
 from berth import __version__
+from berth.framework.clock import SYSTEM_CLOCK
 from berth.scheduler.serving import Page
 
 NAME = "kube-scheduler"
@@ -38,14 +38,15 @@ def component_pages(flags: Mapping[str, Any], enabled: Callable[[str], bool]) ->
 
 class _Status:
     def __init__(self, emulated_version: str) -> None:
-        self._started, self._since = datetime.now(UTC), time.monotonic()
+        self._started = datetime.fromtimestamp(SYSTEM_CLOCK.now(), UTC)
+        self._since = SYSTEM_CLOCK.monotonic()
         self._emulated_version = emulated_version
 
     def document(self) -> dict[str, Any]:
         """The fields of a Statusz."""
         return {
             "startTime": self._started.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "uptimeSeconds": int(time.monotonic() - self._since),
+            "uptimeSeconds": int(SYSTEM_CLOCK.monotonic() - self._since),
             "binaryVersion": __version__,
             "emulationVersion": self._emulated_version,
             "goVersion": f"python {platform.python_version()}",
@@ -55,7 +56,7 @@ class _Status:
         """The same for people."""
         return {
             "Started": self._started.strftime("%a %b %d %H:%M:%S UTC %Y"),
-            "Up": f"{int(time.monotonic() - self._since)} s",
+            "Up": f"{int(SYSTEM_CLOCK.monotonic() - self._since)} s",
             "Python version": platform.python_version(),
             "Binary version": __version__,
             "Emulation version": self._emulated_version,

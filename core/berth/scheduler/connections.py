@@ -18,6 +18,7 @@ from typing import Any
 
 from aiohttp import web
 
+from berth.framework.clock import SYSTEM_CLOCK
 from berth.scheduler.request_bounds import (
     GOODBYE_SECONDS,
     HANDSHAKE_SECONDS,
@@ -43,7 +44,7 @@ class Connection(web.RequestHandler):
         super().__init__(server, loop=loop, **settings)
         self.peer = peer
         self.answering = False
-        self.idle_since = loop.time()
+        self.idle_since = SYSTEM_CLOCK.monotonic()
         self.link: asyncio.Transport | None = None
         """The transport until it is really gone; aiohttp lets go of it when it begins to close it."""
         self._on_lost = on_lost
@@ -55,7 +56,7 @@ class Connection(web.RequestHandler):
     def ended(self) -> None:
         """The request was answered."""
         self.answering = False
-        self.idle_since = asyncio.get_running_loop().time()
+        self.idle_since = SYSTEM_CLOCK.monotonic()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Make room for others."""

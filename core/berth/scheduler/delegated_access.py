@@ -15,7 +15,6 @@ Source: spec/config.md 15.1, 14.2 (authentication and authorization flags).
 import asyncio
 import hashlib
 import logging
-import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
@@ -24,6 +23,7 @@ import msgspec
 
 from berth.client.errors import ClientError
 from berth.client.resources import Resource
+from berth.framework.clock import SYSTEM_CLOCK
 from berth.scheduler.access import ANONYMOUS, Access, Asked
 from berth.scheduler.errors import TooManyReviewsError
 
@@ -136,7 +136,7 @@ class Answers(Generic[T]):
 class DelegatedAccess:
     """A `Review` that asks the API server."""
 
-    def __init__(self, api: Creator, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, api: Creator, *, monotonic: Callable[[], float] = SYSTEM_CLOCK.monotonic) -> None:
         self._api = api
         strangers = Strangers(monotonic)
         self._users = Answers[User | None](monotonic, strangers, lambda user: user is not None)

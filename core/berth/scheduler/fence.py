@@ -15,9 +15,9 @@ from typing import Protocol
 
 from berth.client.errors import ObjectError
 from berth.client.freshness import Absence
-from berth.client.timing import Clock, SystemClock
 from berth.client.watch import Source
 from berth.client.write_guard import WriteGuard
+from berth.framework.clock import Clock, SystemClock
 
 log = logging.getLogger(__name__)
 

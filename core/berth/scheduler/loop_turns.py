@@ -8,10 +8,10 @@ need the scheduling loop's objects.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from berth.framework.clock import SYSTEM_CLOCK
 from berth.scheduler.errors import LoopBusyError
 
 LOOK_SECONDS = 0.25
@@ -36,7 +36,7 @@ class LoopTurns:
         *,
         longest_seconds: float = LONGEST_TURN_SECONDS,
         answer_seconds: float = ANSWER_SECONDS,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = SYSTEM_CLOCK.monotonic,
     ) -> None:
         self.loop = loop
         self._longest = longest_seconds

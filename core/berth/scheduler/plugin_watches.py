@@ -8,9 +8,9 @@ from berth.client.errors import DeadlineError
 from berth.client.freshness import Absence
 from berth.client.reflector import Reflector
 from berth.client.resources import Resource
-from berth.client.timing import SystemClock
 from berth.client.transport import Transport
 from berth.client.watch import Source
+from berth.framework.clock import SystemClock
 from berth.out_of_tree.watched_objects import (
     ObjectsOfKind,
     WatchedKind,

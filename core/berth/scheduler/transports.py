@@ -4,8 +4,9 @@ from contextlib import AsyncExitStack
 
 from berth.client.endpoint import Endpoint
 from berth.client.events import EventRecorder
-from berth.client.timing import SystemClock, TokenBucket
+from berth.client.timing import TokenBucket
 from berth.client.transport import Transport
+from berth.framework.clock import SystemClock
 from berth.scheduler.control_thread import ControlThread
 from berth.scheduler.process_options import ProcessOptions
 

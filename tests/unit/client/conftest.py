@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +10,8 @@ from aiohttp import web
 
 from berth.client.endpoint import endpoint_of
 from berth.client.transport import Transport
+
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 class FakeClock:
@@ -23,7 +25,7 @@ class FakeClock:
         return self.seconds
 
     def now(self):
-        return datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC) + timedelta(seconds=self.seconds - 1000.0)
+        return START.timestamp() + self.seconds - 1000.0
 
     async def sleep(self, seconds):
         self.slept.append(seconds)
