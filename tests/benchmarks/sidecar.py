@@ -20,7 +20,7 @@ from berth.framework.interface import FilterPlugin, Reason, ScorePlugin
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree.enabling import Roster
-from berth.out_of_tree.extender import ExtenderSurroundings, HttpExtenders
+from berth.out_of_tree.extender import ExtenderContext, HttpExtenders
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.raw_objects import RawObjects
 from berth.plugins.priority_sort import PrioritySort
@@ -240,7 +240,7 @@ async def with_extender():
             "kind": "KubeSchedulerConfiguration",
             "extenders": [entry],
         }
-        around = ExtenderSurroundings(RawObjects[Node](), RawObjects[Pod]())
+        around = ExtenderContext(RawObjects[Node](), RawObjects[Pod]())
         extenders = HttpExtenders(load(json.dumps(document)).extenders, around)
         try:
             core = Core.of(NODES)

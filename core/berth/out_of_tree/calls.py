@@ -46,7 +46,7 @@ _OUTCOMES: Mapping[type[SidecarError], str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class CallContext:
     """What calls need of the host, one for all plugins.
 
     `patched` is told of labels and annotations to be written to a pod, and gives a way to take that back;
@@ -67,7 +67,7 @@ class Caller:
     connection: Connection
     feed: StateFeed
     profile: str
-    around: Surroundings
+    around: CallContext
 
     @property
     def plugin(self) -> str:

@@ -23,7 +23,7 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, queueing_pb2, scheduling_pb2
 from berth.out_of_tree.answers import PRE_ENQUEUE
-from berth.out_of_tree.calls import Caller, Surroundings
+from berth.out_of_tree.calls import CallContext, Caller
 from berth.out_of_tree.conditions import Condition
 from berth.out_of_tree.connection import Connection, Listeners
 from berth.out_of_tree.errors import SidecarError
@@ -81,7 +81,7 @@ class PluginHost:
         self.pods: RawObjects[Pod] = kept.pods if kept else RawObjects()
         self.rewire = rewire
         self.metrics = metrics or NoPluginMetrics()
-        self._around = Surroundings(self.pods, sampled, self.metrics, self._patched, landed)
+        self._around = CallContext(self.pods, sampled, self.metrics, self._patched, landed)
         self._on_condition = on_condition
         self._specs = {spec.name: spec for spec in specs}
         self._arguments = _arguments(self._specs.values(), profiles)

@@ -175,12 +175,10 @@ class OutOfTreePlugins:
 
     def _new_extenders(self) -> "HttpExtenders":
         from berth.out_of_tree.extender import (  # noqa: PLC0415 (see the top)
-            ExtenderSurroundings,
+            ExtenderContext,
             HttpExtenders,
         )
 
         writers = self._writers
-        around = ExtenderSurroundings(
-            self.nodes, self.pods, self._sampled, writers.pods.landed, writers.may_write
-        )
+        around = ExtenderContext(self.nodes, self.pods, self._sampled, writers.pods.landed, writers.may_write)
         return HttpExtenders(self._options.loaded.extenders, around)

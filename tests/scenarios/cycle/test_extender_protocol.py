@@ -7,7 +7,7 @@ import pytest
 
 from berth.config.loading import load
 from berth.out_of_tree.extender.errors import StatusError
-from berth.out_of_tree.extender.http_extender import ExtenderSurroundings, HttpExtender
+from berth.out_of_tree.extender.http_extender import ExtenderContext, HttpExtender
 from berth.out_of_tree.raw_objects import RawObjects
 from tests.fakes import OnePod
 from tests.scenarios.kit.cluster import Cluster
@@ -20,7 +20,7 @@ class Webhook(HttpExtender):
     """An extender whose network is this object: it notes what is sent and answers by verb."""
 
     def __init__(self, settings, replies):
-        super().__init__(settings, ExtenderSurroundings(RawObjects(), RawObjects()))
+        super().__init__(settings, ExtenderContext(RawObjects(), RawObjects()))
         self.replies, self.sent = replies, []
 
     async def _post(self, url, verb, body, headers):

@@ -9,7 +9,7 @@ from aiohttp import web
 from berth.config import load
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.out_of_tree.extender import ExtenderSurroundings, HttpExtenders
+from berth.out_of_tree.extender import ExtenderContext, HttpExtenders
 from berth.out_of_tree.raw_objects import RawObjects
 
 
@@ -73,7 +73,7 @@ def configured(*extenders):
 async def extending(*entries, **around):
     """Clients for these entries of a configuration; `nodes` and `pods` are what the watches kept."""
     nodes, pods = RawObjects[Node](), RawObjects[Pod]()
-    clients = HttpExtenders(configured(*entries), ExtenderSurroundings(nodes, pods, **around))
+    clients = HttpExtenders(configured(*entries), ExtenderContext(nodes, pods, **around))
     try:
         yield clients, nodes, pods
     finally:

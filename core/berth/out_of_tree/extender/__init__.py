@@ -17,11 +17,11 @@ from berth.out_of_tree.extender.errors import (
     StatusError,
     UnansweredError,
 )
-from berth.out_of_tree.extender.http_extender import ExtenderSurroundings, HttpExtender, HttpExtenders
+from berth.out_of_tree.extender.http_extender import ExtenderContext, HttpExtender, HttpExtenders
 
 __all__ = [
+    "ExtenderContext",
     "ExtenderError",
-    "ExtenderSurroundings",
     "HttpExtender",
     "HttpExtenders",
     "NotAskedError",

@@ -80,7 +80,7 @@ class AlwaysMayBind:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtenderSurroundings:
+class ExtenderContext:
     """What all extenders share: the objects' own bytes, whether a trace is kept, what became of bindings."""
 
     nodes: RawObjects[Node]
@@ -94,7 +94,7 @@ class ExtenderSurroundings:
 class HttpExtender:
     """Implements berth.framework.extender.Extender; has to be made on the running event loop."""
 
-    def __init__(self, settings: Extender, around: ExtenderSurroundings) -> None:
+    def __init__(self, settings: Extender, around: ExtenderContext) -> None:
         self._settings = settings
         self._around = around
         self._managed = frozenset(resource.name for resource in settings.managed_resources)
@@ -302,7 +302,7 @@ class HttpExtender:
 class HttpExtenders(Sequence[HttpExtender]):
     """The extenders of a configuration, in calling order; has to be made on the running event loop."""
 
-    def __init__(self, settings: Iterable[Extender], around: ExtenderSurroundings) -> None:
+    def __init__(self, settings: Iterable[Extender], around: ExtenderContext) -> None:
         self._all = [HttpExtender(one, around) for one in settings]
 
     @property
