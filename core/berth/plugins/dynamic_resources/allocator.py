@@ -211,7 +211,9 @@ class Search:
             return
         picks = self._picks
         in_vain: set[int] = set()
-        for at in range(start, len(step.devices) - left + 1):
+        # Too few devices may be left; one that the selector fails on still ends the search with an error.
+        spare = 0 if step.ask.selectors in self._unsure else left - 1
+        for at in range(start, len(step.devices) - spare):
             device = step.devices[at]
             # What leads nowhere with one device leads nowhere with another that is just like it.
             if in_vain and self._likeness(device) in in_vain:

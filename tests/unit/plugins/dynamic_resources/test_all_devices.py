@@ -327,6 +327,14 @@ def test_selectors_fail_on_devices_that_are_looked_at(attributes, fits):
     assert fits == (not reason([request(selectors=selectors)], devices))
 
 
+def test_selectors_fail_on_the_last_device_though_too_few_are_left():
+    """A request for several devices comes to each one, even to those after which too few are left."""
+    devices = [device("a", attributes={"fast": {"bool": False}}), device("b")]
+    selectors = [{"cel": {"expression": f'device.attributes["{DRIVER}"].fast'}}]
+
+    assert "CEL runtime error: no such key: fast" in reason([request(count=2, selectors=selectors)], devices)
+
+
 def test_selectors_do_not_fail_on_devices_in_use():
     """A device that somebody has is not asked whether it matches."""
     selectors = [{"cel": {"expression": f'device.attributes["{DRIVER}"].fast'}}]

@@ -70,7 +70,7 @@ class Plain:
         if not count:
             yield from self.solutions(number + 1)
             return
-        for at in range(len(among) - count + 1):
+        for at in range(len(among)):
             if self.picks.pick(self.steps[number][0], ask, among[at]):
                 yield from self.some(number, ask, among[at + 1 :], count - 1)
                 self.picks.take_back()
