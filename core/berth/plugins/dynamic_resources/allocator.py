@@ -155,12 +155,13 @@ class Search:
         state = self._state(claim, request)
         if state in self._dead or not self._promising(claim, request):
             return
+        room = MAX_RESULTS - self._picks.count(claim)
         for ask in requests[request]:
             if ask.every:
                 step = _Step(claim, request, ask, self._everything[claim, ask.name])
-                if step.devices:
+                if 0 < len(step.devices) <= room:
                     yield self._each(step, 0)
-            else:
+            elif ask.count <= room:
                 devices = yield from self._possible(ask)
                 yield self._combination(_Step(claim, request, ask, devices), ask.count, 0)
         if state is not None:

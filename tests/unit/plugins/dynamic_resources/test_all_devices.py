@@ -335,6 +335,16 @@ def test_selectors_fail_on_the_last_device_though_too_few_are_left():
     assert "CEL runtime error: no such key: fast" in reason([request(count=2, selectors=selectors)], devices)
 
 
+def test_what_exceeds_a_claim_is_not_looked_at():
+    """Where an alternative leaves too little room for the next request, that one's selector cannot fail."""
+    devices = [device(f"d{i:02}", attributes={"fast": {"bool": True}}) for i in range(31)] + [device("slow")]
+    selectors = [{"cel": {"expression": f'device.attributes["{DRIVER}"].fast'}}]
+    choices = [{"name": f"s{count}", "deviceClassName": "gpu", "count": count} for count in (31, 1)]
+    wanted = [{"name": "r0", "firstAvailable": choices}, request("r1", count=2, selectors=selectors)]
+
+    assert not reason(wanted, devices)
+
+
 def test_selectors_do_not_fail_on_devices_in_use():
     """A device that somebody has is not asked whether it matches."""
     selectors = [{"cel": {"expression": f'device.attributes["{DRIVER}"].fast'}}]
