@@ -7,7 +7,8 @@
   devices can break a constraint.
 
 Two devices are alike only if nothing depends on their order: a request for several devices under a constraint
-to be distinct compares neighbours (see constraints.py).
+to be distinct compares neighbours (see constraints.py), and one for all devices under any constraint may come
+to an error before or after the device that is missing.
 """
 
 from collections.abc import Generator, Hashable, Iterator, Sequence
@@ -68,9 +69,12 @@ class DeadEnds:
         """Look at each device as each request would; stops after each look, because it takes long."""
         certain = yield from self._look()
         yield from self._value()
-        ordered = any(self._order_counts(claim, ask) for claim, ask in self._alternatives())
-        for device in self._devices:
-            self._likeness[device.id] = self._kind(device, alone=ordered)
+        ordered = 0
+        for claim, ask in self._alternatives():
+            if self._order_counts(claim, ask):
+                ordered |= self._for[claim, ask.name]
+        for i, device in enumerate(self._devices):
+            self._likeness[device.id] = self._kind(device, alone=bool(ordered >> i & 1))
             yield
         self._users = self._counted()
         self.looks_ahead = certain and not self._may_break()
@@ -202,8 +206,16 @@ class DeadEnds:
                     yield claim, ask
 
     def _order_counts(self, claim: int, ask: Ask) -> bool:
-        several = ask.every or ask.count > 1
-        return several and any(c.distinct and c.concerns(ask) for c in self._constraints[claim])
+        """Whether it matters which of two equal devices is left for the request.
+
+        A request for all devices stops at the first one that is in use, or ends in an error at the first one
+        that breaks a constraint, whichever comes first.
+        """
+        return any(
+            ask.every or (constraint.distinct and ask.count > 1)
+            for constraint in self._constraints[claim]
+            if constraint.concerns(ask)
+        )
 
     def _may_break(self) -> bool:
         """Whether a request for all devices may end the search with an error."""

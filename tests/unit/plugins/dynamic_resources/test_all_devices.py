@@ -335,6 +335,15 @@ def test_selectors_fail_on_the_last_device_though_too_few_are_left():
     assert "CEL runtime error: no such key: fast" in reason([request(count=2, selectors=selectors)], devices)
 
 
+def test_a_constraint_on_all_devices_breaks_where_an_equal_device_leaves_room_for_it():
+    """Of two equal devices, taking the later one leaves the earlier one to break the constraint: an error."""
+    of_model_y = [{"cel": {"expression": f'device.attributes["{DRIVER}"].model == "y"'}}]
+    requests = [request("r0", selectors=of_model_y), every("r1")]
+    constraint = {"matchAttribute": f"{DRIVER}/model", "requests": ["r1"]}
+
+    assert "cannot add device" in reason(requests, models("z", "y", "y"), constraints=[constraint])
+
+
 def test_what_exceeds_a_claim_is_not_looked_at():
     """Where an alternative leaves too little room for the next request, that one's selector cannot fail."""
     devices = [device(f"d{i:02}", attributes={"fast": {"bool": True}}) for i in range(31)] + [device("slow")]
