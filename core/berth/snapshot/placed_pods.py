@@ -2,14 +2,15 @@
 
 Pods are counted by class (namespace, labels, terminating or not) and by the affinity terms they hold. A
 question's column is filled from the classes at its first asking and then changed by one number for each pod
-that comes or goes, so that spreading and affinity cost O(nodes) in a cycle, however many pods there are. All
-columns together take a bounded amount of memory: the one that was asked for longest ago goes, and is filled
-anew when it is asked for again.
+that comes or goes, so that spreading and affinity cost O(nodes) in a cycle, however many pods there are. Sums
+over the domains of a label follow in the same way. All columns together take a bounded amount of memory: the
+one that was asked for longest ago goes, and is filled anew when it is asked for again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 
@@ -29,6 +30,12 @@ LEAST_BYTES = 8192
 
 MOST_ANSWERING = 1 << 20
 
+MOST_DIVISIONS = 4
+"""So many sums over domains are kept beside a column, each of them small beside it."""
+
+NODES_PER_DOMAIN = 16
+"""Domains of fewer nodes than this are summed up each time."""
+
 
 class PodsLike(NamedTuple):
     """Pods of these namespaces (None: of any) that the selector matches."""
@@ -44,13 +51,51 @@ class Question(NamedTuple):
     terminating: bool = True
 
 
+class Division(NamedTuple):
+    """Nodes divided into numbered domains below `width`, 0 for nodes that count in none; `key` names it.
+
+    Shapes: domain_of int64 (n,).
+    """
+
+    key: Hashable
+    domain_of: Ints
+    width: int
+
+
+class _Counts:
+    """Numbers of pods by row, and their sums by domain. Shapes: column int64 (capacity,), sums (width,)."""
+
+    __slots__ = ("__weakref__", "column", "sums")
+
+    def __init__(self, capacity: int) -> None:
+        self.column: Ints = np.zeros(capacity, dtype=np.int64)
+        self.sums: dict[Hashable, tuple[Ints, Ints]] = {}
+
+    def add(self, row: int, sign: int) -> None:
+        """Count a pod in or out."""
+        self.column[row] += sign
+        if self.sums:
+            for domain_of, sums in self.sums.values():
+                sums[domain_of[row]] += sign
+
+    def add_up(self, rows: Mapping[int, int]) -> None:
+        """Count so many pods in on each of the rows, before any sum is asked for."""
+        self.column[[*rows]] += np.fromiter(rows.values(), np.int64, len(rows))
+
+    def by_domain(self, division: Division) -> Ints:
+        """The sums over the division's domains, added up."""
+        here = self.column[: division.domain_of.size]
+        summed = np.bincount(division.domain_of, weights=here, minlength=division.width)
+        return summed.astype(np.int64)
+
+
 class _Asked:
-    """A question that has a column, and what all that it asks comes to. Shapes: column int64 (capacity,)."""
+    """A question that has a column, and what all that it asks comes to."""
 
-    __slots__ = ("column", "namespaces", "nothing", "rules", "terminating")
+    __slots__ = ("counts", "namespaces", "nothing", "rules", "terminating")
 
-    def __init__(self, question: Question, column: Ints) -> None:
-        self.column = column
+    def __init__(self, question: Question, counts: _Counts) -> None:
+        self.counts = counts
         self.terminating = question.terminating
         likes = question.likes
         listed = [like.namespaces for like in likes if like.namespaces is not None]
@@ -69,14 +114,14 @@ class _Asked:
 
 
 class _Counted:
-    """The pods of one class, by row; `columns` are those that they count in, None until that is asked."""
+    """The pods of one class, by row; `columns` are what they count in, None until that is asked."""
 
     __slots__ = ("columns", "pod_class", "rows")
 
     def __init__(self, pod_class: PodClass) -> None:
         self.pod_class = pod_class
         self.rows: dict[int, int] = {}
-        self.columns: list[Ints] | None = None
+        self.columns: list[_Counts] | None = None
 
 
 class PlacedPods:
@@ -99,7 +144,8 @@ class PlacedPods:
         self._capacity = capacity
         most_bytes = max(MOST_BYTES, LEAST_COLUMNS * capacity * np.dtype(np.int64).itemsize)
         self._asked: Recent[Question, _Asked] = Recent(most_bytes)
-        self._holders: Recent[HeldTerm, Ints] = Recent(most_bytes)
+        self._holders: Recent[HeldTerm, _Counts] = Recent(most_bytes)
+        self._divided: WeakSet[_Counts] = WeakSet()
         self._asked_by_selector: BySelector[_Asked] = BySelector()
 
     def add(self, row: int, info: PodInfo, sign: int = 1) -> None:
@@ -109,8 +155,8 @@ class PlacedPods:
             counted = self._classes[info.pod_class] = _Counted(info.pod_class)
             self._classes_by_labels.add(counted, info.pod_class.labels)
         columns = counted.columns
-        for column in self._columns_of(counted) if columns is None else columns:
-            column[row] += sign
+        for counts in self._columns_of(counted) if columns is None else columns:
+            counts.add(row, sign)
         _count(counted.rows, row, sign)
         if not counted.rows:
             del self._classes[info.pod_class]
@@ -119,9 +165,9 @@ class PlacedPods:
             self._add_term(held, row, sign)
 
     def _add_term(self, held: HeldTerm, row: int, sign: int) -> None:
-        column = self._holders.peek(held)
-        if column is not None:
-            column[row] += sign
+        counts = self._holders.peek(held)
+        if counts is not None:
+            counts.add(row, sign)
         rows = self._terms.get(held)
         if rows is None:
             rows = self._terms[held] = {}
@@ -136,9 +182,11 @@ class PlacedPods:
 
     def count(self, question: Question, n: int) -> Ints:
         """How many pods on each of the first n nodes meet the question."""
-        asked = self._asked[question]
-        column = self._ask(question) if asked is None else asked.column
-        return column[:n]
+        return self._counts(question).column[:n]
+
+    def count_in(self, question: Question, division: Division) -> Ints:
+        """How many pods in each domain meet the question, not to be written to. Shapes: result (width,)."""
+        return self._by_domain(self._counts(question), division)
 
     def held(self) -> Iterable[HeldTerm]:
         """The distinct affinity terms that placed pods hold."""
@@ -150,12 +198,41 @@ class PlacedPods:
 
     def holders(self, held: HeldTerm, n: int) -> Ints:
         """How many pods on each of the first n nodes hold the term."""
-        column = self._holders[held]
-        if column is None:
-            column = np.zeros(self._capacity, dtype=np.int64)
-            _add_up(column, self._terms.get(held, {}))
-            self._holders.put(held, column, _size(held, column))
-        return column[:n]
+        return self._held(held).column[:n]
+
+    def holders_in(self, held: HeldTerm, division: Division) -> Ints:
+        """How many pods in each domain hold the term, not to be written to. Shapes: result (width,)."""
+        return self._by_domain(self._held(held), division)
+
+    def forget_sums(self) -> None:
+        """Forget all sums: nodes may be in other domains now."""
+        for counts in self._divided:
+            counts.sums.clear()
+        self._divided.clear()
+
+    def _by_domain(self, counts: _Counts, division: Division) -> Ints:
+        known = counts.sums.get(division.key)
+        if known is not None:
+            return known[1]
+        sums = counts.by_domain(division)
+        if division.width * NODES_PER_DOMAIN <= self._capacity:
+            if len(counts.sums) == MOST_DIVISIONS:
+                counts.sums.clear()
+            self._divided.add(counts)
+            counts.sums[division.key] = division.domain_of, sums
+        return sums
+
+    def _held(self, held: HeldTerm) -> _Counts:
+        counts = self._holders[held]
+        if counts is None:
+            counts = _Counts(self._capacity)
+            counts.add_up(self._terms.get(held, {}))
+            self._holders.put(held, counts, _size(held, counts))
+        return counts
+
+    def _counts(self, question: Question) -> _Counts:
+        asked = self._asked[question]
+        return self._ask(question) if asked is None else asked.counts
 
     def grow(self, capacity: int) -> None:
         """Make room for more nodes; columns are filled anew when they are asked for."""
@@ -168,28 +245,28 @@ class PlacedPods:
             self.add(source, info, -1)
             self.add(target, info)
 
-    def _ask(self, question: Question) -> Ints:
-        column = np.zeros(self._capacity, dtype=np.int64)
-        asked = _Asked(question, column)
+    def _ask(self, question: Question) -> _Counts:
+        counts = _Counts(self._capacity)
+        asked = _Asked(question, counts)
         for counted in self._classes_by_labels.matching(asked.rules):
             if asked.reaches(counted.pod_class):
-                _add_up(column, counted.rows)
+                counts.add_up(counted.rows)
                 if counted.columns is not None:
-                    counted.columns.append(column)
+                    counted.columns.append(counts)
                     self._answering_size += 1
         self._asked_by_selector.add(asked, asked.rules)
-        for gone in self._asked.put(question, asked, _size(question, column)):
+        for gone in self._asked.put(question, asked, _size(question, counts)):
             self._asked_by_selector.discard(gone, gone.rules)
             self._forget_answering()
-        return column
+        return counts
 
-    def _columns_of(self, counted: _Counted) -> list[Ints]:
+    def _columns_of(self, counted: _Counted) -> list[_Counts]:
         """The columns that pods of the class count in, kept until one of these goes."""
         if self._answering_size > MOST_ANSWERING:
             self._forget_answering()
         pod_class = counted.pod_class
         counted.columns = [
-            asked.column
+            asked.counts
             for asked in self._asked_by_selector.candidates(pod_class.labels)
             if asked.reaches(pod_class) and allowed(asked.rules, pod_class.labels)
         ]
@@ -203,13 +280,9 @@ class PlacedPods:
             self._answering_size = 0
 
 
-def _size(key: Question | HeldTerm, column: Ints) -> int:
+def _size(key: Question | HeldTerm, counts: _Counts) -> int:
     """How much a column counts: that it is kept, and what its key takes there and where it is filed."""
-    return max(column.nbytes + 2 * size_of(key), LEAST_BYTES)
-
-
-def _add_up(column: Ints, rows: Mapping[int, int]) -> None:
-    column[[*rows]] += np.fromiter(rows.values(), np.int64, len(rows))
+    return max(counts.column.nbytes + 2 * size_of(key), LEAST_BYTES)
 
 
 def _count(rows: dict[int, int], row: int, sign: int) -> None:

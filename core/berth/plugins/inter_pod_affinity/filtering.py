@@ -10,7 +10,7 @@ from berth.framework.interface import ReasonCodes
 from berth.objects.pod import Pod
 from berth.plugins.in_tree import all_pass
 from berth.plugins.inter_pod_affinity.terms import OwnTerms, Wanted
-from berth.plugins.topology import Domains, no_domains, places, sums
+from berth.plugins.topology import Domains, count_in, division, holders_in, no_domains, on_nodes, places
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.placed_pods import Question
@@ -63,20 +63,21 @@ class Neighbours:
         for held in about:
             if held.kind is TermKind.REQUIRED_ANTI_AFFINITY:
                 key = held.term.topology_key
-                _add(self.unwilling, key, sums(nodes, key, nodes.holders(held)))
+                _add(self.unwilling, key, holders_in(nodes, key, held))
         if self.terms.affinity:
-            all_of_them = nodes.count(Question(tuple(term.like for term in self.terms.affinity)))
+            all_of_them = Question(tuple(term.like for term in self.terms.affinity))
             for term in self.terms.affinity:
-                _add(self.near, term.topology_key, sums(nodes, term.topology_key, all_of_them))
+                key = term.topology_key
+                _add(self.near, key, count_in(nodes, key, all_of_them, division(nodes, key)))
         for term in self.terms.anti_affinity:
-            meant = nodes.count(Question((term.like,)))
-            _add(self.away, term.topology_key, sums(nodes, term.topology_key, meant))
+            key = term.topology_key
+            _add(self.away, key, count_in(nodes, key, Question((term.like,)), division(nodes, key)))
 
     @property
     def idle(self) -> bool:
         """Whether no node can be turned down."""
         required = self.terms.affinity or self.terms.anti_affinity
-        return not required and not any(domains.any() for domains in self.unwilling.values())
+        return not required and not any(_has_pods(domains) for domains in self.unwilling.values())
 
     def follow(self, other: PodInfo, node: Snapshot, sign: int) -> None:
         """Count a pod in or out on a table of one node."""
@@ -176,8 +177,9 @@ class Neighbours:
             (TOO_NEAR, _anywhere(self.away, nodes)),
             (NOT_NEAR, self._not_near(nodes)),
         ):
-            if mask is not None and mask.any():
-                codes = np.where(mask, np.uint8(code), codes)
+            if mask is not None and np.count_nonzero(mask):
+                marks = mask * np.uint8(code)
+                codes = np.where(mask, marks, codes) if np.count_nonzero(codes) else marks
         return codes
 
     def _not_near(self, nodes: Snapshot) -> Mask | None:
@@ -187,28 +189,31 @@ class Neighbours:
         """
         if not self.terms.affinity:
             return None
-        first = not any(d.any() for d in self.near.values()) and self.terms.all_mean(self._pod)
+        first = not any(_has_pods(d) for d in self.near.values()) and self.terms.all_mean(self._pod)
         failing = [_lacking(term, self.near, nodes, labels_only=first) for term in self.terms.affinity]
         mask: Mask = np.logical_or.reduce(failing)
         return mask
 
 
 def _lacking(term: Wanted, near: ByKey, nodes: Snapshot, *, labels_only: bool) -> Mask:
-    where = places(nodes, term.topology_key)
     if labels_only:
-        unlabelled: Mask = where == 0
+        unlabelled: Mask = places(nodes, term.topology_key) == 0
         return unlabelled
-    mask: Mask = (near[term.topology_key] <= 0)[where]
-    return mask
+    return on_nodes(nodes, term.topology_key, near[term.topology_key] <= 0)
 
 
 def _anywhere(counts: ByKey, nodes: Snapshot) -> Mask | None:
     """Which nodes are in a domain that has any; place 0, of nodes without the label, never has."""
-    masks = [(domains > 0)[places(nodes, key)] for key, domains in counts.items() if domains.any()]
+    masks = [on_nodes(nodes, key, domains > 0) for key, domains in counts.items() if _has_pods(domains)]
     if not masks:
         return None
     found: Mask = np.logical_or.reduce(masks)
     return found
+
+
+def _has_pods(domains: Domains) -> bool:
+    """Whether any domain has a pod; the highest number is found faster than one that is not 0."""
+    return int(domains.max()) > 0
 
 
 def _add(counts: ByKey, key: str, domains: Domains) -> None:

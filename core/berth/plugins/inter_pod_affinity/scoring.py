@@ -3,10 +3,10 @@
 import numpy as np
 
 from berth.framework.interface import MAX_NODE_SCORE, Scores
+from berth.framework.score import TABLED
 from berth.plugins.inter_pod_affinity.terms import Wanted
-from berth.plugins.topology import Domains, places, sums
+from berth.plugins.topology import Domains, count_in, division, holders_in, on_nodes
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
-from berth.snapshot.columns import Ints
 from berth.snapshot.placed_pods import Question
 from berth.snapshot.snapshot import Snapshot
 
@@ -23,7 +23,8 @@ class Preferences:
 
     def add_own(self, term: Wanted, nodes: Snapshot) -> None:
         """Count the pods that a term of the incoming pod means."""
-        self._add(term.topology_key, nodes.count(Question((term.like,))), term.weight, nodes)
+        key = term.topology_key
+        self._add(key, count_in(nodes, key, Question((term.like,)), division(nodes, key)), term.weight)
 
     def add_held(self, held: HeldTerm, hard_weight: int, nodes: Snapshot) -> None:
         """Count the placed pods that hold a term which means the incoming pod."""
@@ -33,11 +34,11 @@ class Preferences:
             TermKind.PREFERRED_ANTI_AFFINITY: -held.weight,
         }.get(held.kind, 0)
         if weight:
-            self._add(held.term.topology_key, nodes.holders(held), weight, nodes)
+            key = held.term.topology_key
+            self._add(key, holders_in(nodes, key, held), weight)
 
-    def _add(self, key: str, pods: Ints, weight: int, nodes: Snapshot) -> None:
-        domains = sums(nodes, key, pods)
-        if not domains.any():
+    def _add(self, key: str, domains: Domains, weight: int) -> None:
+        if not domains.max():
             return
         self.any = True
         domains *= weight
@@ -48,10 +49,11 @@ class Preferences:
 
         Shapes: result int64 (n,).
         """
-        total = np.zeros(len(nodes), dtype=np.int64)
+        total: Scores | None = None
         for key, domains in self._sums.items():
-            total += domains[places(nodes, key)]
-        return total
+            here = on_nodes(nodes, key, domains)
+            total = here if total is None else total + here
+        return np.zeros(len(nodes), dtype=np.int64) if total is None else total
 
 
 def normalized(scores: Scores) -> Scores:
@@ -66,5 +68,12 @@ def normalized(scores: Scores) -> Scores:
     lowest, highest = int(scores.min()), int(scores.max())
     if lowest == highest:
         return np.zeros(scores.shape, dtype=np.int64)
-    final: Scores = (float(MAX_NODE_SCORE) * ((scores - lowest) / (highest - lowest))).astype(np.int64)
+    above = scores - lowest
+    if highest - lowest <= TABLED:
+        return _stretched(np.arange(highest - lowest + 1), highest - lowest).take(above)
+    return _stretched(above, highest - lowest)
+
+
+def _stretched(above: Scores, most: int) -> Scores:
+    final: Scores = (float(MAX_NODE_SCORE) * (above / most)).astype(np.int64)
     return final

@@ -1,6 +1,6 @@
 """Topology spread constraints as they are counted: a pod's own, or else the profile's defaults."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from berth.objects.pod import Pod, TopologySpreadConstraint
 from berth.plugins.controller_selector import controller_selector
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
-from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.columns import Mask
 from berth.snapshot.placed_pods import PodsLike, Question
 from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.snapshot import Snapshot
@@ -137,6 +137,13 @@ class Inclusion:
             masks.append(self._once("taints", nodes, self._tolerated))
         return np.logical_and.reduce(masks) if masks else None
 
+    def name(self, constraint: Constraint) -> Hashable:
+        """All that the mask depends on besides the nodes."""
+        return (
+            self.required if constraint.honors_affinity else None,
+            (self.pod.spec.tolerations, self.tolerance.comparisons) if constraint.honors_taints else None,
+        )
+
     def _tolerated(self, nodes: Snapshot) -> Mask:
         return ~self.tolerance.kept_away(self.pod.spec.tolerations, nodes)
 
@@ -150,17 +157,14 @@ class Inclusion:
         return known[policy][nodes.rows]
 
 
-def pods_counted(nodes: Snapshot, pod: Pod, selector: Selector) -> Ints:
-    """How many pods beside this one the selector means, on each node; terminating ones do not count.
+def pods_counted(pod: Pod, selector: Selector) -> Question | None:
+    """The question for pods beside this one that the selector means; terminating ones do not count.
 
     A selector that asks nothing counts none, although the pod itself counts as matched: upstream's behaviour.
-
-    Shapes: result int64 (n,).
     """
     if selector.empty:
-        return np.zeros(len(nodes), dtype=np.int64)
-    likes = (PodsLike(frozenset((pod.namespace,)), selector),)
-    return nodes.count(Question(likes, terminating=False))
+        return None
+    return Question((PodsLike(frozenset((pod.namespace,)), selector),), terminating=False)
 
 
 def topology_keys(constraints: Sequence[Constraint]) -> frozenset[str]:

@@ -14,8 +14,19 @@ from berth.plugins.pod_topology_spread.constraints import (
     pods_counted,
     topology_keys,
 )
-from berth.plugins.topology import Domains, labelled, places, sums, with_all
+from berth.plugins.topology import (
+    Domains,
+    count_in,
+    division,
+    labelled,
+    no_domains,
+    on_nodes,
+    places,
+    with_all,
+    with_nodes,
+)
 from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.placed_pods import Division
 from berth.snapshot.pod_info import PodClass, PodInfo
 from berth.snapshot.snapshot import Snapshot
 
@@ -38,8 +49,11 @@ class Tally:
 
     def smallest(self, min_domains: int) -> int:
         """How many pods the emptiest domain has; 0 where there are fewer domains than wanted."""
-        counts = self.pods[self.known]
-        return 0 if counts.size < max(min_domains, 1) else int(counts.min())
+        known, counts = self.known[1:], self.pods[1:]
+        there = np.count_nonzero(known)
+        if there < max(min_domains, 1):
+            return 0
+        return int((counts if there == known.size else counts[known]).min())
 
     def in_worlds(self, where: Ints, world: "World", min_domains: int) -> tuple[Ints, Ints]:
         """How many pods each row's domain has in its world, and how many the emptiest domain has there.
@@ -107,14 +121,10 @@ class Spread:
     def count(self, nodes: Snapshot) -> None:
         """Count the placed pods on nodes that have all keys and that the constraint includes."""
         for constraint in self.constraints:
-            eligible = self._eligible(nodes, constraint)
-            counted = pods_counted(nodes, self.pod, constraint.selector) * eligible
-            self.tallies.append(
-                Tally(
-                    sums(nodes, constraint.topology_key, counted),
-                    sums(nodes, constraint.topology_key, eligible) > 0,
-                )
-            )
+            key, eligible = constraint.topology_key, self._division(nodes, constraint)
+            question = pods_counted(self.pod, constraint.selector)
+            pods = no_domains(nodes, key) if question is None else count_in(nodes, key, question, eligible)
+            self.tallies.append(Tally(pods, with_nodes(nodes, eligible).copy()))
 
     def follow(self, other: PodInfo, node: Snapshot, sign: int) -> None:
         """Count a pod in or out on a table of one node.
@@ -162,10 +172,13 @@ class Spread:
         for constraint, tally in zip(self.constraints, self.tallies, strict=True):
             own = int(constraint.selector.matches(self.pod.labels))
             most = constraint.max_skew + tally.smallest(constraint.min_domains) - own
-            failure = np.where(tally.pods > most, np.uint8(SKEWED), np.uint8(0))
-            failure[0] = MISSING_LABEL
-            if failure[1:].any() or not labelled(nodes, constraint.topology_key):
-                codes = np.where(codes == 0, failure[places(nodes, constraint.topology_key)], codes)
+            skewed = tally.pods > most
+            skewed[0] = False
+            if np.count_nonzero(skewed) or not labelled(nodes, constraint.topology_key):
+                failure = skewed * np.uint8(SKEWED)
+                failure[0] = MISSING_LABEL
+                found = on_nodes(nodes, constraint.topology_key, failure)
+                codes = np.where(codes == 0, found, codes) if np.count_nonzero(codes) else found
         return codes
 
     def _codes_by_world(self, nodes: Snapshot) -> ReasonCodes:
@@ -180,5 +193,13 @@ class Spread:
         return codes
 
     def _eligible(self, nodes: Snapshot, constraint: Constraint) -> Mask:
-        with_keys, included = with_all(nodes, self.keys), self._inclusion.mask(nodes, constraint)
-        return with_keys if included is None else with_keys & included
+        eligible: Mask = self._division(nodes, constraint).domain_of[nodes.rows] > 0
+        return eligible
+
+    def _division(self, nodes: Snapshot, constraint: Constraint) -> Division:
+        """The constraint's domains, of nodes of the whole snapshot that have all keys and count for it."""
+        whole = nodes.whole
+        with_keys, included = with_all(whole, self.keys), self._inclusion.mask(whole, constraint)
+        counting = with_keys if included is None else with_keys & included
+        name = self.keys, self._inclusion.name(constraint)
+        return division(whole, constraint.topology_key, counting, name)

@@ -1,0 +1,116 @@
+"""How equally the resources of nodes are used, for all nodes at once and for single ones.
+
+Source: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (Kubernetes v1.36);
+spec/plugins.md 0.3, 5.9.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.framework.interface import MAX_NODE_SCORE
+from berth.plugins.resource_shares import offer
+from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.snapshot import Snapshot
+
+Floats = NDArray[np.float64]
+PAIR = 2
+HALF = MAX_NODE_SCORE // 2
+
+
+def balances(names: Sequence[str], amounts: Sequence[int], nodes: Snapshot) -> Ints:
+    """100 for equal used fractions, less the more they deviate, with so much more of each resource in use.
+
+    Some node offers each of the resources. Shapes: result int64 (n,), the caller's to change.
+    """
+    if len(names) < PAIR:
+        return np.full(len(nodes), MAX_NODE_SCORE, dtype=np.int64)
+    fractions = [_fraction(name, more, nodes) for name, more in zip(names, amounts, strict=True)]
+    masks = [present(nodes, name) for name in names]
+    twice = _of_pair(fractions, masks) if len(names) == PAIR else 2.0 * _of_many(fractions, masks)
+    # Halves and doubles are exact in float64, so this rounds as (1 - deviation) * 100 does.
+    np.subtract(2.0, twice, out=twice)
+    twice *= HALF
+    return twice.astype(np.int64)
+
+
+def balance_of_row(names: Sequence[str], amounts: Sequence[int], nodes: Snapshot) -> Callable[[int], int]:
+    """The same as a function of a row of the whole snapshot."""
+    parts = [
+        (memoryview(offered), nodes.held_on_rows(name), more)
+        for name, more in zip(names, amounts, strict=True)
+        if (offered := nodes.offered(name)) is not None
+    ]
+
+    def balance(row: int) -> int:
+        fractions = []
+        for offered, held, more in parts:
+            there = offered[row]
+            if there:
+                fractions.append(min((float(held[row]) + more) / there, 1.0))
+        return _balance(fractions)
+
+    return balance
+
+
+def _balance(fractions: Sequence[float]) -> int:
+    """The balance of one node, by the used fractions of the resources that it has."""
+    count = len(fractions)
+    if count < PAIR:
+        return MAX_NODE_SCORE
+    if count == PAIR:
+        return int((2.0 - abs(fractions[0] - fractions[1])) * HALF)
+    # One sum after the other: `sum` of floats may round otherwise.
+    total = squares = 0.0
+    for fraction in fractions:
+        total += fraction
+    mean = total / count
+    for fraction in fractions:
+        squares += (fraction - mean) * (fraction - mean)
+    return int((2.0 - 2.0 * math.sqrt(squares / count)) * HALF)
+
+
+def _fraction(name: str, more: int, nodes: Snapshot) -> Floats:
+    """The used fraction of a resource, at most 1."""
+    used: Floats = np.add(nodes.held(name), more, dtype=np.float64)
+    np.divide(used, offer(nodes, name).divisor, out=used)
+    return np.minimum(used, 1.0, out=used)
+
+
+def present(nodes: Snapshot, name: str) -> Mask | None:
+    """Which nodes have any of a resource, which some node offers; None where all have."""
+    mask: Mask = nodes.answer(("has", name), lambda table: offer(table, name).amount != 0)
+    return None if mask.all() else mask
+
+
+def _of_pair(fractions: Sequence[Floats], masks: Sequence[Mask | None]) -> Floats:
+    """Twice the deviation of two, which is their distance; 0 on nodes that have only one of them."""
+    first, second = fractions
+    distance = np.subtract(first, second, out=first)
+    np.abs(distance, out=distance)
+    for mask in masks:
+        if mask is not None:
+            distance *= mask
+    return distance
+
+
+def _of_many(fractions: Sequence[Floats], masks: Sequence[Mask | None]) -> Floats:
+    """The standard deviation over the resources that each node has.
+
+    Sums run in the order of the resources, one at a time, as upstream's do, for the same rounding.
+    """
+    n = fractions[0].size
+    there = [np.ones(n, dtype=bool) if mask is None else mask for mask in masks]
+    count = np.sum(there, axis=0)
+    total, squares = np.zeros(n), np.zeros(n)
+    for fraction, mask in zip(fractions, there, strict=True):
+        total += fraction * mask
+    mean = total / np.maximum(count, 1)
+    for fraction, mask in zip(fractions, there, strict=True):
+        squares += (fraction - mean) * (fraction - mean) * mask
+    deviation = np.sqrt(squares / np.maximum(count, 1))
+    high = np.max([np.where(m, f, 0.0) for f, m in zip(fractions, there, strict=True)], axis=0)
+    low = np.min([np.where(m, f, 1.0) for f, m in zip(fractions, there, strict=True)], axis=0)
+    return np.where(count > PAIR, deviation, np.where(count == PAIR, (high - low) / PAIR, 0.0))

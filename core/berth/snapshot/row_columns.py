@@ -1,0 +1,62 @@
+"""Columns that plugins make of what nodes hold, made again only for the rows that changed since.
+
+What a plugin works out for each node before it looks at the pod is the same for all pods: how much is free,
+how balanced a node is. A column of it is made once, for all nodes at a time, and then follows the journal of
+changed rows, a row at a time.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from numpy.typing import NDArray
+
+from berth.snapshot.journal import Journal
+from berth.snapshot.recent import Recent, size_of
+
+MOST_BYTES = 64 << 20
+MANY = 64
+"""More changed rows than this are not made again one by one."""
+
+
+class RowColumns:
+    """Columns by what they were made of. Shapes: columns (..., n)."""
+
+    def __init__(self, changes: Journal[int]) -> None:
+        self._changes = changes
+        self._known: Recent[Hashable, _Column] = Recent(MOST_BYTES)
+
+    def column(
+        self, key: Hashable, make: Callable[[], NDArray[Any]], of_row: Callable[[], Callable[[int], Any]]
+    ) -> NDArray[Any]:
+        """The column, brought up to date by a function that `of_row` gives: what `make` says of one row.
+
+        It is not to be written to, and changes with the next rows that do.
+        """
+        known = self._known[key]
+        if known is None:
+            known = _Column(make(), of_row(), self._changes.end)
+            self._known.put(key, known, known.values.nbytes + size_of(key))
+        elif known.position != self._changes.end:
+            rows = self._changes.since(known.position)
+            known.position = self._changes.end
+            if rows is None or len(rows) > MANY:
+                known.values[...] = make()
+            else:
+                for row in rows:
+                    known.values[..., row] = known.of_row(row)
+        return known.values
+
+    def clear(self) -> None:
+        """Forget all columns: rows may be others now."""
+        self._known.clear()
+
+
+class _Column:
+    """A column, how it follows changes, and up to where it has followed them."""
+
+    __slots__ = ("of_row", "position", "values")
+
+    def __init__(self, values: NDArray[Any], of_row: Callable[[int], Any], position: int) -> None:
+        self.values = values
+        self.of_row = of_row
+        self.position = position
