@@ -39,7 +39,7 @@ def balances(names: Sequence[str], amounts: Sequence[int], nodes: Snapshot) -> I
 def balance_of_row(names: Sequence[str], amounts: Sequence[int], nodes: Snapshot) -> Callable[[int], int]:
     """The same as a function of a row of the whole snapshot."""
     parts = [
-        (memoryview(offered), nodes.held_on_rows(name), more)
+        (offered.data, nodes.held_on_rows(name), more)
         for name, more in zip(names, amounts, strict=True)
         if (offered := nodes.offered(name)) is not None
     ]

@@ -8,7 +8,7 @@ up or spread out.
 Source: spec/plugins.md 6.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -27,9 +27,42 @@ S = TypeVar("S", bound=np.generic)
 _NOWHERE = np.zeros(1, dtype=np.int64)
 
 
-def apart(nodes: Snapshot, key: str) -> bool:
-    """Whether each node of the whole snapshot has a value of its own."""
-    return len(nodes.label(key).index) == len(nodes.whole)
+class Topology:
+    """The domains of one key over the whole snapshot.
+
+    `apart` says that each node is a domain of its own, `labelled` that each node is in one.
+    Shapes: places int64 (n,), not to be written to.
+    """
+
+    __slots__ = ("apart", "division", "labelled", "nbytes", "places", "width")
+
+    def __init__(self, whole: Snapshot, key: str) -> None:
+        column, n = whole.label(key), len(whole)
+        self.places: Ints
+        # As many values as nodes: each node has one, and no other node the same.
+        self.apart = len(column.index) == n
+        self.width = n + 1 if self.apart else len(column.values) + 1
+        if self.apart:
+            self.places = np.arange(1, n + 1)
+        elif column.index:
+            self.places = whole.label_ids(key) + 1
+        else:
+            self.places = np.broadcast_to(_NOWHERE, (n,))
+        self.labelled = self.apart or bool(np.all(self.places))
+        self.division = Division(key, self.places, _with_nodes(self.places, self.width))
+        self.nbytes = self.division.nbytes if column.index else self.division.known.nbytes
+
+
+def _with_nodes(places_of_nodes: Ints, width: int) -> Mask:
+    known = np.zeros(width, dtype=bool)
+    known[places_of_nodes] = True
+    known[0] = False
+    return known
+
+
+def topology(nodes: Snapshot, key: str) -> Topology:
+    """The key's domains, worked out once while nodes stay as they are."""
+    return nodes.fact(("topology", key), lambda whole: Topology(whole, key))
 
 
 def places(nodes: Snapshot, key: str) -> Ints:
@@ -37,56 +70,54 @@ def places(nodes: Snapshot, key: str) -> Ints:
 
     Shapes: result int64 (n,), not to be written to.
     """
-    if not nodes.label(key).index:
-        return np.broadcast_to(_NOWHERE, (len(nodes),))
-    return nodes.answer(("places", key), lambda table: _numbered(table, key))
-
-
-def _numbered(nodes: Snapshot, key: str) -> Ints:
-    return np.arange(1, len(nodes) + 1) if apart(nodes, key) else nodes.label_ids(key) + 1
-
-
-def width(nodes: Snapshot, key: str) -> int:
-    """How many places there are for domains of the key, that of nodes without the label included."""
-    return len(nodes.whole if apart(nodes, key) else nodes.label(key).values) + 1
+    return topology(nodes, key).places[nodes.rows]
 
 
 def no_domains(nodes: Snapshot, key: str) -> Domains:
     """Zeros for each domain of the key."""
-    return np.zeros(width(nodes, key), dtype=np.int64)
+    return np.zeros(topology(nodes, key).width, dtype=np.int64)
 
 
-def division(nodes: Snapshot, key: str, counting: Mask | None = None, name: Hashable = None) -> Division:
-    """The key's domains of the nodes that count, all where `counting` is None; `name` is that mask's.
+def division(nodes: Snapshot, key: str, name: Hashable, counting: Callable[[Snapshot], Mask]) -> Division:
+    """The key's domains of the nodes that count; `name` is all that these depend on besides the nodes.
 
-    Shapes: counting bool (n,) of the whole snapshot.
+    Shapes: counting gives bool (n,) for the whole snapshot.
     """
-    where = places(nodes.whole, key)
-    if counting is None or counting.all():
-        return Division(key, where, width(nodes, key))
-    where = nodes.fact(("division", key, name), lambda _: where * counting)
-    return Division((key, name), where, width(nodes, key))
+
+    def divide(whole: Snapshot) -> Division:
+        every, mask = topology(whole, key), counting(whole)
+        if mask.all():
+            return every.division
+        where = every.places * mask
+        return Division((key, name), where, _with_nodes(where, every.width))
+
+    return nodes.fact(("division", key, name), divide)
 
 
-def count_in(nodes: Snapshot, key: str, question: Question, of: Division) -> Domains:
-    """How many placed pods in each domain of the key meet the question; none in place 0. The caller's."""
-    if apart(nodes, key):
-        return _row_by_row(nodes.whole.count(question), of)
+def count_in(nodes: Snapshot, key: str, question: Question, of: Division | None = None) -> Domains:
+    """How many placed pods in each domain meet the question, the caller's; 0 in place 0.
+
+    `of` is a division of the key's nodes, all of them where it is left out.
+    """
+    every = topology(nodes, key)
+    of = every.division if of is None else of
+    if every.apart:
+        return _row_by_row(nodes.whole.count(question), None if of is every.division else of)
     return _copied(nodes.count_in(question, of))
 
 
 def holders_in(nodes: Snapshot, key: str, held: HeldTerm) -> Domains:
-    """How many placed pods in each domain of the key hold the term; none in place 0. The caller's."""
-    of = division(nodes, key)
-    if apart(nodes, key):
-        return _row_by_row(nodes.whole.holders(held), of)
-    return _copied(nodes.holders_in(held, of))
+    """How many placed pods in each domain hold the term, as `count_in`."""
+    every = topology(nodes, key)
+    if every.apart:
+        return _row_by_row(nodes.whole.holders(held), None)
+    return _copied(nodes.holders_in(held, every.division))
 
 
-def _row_by_row(counts: Ints, of: Division) -> Domains:
+def _row_by_row(counts: Ints, of: Division | None) -> Domains:
     domains = np.empty(counts.size + 1, dtype=np.int64)
     domains[0] = 0
-    if isinstance(of.key, str):
+    if of is None:
         domains[1:] = counts
     else:
         np.multiply(counts, of.domain_of > 0, out=domains[1:])
@@ -99,28 +130,17 @@ def _copied(sums: Domains) -> Domains:
     return domains
 
 
-def with_nodes(nodes: Snapshot, of: Division) -> Mask:
-    """Which domains have a node that counts. Shapes: result bool (width,), not to be written to."""
-
-    def have(_: Snapshot) -> Mask:
-        known = np.zeros(of.width, dtype=bool)
-        known[of.domain_of] = True
-        known[0] = False
-        return known
-
-    return nodes.fact(("with nodes", of.key), have)
-
-
 def on_nodes(nodes: Snapshot, key: str, values: NDArray[S]) -> NDArray[S]:
-    """What each node's domain has. Shapes: values (v + 1,); result (n,), not to be written to."""
-    if nodes is nodes.whole and apart(nodes, key):
-        return values[1:]
-    return values.take(places(nodes, key))
+    """What each node's domain has. Shapes: values (v + 1,); result (n,), perhaps a part of them."""
+    every = topology(nodes, key)
+    if nodes is nodes.whole:
+        return values[1:] if every.apart else values.take(every.places)
+    return values.take(every.places[nodes.rows])
 
 
 def labelled(nodes: Snapshot, key: str) -> bool:
-    """Whether every node has the label."""
-    return apart(nodes, key) or bool(with_all(nodes, frozenset((key,))).all())
+    """Whether every node of the whole snapshot has the label."""
+    return topology(nodes, key).labelled
 
 
 def with_all(nodes: Snapshot, keys: frozenset[str]) -> Mask:

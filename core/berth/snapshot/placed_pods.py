@@ -16,7 +16,7 @@ import numpy as np
 
 from berth.objects.label_selector import Selector, allowed, rules_of
 from berth.snapshot.affinity_terms import HeldTerm
-from berth.snapshot.columns import Ints
+from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.pod_info import PodClass, PodInfo
 from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.selector_index import ByLabels, BySelector
@@ -52,14 +52,19 @@ class Question(NamedTuple):
 
 
 class Division(NamedTuple):
-    """Nodes divided into numbered domains below `width`, 0 for nodes that count in none; `key` names it.
+    """Nodes divided into numbered domains, 0 for nodes that count in none; `key` names the division.
 
-    Shapes: domain_of int64 (n,).
+    Shapes: domain_of int64 (n,); known bool (width,), which domains have nodes.
     """
 
     key: Hashable
     domain_of: Ints
-    width: int
+    known: Mask
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return self.domain_of.nbytes + self.known.nbytes
 
 
 class _Counts:
@@ -85,7 +90,7 @@ class _Counts:
     def by_domain(self, division: Division) -> Ints:
         """The sums over the division's domains, added up."""
         here = self.column[: division.domain_of.size]
-        summed = np.bincount(division.domain_of, weights=here, minlength=division.width)
+        summed = np.bincount(division.domain_of, weights=here, minlength=division.known.size)
         return summed.astype(np.int64)
 
 
@@ -215,7 +220,7 @@ class PlacedPods:
         if known is not None:
             return known[1]
         sums = counts.by_domain(division)
-        if division.width * NODES_PER_DOMAIN <= self._capacity:
+        if division.known.size * NODES_PER_DOMAIN <= self._capacity:
             if len(counts.sums) == MOST_DIVISIONS:
                 counts.sums.clear()
             self._divided.add(counts)

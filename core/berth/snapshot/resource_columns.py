@@ -69,7 +69,7 @@ class ResourceColumns:
     def held(self, name: str, n: int) -> ByRow:
         """What the pods of each of the first n rows hold of a resource; 0 where the node offers none."""
         place = self.index.get(name)
-        return HeldApart(self, name) if place is None else memoryview(self.requested[place, :n])
+        return HeldApart(self, name) if place is None else self.requested[place, :n].data
 
     def grow(self, capacity: int) -> None:
         """Make room for more nodes."""

@@ -16,7 +16,7 @@ Source: spec/core.md 3.5; docs/architecture.md.
 
 import copy
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,17 @@ from berth.snapshot.row_columns import RowColumns
 
 FIRST_CAPACITY = 64
 MOST_ANSWER_BYTES = 64 << 20
+
+
+class Sized(Protocol):
+    """Something that knows how much memory it takes."""
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes."""
+
+
+F = TypeVar("F", bound=Sized)
 
 
 class RowState(NamedTuple):
@@ -94,7 +105,7 @@ class Snapshot:
         self._placed = PlacedPods(self._capacity)
         self.volumes = PlacedVolumes()
         """Which rows of the whole snapshot have pods with which volume."""
-        self._answers: Recent[Hashable, NDArray[Any]] = Recent(MOST_ANSWER_BYTES)
+        self._answers: Recent[Hashable, Any] = Recent(MOST_ANSWER_BYTES)
         self._row_columns = RowColumns(self.changed_footprints)
         self.tree = NodeTree()
         """The zones that the nodes are in, as the cache knows them."""
@@ -292,9 +303,9 @@ class Snapshot:
         """
         return self.fact(question, compute)[self.rows]
 
-    def fact(self, question: Hashable, compute: Callable[["Snapshot"], NDArray[Any]]) -> NDArray[Any]:
-        """The same in any shape, about the whole snapshot whatever rows this table has."""
-        known = self._answers[question]
+    def fact(self, question: Hashable, compute: Callable[["Snapshot"], F]) -> F:
+        """The same of any kind, about the whole snapshot whatever rows this table has."""
+        known: F | None = self._answers[question]
         if known is None:
             known = compute(self._whole)
             self._answers.put(question, known, known.nbytes + size_of(question))

@@ -10,7 +10,7 @@ from berth.framework.interface import ReasonCodes
 from berth.objects.pod import Pod
 from berth.plugins.in_tree import all_pass
 from berth.plugins.inter_pod_affinity.terms import OwnTerms, Wanted
-from berth.plugins.topology import Domains, count_in, division, holders_in, no_domains, on_nodes, places
+from berth.plugins.topology import Domains, count_in, holders_in, no_domains, on_nodes, places
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.placed_pods import Question
@@ -68,10 +68,10 @@ class Neighbours:
             all_of_them = Question(tuple(term.like for term in self.terms.affinity))
             for term in self.terms.affinity:
                 key = term.topology_key
-                _add(self.near, key, count_in(nodes, key, all_of_them, division(nodes, key)))
+                _add(self.near, key, count_in(nodes, key, all_of_them))
         for term in self.terms.anti_affinity:
             key = term.topology_key
-            _add(self.away, key, count_in(nodes, key, Question((term.like,)), division(nodes, key)))
+            _add(self.away, key, count_in(nodes, key, Question((term.like,))))
 
     @property
     def idle(self) -> bool:

@@ -96,9 +96,9 @@ class Fit:
         """A function from a row of the whole snapshot to its code; None where a code is more than bits."""
         if self._patterns is not None or self._delegated:
             return None
-        pods, allowed, hopeless = memoryview(nodes.pod_count), memoryview(nodes.allowed_pods), self._hopeless
+        pods, allowed, hopeless = nodes.pod_count.data, nodes.allowed_pods.data, self._hopeless
         wanted = [
-            (memoryview(_columns(nodes, name)[0]), nodes.held_on_rows(name), amount, self._bits[name])
+            (_columns(nodes, name)[0].data, nodes.held_on_rows(name), amount, self._bits[name])
             for name, amount in self.wanted.items()
         ]
 

@@ -43,7 +43,7 @@ class Strategy(ABC):
     def score_of_row(self, requests: Mapping[str, int], nodes: Snapshot) -> Callable[[int], int]:
         """A function from a row of the whole snapshot to its score."""
         parts = [
-            Part(memoryview(offered), usage_on_rows(nodes, name), requests.get(name, 0), weight)
+            Part(offered.data, usage_on_rows(nodes, name), requests.get(name, 0), weight)
             for name, weight in self._counted(requests)
             if (offered := nodes.offered(name)) is not None
         ]
@@ -74,7 +74,7 @@ def usage(nodes: Snapshot, name: str) -> Ints:
 def usage_on_rows(nodes: Snapshot, name: str) -> ByRow:
     """The same for single rows of the whole snapshot."""
     row = NON_ZERO_ROWS.get(name)
-    return nodes.held_on_rows(name) if row is None else memoryview(nodes.non_zero_requested[row])
+    return nodes.held_on_rows(name) if row is None else nodes.non_zero_requested[row].data
 
 
 def totals(

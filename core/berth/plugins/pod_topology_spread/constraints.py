@@ -17,8 +17,9 @@ from berth.objects.pod import Pod, TopologySpreadConstraint
 from berth.plugins.controller_selector import controller_selector
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
+from berth.plugins.topology import division, with_all
 from berth.snapshot.columns import Mask
-from berth.snapshot.placed_pods import PodsLike, Question
+from berth.snapshot.placed_pods import Division, PodsLike, Question
 from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.snapshot import Snapshot
 
@@ -137,7 +138,16 @@ class Inclusion:
             masks.append(self._once("taints", nodes, self._tolerated))
         return np.logical_and.reduce(masks) if masks else None
 
-    def name(self, constraint: Constraint) -> Hashable:
+    def division(self, nodes: Snapshot, constraint: Constraint, keys: frozenset[str]) -> Division:
+        """The constraint's domains, of the nodes that have all keys and that its policies let count."""
+
+        def counting(whole: Snapshot) -> Mask:
+            with_keys, included = with_all(whole, keys), self.mask(whole, constraint)
+            return with_keys if included is None else with_keys & included
+
+        return division(nodes, constraint.topology_key, (keys, *self.policies(constraint)), counting)
+
+    def policies(self, constraint: Constraint) -> tuple[Hashable, Hashable]:
         """All that the mask depends on besides the nodes."""
         return (
             self.required if constraint.honors_affinity else None,

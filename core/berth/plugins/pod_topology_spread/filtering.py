@@ -17,13 +17,10 @@ from berth.plugins.pod_topology_spread.constraints import (
 from berth.plugins.topology import (
     Domains,
     count_in,
-    division,
     labelled,
     no_domains,
     on_nodes,
     places,
-    with_all,
-    with_nodes,
 )
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.placed_pods import Division
@@ -124,7 +121,7 @@ class Spread:
             key, eligible = constraint.topology_key, self._division(nodes, constraint)
             question = pods_counted(self.pod, constraint.selector)
             pods = no_domains(nodes, key) if question is None else count_in(nodes, key, question, eligible)
-            self.tallies.append(Tally(pods, with_nodes(nodes, eligible).copy()))
+            self.tallies.append(Tally(pods, eligible.known.copy()))
 
     def follow(self, other: PodInfo, node: Snapshot, sign: int) -> None:
         """Count a pod in or out on a table of one node.
@@ -198,8 +195,4 @@ class Spread:
 
     def _division(self, nodes: Snapshot, constraint: Constraint) -> Division:
         """The constraint's domains, of nodes of the whole snapshot that have all keys and count for it."""
-        whole = nodes.whole
-        with_keys, included = with_all(whole, self.keys), self._inclusion.mask(whole, constraint)
-        counting = with_keys if included is None else with_keys & included
-        name = self.keys, self._inclusion.name(constraint)
-        return division(whole, constraint.topology_key, counting, name)
+        return self._inclusion.division(nodes, constraint, self.keys)

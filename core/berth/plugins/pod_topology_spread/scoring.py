@@ -1,7 +1,6 @@
 """Counting for the soft constraints, and the score that comes of it."""
 
 import math
-from collections.abc import Hashable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,15 @@ from berth.plugins.pod_topology_spread.constraints import (
     Inclusion,
     pods_counted,
 )
-from berth.plugins.topology import count_in, division, labelled, no_domains, on_nodes, places, width, with_all
+from berth.plugins.topology import (
+    count_in,
+    labelled,
+    no_domains,
+    on_nodes,
+    places,
+    topology,
+    with_all,
+)
 from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.placed_pods import Division, Question
 from berth.snapshot.snapshot import Snapshot
@@ -25,10 +32,11 @@ Floats = NDArray[np.float64]
 class SoftSpread:
     """What soft constraints give each node, over the domains of the nodes that are scored.
 
-    Shapes: ignored bool (k,), the feasible nodes that lack a label which all need to have; they score 0.
+    Shapes: ignored bool (k,), the feasible nodes that lack a label which all need to have, and score 0; None
+        where none does.
     """
 
-    __slots__ = ("_counted", "_inclusion", "_left_out", "_needed", "_nodes", "_total", "ignored")
+    __slots__ = ("_inclusion", "_left_out", "_needed", "_nodes", "_total", "_with_labels", "ignored")
 
     def __init__(
         self, inclusion: Inclusion, nodes: Snapshot, feasible: Mask, needed_labels: frozenset[str]
@@ -36,16 +44,21 @@ class SoftSpread:
         self._inclusion = inclusion
         self._nodes = nodes
         self._needed = needed_labels
-        self._counted = with_all(nodes, needed_labels)
-        self._left_out: Rows = np.flatnonzero(~(feasible & self._counted))
-        self.ignored: Mask = ~self._counted[feasible]
-        self._total: Floats = np.zeros(len(nodes))
+        everywhere = all(labelled(nodes, key) for key in needed_labels)
+        self._with_labels: Mask | None = None if everywhere else with_all(nodes, needed_labels)
+        self.ignored: Mask | None = None
+        scored = feasible
+        if self._with_labels is not None:
+            self.ignored, scored = ~self._with_labels[feasible], feasible & self._with_labels
+        self._left_out: Rows = np.flatnonzero(~scored)
+        self._total: Floats | None = None
 
     def add(self, constraint: Constraint) -> None:
         """Add what a constraint gives: its domain's pods, weighed; nothing where a node lacks the label."""
         question = pods_counted(self._inclusion.pod, constraint.selector)
         give = self._by_node if constraint.topology_key == HOSTNAME else self._by_domain
-        self._total += give(constraint, question)
+        given = give(constraint, question)
+        self._total = given if self._total is None else np.add(self._total, given, out=self._total)
 
     def _by_node(self, constraint: Constraint, question: Question | None) -> Floats:
         """Every scored node is a domain of its own, whatever its hostname label says."""
@@ -59,26 +72,35 @@ class SoftSpread:
     def _by_domain(self, constraint: Constraint, question: Question | None) -> Floats:
         """The domains are those that have scored nodes; the pods of each count on its nodes."""
         nodes, key = self._nodes, constraint.topology_key
-        included = self._inclusion.mask(nodes, constraint)
-        counting = self._counted if included is None else self._counted & included
-        name = self._needed, self._inclusion.name(constraint)
         if question is None:
             pods = no_domains(nodes, key)
         else:
-            pods = count_in(nodes, key, question, _by_text(nodes, key, counting, name))
+            pods = count_in(nodes, key, question, self._division(constraint))
         scored = self._scored_domains(key)
         pods *= scored
-        given = _weighed(pods, np.count_nonzero(scored), constraint)
+        given = _weighed(pods, int(np.count_nonzero(scored)), constraint)
         given[0] = 0.0
         return on_nodes(nodes, key, given)
+
+    def _division(self, constraint: Constraint) -> Division:
+        """The domains of the nodes that count, those without the label among those whose value is empty."""
+        nodes, key = self._nodes, constraint.topology_key
+        counted = self._inclusion.division(nodes, constraint, self._needed)
+        if not _has_both(nodes, key):
+            return counted
+        mask = with_all(nodes, self._needed)
+        included = self._inclusion.mask(nodes, constraint)
+        where = _places_by_text(nodes, key) * (mask if included is None else mask & included)
+        name = "by text", key, self._needed, self._inclusion.policies(constraint)
+        return Division(name, where, counted.known)
 
     def _scored_domains(self, key: str) -> Mask:
         """Which domains have scored nodes. Shapes: result bool (v + 1,)."""
         nodes = self._nodes
-        where, places_in_all = _places_by_text(nodes, key), width(nodes, key)
-        count = nodes.fact(("nodes by text", key), lambda _: np.bincount(where, minlength=places_in_all))
+        where, width = _places_by_text(nodes, key), topology(nodes, key).width
+        count = nodes.fact(("nodes by text", key), lambda _: np.bincount(where, minlength=width))
         if self._left_out.size:
-            count = count - np.bincount(where[self._left_out], minlength=places_in_all)
+            count = count - np.bincount(where[self._left_out], minlength=width)
         scored: Mask = count > 0
         return scored
 
@@ -87,8 +109,9 @@ class SoftSpread:
 
         Shapes: result int64 (n,).
         """
-        total = self._total if self._counted.all() else self._total * self._counted
-        return round_half_away(total)
+        assert self._total is not None, "there is a constraint"
+        whole = self._with_labels is None
+        return round_half_away(self._total if whole else self._total * self._with_labels)
 
 
 def _weighed(pods: Ints, size: int, constraint: Constraint) -> Floats:
@@ -111,19 +134,12 @@ def _has_both(nodes: Snapshot, key: str) -> bool:
     return "" in nodes.label(key).index and not labelled(nodes, key)
 
 
-def _by_text(nodes: Snapshot, key: str, counting: Mask, name: Hashable) -> Division:
-    """The domains of the nodes that count, those without the label among those whose value is empty."""
-    if not _has_both(nodes, key):
-        return division(nodes, key, counting, name)
-    return Division((key, "by text", name), _places_by_text(nodes, key) * counting, width(nodes, key))
-
-
-def normalized(scores: Scores, ignored: Mask) -> Scores:
+def normalized(scores: Scores, ignored: Mask | None) -> Scores:
     """The fewer pods, the better: the lowest score comes out highest, ignored nodes at 0.
 
     Shapes: all (k,).
     """
-    kept = scores[~ignored] if np.count_nonzero(ignored) else scores
+    kept = scores if ignored is None else scores[~ignored]
     lowest, highest = int(kept.min(initial=2**63 - 1)), int(kept.max(initial=0))
     final: Scores
     if highest == 0:
@@ -133,5 +149,6 @@ def normalized(scores: Scores, ignored: Mask) -> Scores:
         final = turned.take(scores)
     else:
         final = MAX_NODE_SCORE * (highest + lowest - scores) // highest
-    final[ignored] = 0
+    if ignored is not None:
+        final[ignored] = 0
     return final
