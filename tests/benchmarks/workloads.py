@@ -20,7 +20,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.listers import Listers
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
@@ -30,7 +30,7 @@ from berth.testing.handles import FixedNominator, make_handle
 ZONES, RACKS, APPS = 3, 50, 200
 NUMBER = re.compile(r"\$(i|n|zone|rack|app)")
 
-read_node, read_pod = decoder(Node), decoder(Pod)
+read_node, read_pod = decoder(Node), decode_pod
 
 
 @cache

@@ -17,6 +17,7 @@ from berth.objects.decode import decoder
 from berth.objects.devices import DeviceClass, ResourceSlice
 from berth.objects.node import Node
 from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.objects.resource_claims import ResourceClaim
 from berth.objects.storage import (
     CSIDriver,
@@ -40,7 +41,7 @@ from berth.profiles.profile_builder import build_frameworks
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import FixedNominator, make_handle
 
-read_node, read_pod = decoder(Node), decoder(Pod)
+read_node, read_pod = decoder(Node), decode_pod
 
 STORES = {
     "namespaces": ("namespaces", decoder(Namespace)),

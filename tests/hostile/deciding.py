@@ -5,6 +5,7 @@ import json
 
 import msgspec
 
+from berth.objects.pod_template import PodTemplate
 from tests.benchmarks.workloads import Core, read_node, read_pod
 from tests.hostile.arena import node, pod
 
@@ -69,7 +70,9 @@ class CountedText(str):
 def with_counted_labels(pod):
     """The pod with labels whose every comparison is counted."""
     labels = {CountedText(key): CountedText(value) for key, value in pod.labels.items()}
-    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, labels=labels))
+    metadata = msgspec.structs.replace(pod.metadata, labels=labels)
+    template = PodTemplate(pod.namespace, labels, metadata.owner_references, pod.spec, 0)
+    return msgspec.structs.replace(pod, metadata=metadata, template=template)
 
 
 __all__ = [

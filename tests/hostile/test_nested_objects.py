@@ -13,12 +13,11 @@ from berth.client.reflector import Reflector
 from berth.client.resources import PODS, RESOURCE_CLAIMS
 from berth.client.watch import Source
 from berth.objects.decode import decoder
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.objects.resource_claims import ResourceClaim
 from tests.unit.client.conftest import answer, raw_server, read_request, transport_to
 
 DEPTHS = [1_500, 5_000]
-WHERE = {Pod: PODS, ResourceClaim: RESOURCE_CLAIMS}
 
 
 def managed(depth):
@@ -75,10 +74,13 @@ class Names:
 @pytest.mark.parametrize("watched", [False, True])
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize(
-    ("kind", "field", "nested"),
-    [(Pod, "managed_fields", managed), (ResourceClaim, "spec", carried)],
+    ("resource", "decode", "field", "nested"),
+    [
+        (PODS, decode_pod, "managed_fields", managed),
+        (RESOURCE_CLAIMS, decoder(ResourceClaim), "spec", carried),
+    ],
 )
-async def test_the_objects_beside_it_arrive(kind, field, nested, depth, watched):
+async def test_the_objects_beside_it_arrive(resource, decode, field, nested, *, depth, watched):
     hostile = thing("hostile", 3, **{field: nested(depth)})
     events = [{"type": "ADDED", "object": "@hostile"}, {"type": "ADDED", "object": "@ordinary"}]
     lines = "".join(json.dumps(event) + "\n" for event in events)
@@ -94,7 +96,7 @@ async def test_the_objects_beside_it_arrive(kind, field, nested, depth, watched)
 
     names = Names()
     async with raw_server(serve) as server, transport_to(server.url) as transport:
-        reflector = Reflector(transport, Source(WHERE[kind]), decoder(kind), names)
+        reflector = Reflector(transport, Source(resource), decode, names)
         task = asyncio.create_task(reflector.run())
         try:
             await names.until("ordinary", task)

@@ -14,7 +14,7 @@ from berth.framework.interface import MAX_NODE_SCORE
 from berth.objects import quantity
 from berth.objects.decode import UndecodableObjectError, decoder
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.objects.pod_requests import fit_requests, pod_limits, pod_requests
 from berth.objects.quantity import (
     MAX_INT64,
@@ -147,7 +147,7 @@ def huge_pod(name, node="", amount=HUGE):
 def test_sums_of_requests_end_at_64_bits():
     pod = huge_pod("p")
     document = {"requests": {"cpu": HUGE}, "limits": {"cpu": HUGE}}
-    many = decoder(Pod)(
+    many = decode_pod(
         _json({"spec": {"containers": [{"name": str(n), "resources": document} for n in range(9)]}})
     )
 
@@ -197,22 +197,22 @@ def test_images_of_any_size_score_within_bounds():
 
 
 @pytest.mark.parametrize(
-    ("kind", "document"),
+    ("decode", "document"),
     [
-        (Pod, {"spec": {"priority": 2**31}}),
-        (Pod, {"spec": {"containers": [{"ports": [{"hostPort": 10**30}]}]}}),
-        (Pod, {"spec": {"topologySpreadConstraints": [{"maxSkew": -(10**30)}]}}),
-        (Pod, {"spec": {"terminationGracePeriodSeconds": 2**63}}),
-        (Pod, {"status": {"startTime": "10000-01-01T00:00:00Z"}}),
-        (Pod, {"status": {"startTime": "0000-01-01T00:00:00Z"}}),
-        (Pod, {"metadata": {"generation": 10**400}}),
-        (Node, {"status": {"images": [{"sizeBytes": 2**63}]}}),
-        (Node, {"status": {"images": [{"sizeBytes": 1.5}]}}),
+        (decode_pod, {"spec": {"priority": 2**31}}),
+        (decode_pod, {"spec": {"containers": [{"ports": [{"hostPort": 10**30}]}]}}),
+        (decode_pod, {"spec": {"topologySpreadConstraints": [{"maxSkew": -(10**30)}]}}),
+        (decode_pod, {"spec": {"terminationGracePeriodSeconds": 2**63}}),
+        (decode_pod, {"status": {"startTime": "10000-01-01T00:00:00Z"}}),
+        (decode_pod, {"status": {"startTime": "0000-01-01T00:00:00Z"}}),
+        (decode_pod, {"metadata": {"generation": 10**400}}),
+        (decoder(Node), {"status": {"images": [{"sizeBytes": 2**63}]}}),
+        (decoder(Node), {"status": {"images": [{"sizeBytes": 1.5}]}}),
     ],
 )
-def test_a_number_beyond_its_type_does_not_decode(kind, document):
+def test_a_number_beyond_its_type_does_not_decode(decode, document):
     with pytest.raises(UndecodableObjectError):
-        decoder(kind)(_json(document))
+        decode(_json(document))
 
 
 def _json(document):

@@ -21,7 +21,7 @@ from berth.framework.cluster_event import ActionType
 from berth.framework.listers import Listers, Store
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.objects.quantity import MAX_INT64
 from berth.scheduler.cache_debugger import SUMS
 from berth.scheduler.set_aside_events import (
@@ -120,7 +120,7 @@ class Scene:
         )
         nodes = NodeHandler(queue, cache, clock=clock)
         self.nodes = Reflector(None, Source(resources.NODES), decoder(Node), nodes, fatal=FATAL)
-        self.pods = Reflector(None, Source(resources.PODS), decoder(Pod), pods, fatal=FATAL)
+        self.pods = Reflector(None, Source(resources.PODS), decode_pod, pods, fatal=FATAL)
         self.snapshot = Snapshot()
 
     def tell(self, kind, document):

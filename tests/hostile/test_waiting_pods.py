@@ -109,7 +109,7 @@ def test_events_for_a_pod_that_waits_for_its_permit_take_a_bounded_amount_of_mem
     flights.begin("uid")
 
     def flap():
-        old = Pod()
+        old = Pod.of()
         for i in range(200):
             new = a_pod("p", labels={"flaps": str(i)}, annotations={"a": str(i) + "z" * 100_000})
             flights.record(POD_LABEL, old, new)

@@ -276,9 +276,9 @@ class Cache:
 
     def _replace(self, known: PodInfo, pod: Pod) -> None:
         """Take over another version of a pod; it is observed now, whatever it was."""
-        newer = known.followed_by(pod)
+        newer = PodInfo(pod)
         same_place = pod.node_name == known.pod.node_name and pod.uid == known.uid
-        if not (same_place and newer.requests is known.requests):
+        if not (same_place and newer.counts_like(known)):
             self._take_out(known)
             self._place(newer)
             return

@@ -1,15 +1,15 @@
 """Which pods are one question: every plugin that has a say signs them alike.
 
-Pods of one workload are written alike, so plugins are asked for their signatures once for all of them.
+Plugins read of a pod what its template has, so they are asked for their signatures once for all pods of a
+template.
 """
 
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable
-from hashlib import blake2b
+from weakref import WeakKeyDictionary
 
 from berth.framework.interface import Plugin
 from berth.objects.pod import Pod
-from berth.objects.pod_content import content
+from berth.objects.pod_template import PodTemplate
 from berth.snapshot.recent import Recent, size_of
 
 MOST_REMEMBERED = 8192
@@ -31,7 +31,7 @@ class Signatures:
         every = list(plugins)
         self._here = [plugin for plugin in every if plugin.in_process]
         self._elsewhere = [plugin for plugin in every if not plugin.in_process]
-        self._written: OrderedDict[bytes, Hashable | None] = OrderedDict()
+        self._of_template: WeakKeyDictionary[PodTemplate, Signature | None] = WeakKeyDictionary()
         self._known: Recent[Hashable, Signature] = Recent(MOST_BYTES)
 
     def of(self, pod: Pod) -> Signature | None:
@@ -42,28 +42,24 @@ class Signatures:
         elsewhere = [plugin.sign_pod(pod) for plugin in self._elsewhere]
         if None in elsewhere:
             return None
-        return self._interned((signed, *elsewhere) if elsewhere else signed)
+        return self._interned((signed, *elsewhere)) if elsewhere else signed
 
-    def _signed_here(self, pod: Pod) -> Hashable | None:
-        """What the plugins of this process say, as one small value."""
-        read = content(pod)
-        if read is None:
+    def _signed_here(self, pod: Pod) -> Signature | None:
+        """What the plugins of this process say."""
+        template = pod.template
+        if template.has_ephemeral_claims:
             return self._ask(pod)
-        written = blake2b(read, digest_size=32).digest()
-        if written in self._written:
-            return self._written[written]
-        signed = self._written[written] = self._ask(pod, len(read) * BYTES_SIGNED)
-        if len(self._written) > MOST_REMEMBERED:
-            self._written.popitem(last=False)
-        return signed
+        try:
+            return self._of_template[template]
+        except KeyError:
+            signed = self._of_template[template] = self._ask(pod, template.size_bytes * BYTES_SIGNED)
+            return signed
 
-    def _ask(self, pod: Pod, size_bytes: int = 0) -> Hashable | None:
+    def _ask(self, pod: Pod, size_bytes: int = 0) -> Signature | None:
         signatures = [plugin.sign_pod(pod) for plugin in self._here]
         return None if None in signatures else self._interned(tuple(signatures), size_bytes)
 
     def _interned(self, signed: Hashable, size_bytes: int = 0) -> Signature:
-        if isinstance(signed, Signature):
-            return signed
         known = self._known[signed]
         if known is None:
             known = Signature()

@@ -139,9 +139,9 @@ class EnqueueExtensions(Plugin):
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """The events, each with its hint function if it has one.
 
-        In process, what a hint reads of the waiting pod is its content (objects/pod_content.py), its status
-        but for conditions and nomination, and whether the event is about this pod: it is asked once for all
-        pods that are alike in that.
+        In process, what a hint reads of the waiting pod is what its template has (objects/pod_template.py),
+        its status but for conditions and nomination, and whether the event is about this pod: it is asked
+        once for all pods that are alike in that.
         """
 
 

@@ -33,8 +33,6 @@ class QueuedPodInfo:
     gates_passed: frozenset[str] = frozenset()
     """The plugins in other processes that let this version pass, while others are still asked."""
     was_flushed_from_unschedulable: bool = False
-    signature: bytes | None = None
-    """The same for pods whose content is the same; worked out once the pod waits for an event."""
     rests: bool = False
     """Whether the pod came back with its group, without any event that may have helped it since."""
 

@@ -16,8 +16,8 @@ class UndecodableObjectError(ValueError):
     """Bytes that are not the object they should be; says which field and why."""
 
 
-def decoder(kind: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
-    """A function from JSON bytes to that kind.
+def decoder(kind: type[T], name: str = "") -> Callable[[bytes | msgspec.Raw], T]:
+    """A function from JSON bytes to that kind, which errors call by that name.
 
     Raises (the returned function): UndecodableObjectError.
     """
@@ -27,27 +27,27 @@ def decoder(kind: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
         try:
             return decode(data)
         except msgspec.MsgspecError:
-            return _leniently(data, kind)
+            return _leniently(data, kind, name)
 
     return from_bytes
 
 
-def _leniently(data: bytes | msgspec.Raw, kind: type[T]) -> T:
+def _leniently(data: bytes | msgspec.Raw, kind: type[T], name: str) -> T:
     try:
-        return from_document(msgspec.json.decode(data), kind)
+        return from_document(msgspec.json.decode(data), kind, name)
     except msgspec.MsgspecError as error:
-        raise UndecodableObjectError(f"{kind.__name__}: {error}") from error
+        raise UndecodableObjectError(f"{name or kind.__name__}: {error}") from error
 
 
-def from_document(document: Any, kind: type[T]) -> T:
-    """The typed object for a parsed JSON or YAML document.
+def from_document(document: Any, kind: type[T], name: str = "") -> T:
+    """The typed object for a parsed JSON or YAML document; errors call it by that name.
 
     Raises: UndecodableObjectError.
     """
     try:
         return msgspec.convert(without_nulls(document), kind)
     except msgspec.MsgspecError as error:
-        raise UndecodableObjectError(f"{kind.__name__}: {error}") from error
+        raise UndecodableObjectError(f"{name or kind.__name__}: {error}") from error
 
 
 def without_nulls(document: Any) -> Any:

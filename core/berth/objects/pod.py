@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from berth.objects.api_object import ApiObject, Int32, Int64, ShortText, TypedObject
+from berth.objects.api_object import ApiObject, Int32, Int64, ObjectMeta, ShortText, TypedObject
 from berth.objects.label_selector import LabelSelector
 from berth.objects.node import Amount
 from berth.objects.node_selector import NodeAffinity
+from berth.objects.pod_template import PodTemplate, interned
 from berth.objects.taint import Toleration
 
 ResourceAmounts = dict[str, Amount]
@@ -190,21 +191,62 @@ class PodStatus(ApiObject, frozen=True):
     extended_resource_claim_status: dict[str, Any] | None = None
 
 
-class Pod(TypedObject, frozen=True):
-    """A unit of scheduling."""
+NO_METADATA, NO_SPEC, NO_STATUS = ObjectMeta(), PodSpec(), PodStatus()
+
+
+class PodObject(TypedObject, frozen=True):
+    """A pod as it is written: what the API server sends, as far as scheduling reads it."""
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
+
+class Pod(TypedObject, frozen=True, kw_only=True):
+    """A unit of scheduling: its template, and what is its own.
+
+    The metadata's namespace, labels and owners are the template's, whatever the pod is made of. Made by `of`,
+    and from bytes by berth.objects.pod_decoding.
+    """
+
+    template: PodTemplate
+    node_name: str = ""
+    """The node the pod is on, empty while it is on none."""
+    status: PodStatus = NO_STATUS
+
+    @classmethod
+    def of(
+        cls, metadata: ObjectMeta = NO_METADATA, spec: PodSpec = NO_SPEC, status: PodStatus = NO_STATUS
+    ) -> "Pod":
+        """The pod that is written like this."""
+        template = interned(metadata.namespace, metadata.labels, metadata.owner_references, spec)
+        return cls(metadata=metadata, template=template, node_name=spec.node_name, status=status)
+
+    def __post_init__(self) -> None:
+        """Share what the template has; a pod of other metadata is one of another template."""
+        metadata, template = self.metadata, self.template
+        if (
+            metadata.labels is template.labels
+            and metadata.owner_references is template.owner_references
+            and metadata.namespace == template.namespace
+        ):
+            return
+        namespace, labels, owners = metadata.namespace, metadata.labels, metadata.owner_references
+        template = interned(namespace, labels, owners, template.spec)
+        metadata = msgspec.structs.replace(
+            metadata, labels=template.labels, owner_references=template.owner_references
+        )
+        msgspec.structs.force_setattr(self, "template", template)
+        msgspec.structs.force_setattr(self, "metadata", metadata)
+
+    @property
+    def spec(self) -> PodSpec:
+        """What the pod asks for, the same object for all pods of the template; it names no node."""
+        return self.template.spec
+
     @property
     def priority(self) -> int:
         """The pod's priority; a pod without one has 0."""
-        return self.spec.priority or 0
-
-    @property
-    def node_name(self) -> str:
-        """The node the pod is on, empty while it is on none."""
-        return self.spec.node_name
+        return self.template.spec.priority or 0
 
     @property
     def nominated_node_name(self) -> str:
@@ -218,4 +260,13 @@ class Pod(TypedObject, frozen=True):
 
     def placed_on(self, node_name: str) -> "Pod":
         """The same pod, on that node."""
-        return msgspec.structs.replace(self, spec=msgspec.structs.replace(self.spec, node_name=node_name))
+        return msgspec.structs.replace(self, node_name=node_name)
+
+    def with_spec(self, spec: PodSpec) -> "Pod":
+        """The same pod, on the same node, of another spec."""
+        return Pod.of(self.metadata, spec, self.status).placed_on(self.node_name)
+
+    def written(self) -> PodObject:
+        """The pod in the API's form."""
+        spec = msgspec.structs.replace(self.spec, node_name=self.node_name)
+        return PodObject(metadata=self.metadata, spec=spec, status=self.status)

@@ -109,7 +109,7 @@ def _is_containers_alone(pod: Pod) -> bool:
 @lru_cache(maxsize=REMEMBERED)
 def _together(requests: tuple[tuple[tuple[str, Amount], ...], ...]) -> tuple[Units, tuple[int, int]]:
     containers = tuple(Container(resources=Resources(requests=dict(each))) for each in requests)
-    return _placed_requests(Pod(spec=PodSpec(containers=containers)))
+    return _placed_requests(Pod.of(spec=PodSpec(containers=containers)))
 
 
 def _placed_requests(pod: Pod) -> tuple[Units, tuple[int, int]]:

@@ -10,14 +10,12 @@ Source: proto/berth/plugin/v1/state.proto PodStage; spec/core.md 2.14.
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from berth.objects.decode import decoder
 from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree._generated import state_pb2
 from berth.out_of_tree.raw_objects import RawObjects
 from berth.queue.nominator import Nominator
 from berth.snapshot.pod_info import PodInfo
-
-_decode = decoder(Pod)
 
 
 class News(NamedTuple):
@@ -88,7 +86,7 @@ class Nominations:
     def _concerns(self, data: bytes) -> bool:
         if not self._resources:
             return True
-        requests = PodInfo(_decode(data)).requests
+        requests = PodInfo(decode_pod(data)).requests
         return any(requests.get(name) for name in self._resources)
 
 

@@ -231,7 +231,7 @@ class StateFeed:
 
     def _is_old_news(self, info: PodInfo, before: PodInfo | None) -> bool:
         """Whether the plugin need not hear of the new version; notes its node where no row tells of it."""
-        if before is None or before.requests is not info.requests:
+        if before is None or not info.counts_like(before):
             return False
         same_stage = self._is_assumed(info.uid) == (info.uid in self._told_as_assumed)
         old, new = before.pod.metadata, info.pod.metadata

@@ -92,4 +92,4 @@ class Nominator:
 
 def bare_reference(pod: Pod) -> Pod:
     """A pod of which only namespace, name and UID are known."""
-    return Pod(metadata=ObjectMeta(namespace=pod.namespace, name=pod.name, uid=pod.uid))
+    return Pod.of(ObjectMeta(namespace=pod.namespace, name=pod.name, uid=pod.uid))

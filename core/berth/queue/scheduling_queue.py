@@ -175,7 +175,6 @@ class SchedulingQueue:
 
     def _renew(self, record: QueuedPodInfo, old: Pod, new: Pod) -> None:
         record.pod = new
-        record.signature = None
         self.nominator.update(old, new)
 
     def _moved_by_own_update(self, record: QueuedPodInfo, old: Pod, new: Pod) -> bool:

@@ -16,8 +16,8 @@ from berth.client.pods import Ambiguous, Bound, Conflict, NotFound, Pods, Reject
 from berth.client.timing import Backoff
 from berth.framework.handle import NO_ANNOTATIONS, PodGoneError
 from berth.framework.pod_conditions import changes, held
-from berth.objects.decode import decoder
 from berth.objects.pod import Pod, PodCondition
+from berth.objects.pod_decoding import decode_pod
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class PodWriter:
     def __init__(self, pods: Pods, *, sleep: Sleep = asyncio.sleep) -> None:
         self._pods = pods
         self._sleep = sleep
-        self._decode = decoder(Pod)
+        self._decode = decode_pod
         self._rng = Random()
 
     async def bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str] = NO_ANNOTATIONS) -> None:

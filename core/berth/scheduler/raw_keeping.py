@@ -5,6 +5,7 @@ none; when the first plugin is attached they are listed once, and kept from then
 """
 
 import asyncio
+from collections.abc import Callable
 
 from berth.client import resources
 from berth.client.resources import Resource
@@ -12,7 +13,7 @@ from berth.client.transport import Transport
 from berth.client.watch import Source, pages
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.raw_objects import KeptObjects, RawObjects, T
 
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
@@ -37,14 +38,15 @@ class RawKeeping:
                 return
             self.keep(wanted=True)
             try:
-                await self._fill(resources.NODES, "", Node, self._kept.nodes)
-                await self._fill(resources.PODS, LIVE_PODS, Pod, self._kept.pods)
+                await self._fill(resources.NODES, "", decoder(Node), self._kept.nodes)
+                await self._fill(resources.PODS, LIVE_PODS, decode_pod, self._kept.pods)
             except BaseException:
                 self.keep(wanted=False)
                 raise
 
-    async def _fill(self, resource: Resource, selector: str, kind: type[T], kept: RawObjects[T]) -> None:
-        decode = decoder(kind)
+    async def _fill(
+        self, resource: Resource, selector: str, decode: Callable[[bytes], T], kept: RawObjects[T]
+    ) -> None:
         async for page in pages(self._transport, Source(resource, field_selector=selector)):
             for item in page.items or ():
                 data = bytes(item)

@@ -20,7 +20,7 @@ from berth.objects.api_object import TypedObject
 from berth.objects.decode import decoder
 from berth.objects.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.objects.pod_groups import PodGroup
 from berth.objects.resource_claims import ResourceClaim
 from berth.objects.storage import (
@@ -154,10 +154,10 @@ def reflectors(
     The bytes of nodes and pods are kept where `kept` says so. Objects that are set aside are reported.
     """
     decode_node, nodes = kept.nodes.decoding(decoder(Node)), kept.nodes.following(scheduler.node_handler)
-    decode_pod, pods = kept.pods.decoding(decoder(Pod)), kept.pods.following(scheduler.pod_handler)
+    read_pod, pods = kept.pods.decoding(decode_pod), kept.pods.following(scheduler.pod_handler)
     yield Reflector(transport, Source(resources.NODES), decode_node, nodes, fatal=FATAL, report=report)
     live = Source(resources.PODS, field_selector=LIVE_PODS)
-    yield Reflector(transport, live, decode_pod, pods, fatal=FATAL, report=report)
+    yield Reflector(transport, live, read_pod, pods, fatal=FATAL, report=report)
     for watched in LOOKED_UP:
         if watched.gate and not scheduler.feature_enabled(watched.gate):
             continue

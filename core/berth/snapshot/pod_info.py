@@ -1,10 +1,13 @@
 """A placed or assumed pod, with everything that is counted on its node worked out once."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
+from berth.objects.api_object import ObjectMeta
 from berth.objects.host_ports import HostPort, host_ports
-from berth.objects.pod import Pod
+from berth.objects.pod import ContainerStatus, Pod, ResourceAmounts
 from berth.objects.pod_requests import Units, placed_requests
+from berth.objects.pod_template import PodTemplate
 from berth.objects.pod_volumes import PlacedVolume, placed_volumes
 from berth.snapshot.affinity_terms import HeldTerm, placed_terms
 
@@ -17,10 +20,10 @@ class PodClass:
 
     __slots__ = ("_hash", "labels", "namespace", "terminating")
 
-    def __init__(self, pod: Pod) -> None:
-        self.namespace = pod.namespace
-        self.labels: Mapping[str, str] = pod.labels
-        self.terminating = pod.terminating
+    def __init__(self, template: PodTemplate, *, terminating: bool) -> None:
+        self.namespace = template.namespace
+        self.labels: Mapping[str, str] = template.labels
+        self.terminating = terminating
         self._hash = hash((self.namespace, frozenset(self.labels.items()), self.terminating))
 
     def __eq__(self, other: object) -> bool:
@@ -36,42 +39,59 @@ class PodClass:
         return self._hash
 
 
+class Footprint(NamedTuple):
+    """What counts of a pod on its node, as far as its template alone says it."""
+
+    requests: Units
+    non_zero: tuple[int, int]
+    ports: tuple[HostPort, ...]
+    claims: tuple[str, ...]
+    volumes: tuple[PlacedVolume, ...]
+    pod_class: PodClass
+    terminating_class: PodClass
+    terms: tuple[HeldTerm, ...]
+
+
+def _footprint(template: PodTemplate) -> Footprint:
+    """The footprint of a pod that bears no name and has no status yet."""
+    metadata = ObjectMeta(
+        namespace=template.namespace, labels=template.labels, owner_references=template.owner_references
+    )
+    pod = Pod(metadata=metadata, template=template)
+    return Footprint(
+        *placed_requests(pod),
+        host_ports(pod),
+        claim_keys(pod),
+        placed_volumes(pod),
+        PodClass(template, terminating=False),
+        PodClass(template, terminating=True),
+        placed_terms(pod),
+    )
+
+
 class PodInfo:
     """The pod and its footprint: requests in the scheduler's units, ports, volumes, class, terms.
 
-    Instances are never changed; an updated pod gets a new one.
+    Instances are never changed; an updated pod gets a new one. Pods of one template share their footprint,
+    except sizes that a status gives and claims that bear the pod's name.
     """
 
     __slots__ = ("claims", "non_zero", "pod", "pod_class", "ports", "requests", "terms", "volumes")
 
     def __init__(self, pod: Pod) -> None:
+        shared = pod.template.derived(_footprint)
         self.pod = pod
-        self.requests: Units
-        self.non_zero: tuple[int, int]
-        self.requests, self.non_zero = placed_requests(pod)
-        self.ports: tuple[HostPort, ...] = host_ports(pod)
-        self.claims: tuple[str, ...] = claim_keys(pod)
-        self.volumes: tuple[PlacedVolume, ...] = placed_volumes(pod)
-        self.pod_class = PodClass(pod)
-        self.terms: tuple[HeldTerm, ...] = placed_terms(pod)
-
-    def followed_by(self, pod: Pod) -> "PodInfo":
-        """A newer version of the same pod; its footprint is worked out only where it can have changed."""
-        old = self.pod
-        same = (
-            pod.spec == old.spec
-            and pod.metadata.labels == old.metadata.labels
-            and pod.terminating == old.terminating
-            and not (_resizes(pod) or _resizes(old))
+        self.requests: Units = shared.requests
+        self.non_zero: tuple[int, int] = shared.non_zero
+        if _resizes(pod):
+            self.requests, self.non_zero = placed_requests(pod)
+        self.ports: tuple[HostPort, ...] = shared.ports
+        self.claims: tuple[str, ...] = shared.claims
+        self.volumes: tuple[PlacedVolume, ...] = (
+            placed_volumes(pod) if pod.template.has_ephemeral_claims else shared.volumes
         )
-        if not same:
-            return PodInfo(pod)
-        newer = PodInfo.__new__(PodInfo)
-        newer.pod = pod
-        newer.requests, newer.non_zero, newer.pod_class = self.requests, self.non_zero, self.pod_class
-        newer.ports, newer.claims, newer.volumes = self.ports, self.claims, self.volumes
-        newer.terms = self.terms
-        return newer
+        self.pod_class = shared.terminating_class if pod.terminating else shared.pod_class
+        self.terms: tuple[HeldTerm, ...] = shared.terms
 
     @property
     def uid(self) -> str:
@@ -86,17 +106,36 @@ class PodInfo:
             affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
         )
 
+    def counts_like(self, other: "PodInfo") -> bool:
+        """Whether both, which are versions of one pod, count the same on a node."""
+        return (
+            self.pod.template is other.pod.template
+            and self.pod_class is other.pod_class
+            and (self.requests is other.requests or self.requests == other.requests)
+            and self.non_zero == other.non_zero
+        )
+
     def __repr__(self) -> str:
         return f"PodInfo({self.pod.key})"
 
 
 def _resizes(pod: Pod) -> bool:
-    """Whether the status may say that the pod holds something else than its spec asks for."""
-    status = pod.status
-    return status.resources is not None or any(
-        container.resources is not None
-        for container in (*status.container_statuses, *status.init_container_statuses)
-    )
+    """Whether the status says that the pod holds something else than its spec asks for."""
+    status, spec = pod.status, pod.spec
+    if status.resources is not None:
+        return True
+    held = [
+        c for c in (*status.container_statuses, *status.init_container_statuses) if c.resources is not None
+    ]
+    if not held:
+        return False
+    asked = {c.name: c.resources.requests or {} for c in (*spec.containers, *spec.init_containers)}
+    return any(_holds_another(container, asked.get(container.name)) for container in held)
+
+
+def _holds_another(container: ContainerStatus, asked: ResourceAmounts | None) -> bool:
+    held = container.resources.requests if container.resources is not None else None
+    return (held or {}) != asked or container.allocated_resources not in (None, asked)
 
 
 def claim_keys(pod: Pod) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def make_pod(
         ports = tuple(p if isinstance(p, ContainerPort) else ContainerPort(host_port=p) for p in host_ports)
         amounts = None if requests is None else dict(requests)
         containers = (Container("main", "app:1", Resources(requests=amounts), ports),)
-    return Pod(
+    return Pod.of(
         metadata=ObjectMeta(
             name=name, namespace=namespace, uid=uid or f"{namespace}-{name}", labels=dict(labels or {})
         ),

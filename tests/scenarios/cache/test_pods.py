@@ -36,7 +36,7 @@ async def test_3_1_1_the_cache_holds_pods_nodes_and_assumptions():
 async def test_3_1_2_a_pod_without_a_uid_is_refused():
     """All of them would be one pod."""
     cluster = await assumed()
-    anonymous = cluster.cache.get_pod("default-p0").__class__()
+    anonymous = cluster.cache.get_pod("default-p0").__class__.of()
 
     with pytest.raises(PodStateError, match="cannot get cache key for pod with empty UID"):
         cluster.cache.assume_pod(anonymous)

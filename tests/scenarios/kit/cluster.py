@@ -211,7 +211,8 @@ class Cluster:
 
     def change_pod(self, name="p0", **parts):
         """Change a pod: `labels` in its metadata, `spec` and `status` by field."""
-        return self.add(_changed(self.pod(name), **parts))
+        written = _changed(self.pod(name).written(), **parts)
+        return self.add(Pod.of(written.metadata, written.spec, written.status))
 
     def change_node(self, name="n0", **parts):
         """Change a node: `labels` and `annotations` in its metadata, `spec` and `status` by field."""

@@ -16,6 +16,7 @@ from berth.client.errors import ConflictError, NotFoundError
 from berth.client.pods import Bound, Conflict, NotFound
 from berth.objects.decode import from_document
 from berth.objects.pod import Pod
+from berth.objects.pod_decoding import pod_from_document
 from berth.objects.pod_groups import PodGroup
 from tests.scenarios.kit.watch import Watch
 
@@ -126,7 +127,7 @@ class MemoryPods:
     async def get(self, namespace, name):
         key = f"{namespace}/{name}"
         await self._call("get", key, None, lambda: None)
-        return msgspec.json.encode(self._found(key))
+        return msgspec.json.encode(self._found(key).written())
 
     async def _call(self, verb, key, what, effect):
         self._api.calls.append(Call(verb, key, what))
@@ -152,7 +153,7 @@ class MemoryPods:
         return Bound()
 
     def _patch(self, key, patch):
-        self._api.put(from_document(merged(msgspec.to_builtins(self._found(key)), patch), Pod))
+        self._api.put(pod_from_document(merged(msgspec.to_builtins(self._found(key).written()), patch)))
 
     def _delete(self, key, uid):
         pod = self._found(key)

@@ -50,7 +50,7 @@ def test_a_known_pod_cannot_be_assumed(cache, known_as):
 def test_a_pod_without_uid_is_refused(cache):
     """Pods without a UID would all be one pod."""
     pod = make_pod(node_name="n1")
-    nameless = type(pod)(spec=pod.spec)
+    nameless = type(pod).of(spec=pod.spec).placed_on("n1")
 
     with pytest.raises(PodStateError, match="cannot get cache key for pod with empty UID"):
         cache.add_pod(nameless)

@@ -187,7 +187,7 @@ def willing(pod):
     spec = msgspec.structs.replace(
         pod.spec, affinity=affinity, node_selector=None, tolerations=(Toleration("", "Exists"),)
     )
-    return msgspec.structs.replace(pod, spec=spec)
+    return pod.with_spec(spec)
 
 
 @settings(max_examples=150, deadline=None)

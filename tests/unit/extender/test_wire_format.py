@@ -9,7 +9,7 @@ from berth.client.write_guard import WriteGuard
 from berth.framework.extender import Victims
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.extender import NotAskedError, ReplyError, StatusError, UnansweredError
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
@@ -31,7 +31,7 @@ async def test_filter_sends_whole_objects():
     async with serving(Webhook(filter={"NodeNames": ["n1"], "Nodes": {"items": [NAMED_N0]}})) as webhook:
         entry = {"urlPrefix": webhook.url, "filterVerb": "filter"}
         async with extending(entry) as ([client], nodes, pods):
-            typed = pods.decoding(decoder(Pod))(json.dumps(pod).encode())
+            typed = pods.decoding(decode_pod)(json.dumps(pod).encode())
             known = nodes.decoding(decoder(Node))(json.dumps(node).encode())
             verdicts = await client.filter(attempt(typed), [known])
 

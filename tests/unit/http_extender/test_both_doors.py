@@ -8,7 +8,7 @@ import pytest
 
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.extender import ExtenderError
 from berth.testing.clusters import table
 from berth_http_extender import HttpExtender
@@ -71,7 +71,7 @@ async def through_extenders(webhook, **entry):
     """The client of `extenders:`, an attempt at the pod, and the nodes."""
     entry = {"urlPrefix": webhook.url, "weight": 1, **entry}
     async with extending(entry) as ([client], nodes, pods):
-        read_node, read_pod = nodes.decoding(decoder(Node)), pods.decoding(decoder(Pod))
+        read_node, read_pod = nodes.decoding(decoder(Node)), pods.decoding(decode_pod)
         known = [read_node(json.dumps(each).encode()) for each in NODES]
         yield client, attempt_at(table(known), read_pod(json.dumps(POD).encode())), known
 

@@ -2,11 +2,9 @@
 
 import pytest
 
-from berth.objects.decode import UndecodableObjectError, decoder, from_document, without_nulls
+from berth.objects.decode import UndecodableObjectError, decoder, without_nulls
 from berth.objects.node import Node
-from berth.objects.pod import Pod
-
-decode_pod = decoder(Pod)
+from berth.objects.pod_decoding import decode_pod, pod_from_document
 
 
 def test_a_pod_as_the_api_server_writes_it():
@@ -73,8 +71,8 @@ def test_what_is_no_object_at_all(data):
 
 def test_numbers_are_quantities_too():
     """YAML has no quotes around them."""
-    pod = from_document(
-        {"spec": {"containers": [{"resources": {"requests": {"cpu": 1, "memory": 1.5}}}]}}, Pod
+    pod = pod_from_document(
+        {"spec": {"containers": [{"resources": {"requests": {"cpu": 1, "memory": 1.5}}}]}}
     )
 
     assert {"cpu": 1, "memory": 1.5} == pod.spec.containers[0].resources.requests

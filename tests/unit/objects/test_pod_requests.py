@@ -125,7 +125,7 @@ def test_an_init_container_that_ends_is_not_resized():
     ends = msgspec.structs.replace(made.spec.init_containers[0], restart_policy="")
     spec = msgspec.structs.replace(made.spec, init_containers=(ends,))
 
-    assert 1000 == accounted_requests(msgspec.structs.replace(made, spec=spec))["cpu"]
+    assert 1000 == accounted_requests(made.with_spec(spec))["cpu"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree._generated import (
     common_pb2,
     identity_pb2,
@@ -233,7 +233,7 @@ class World:
         profiles[PROFILE] = QueueProfile([], build_hint_map([self.plugin]))
         self.connection = self.host.connections[name]
         self._decode_node = self.host.nodes.decoding(decoder(Node))
-        self._decode_pod = self.host.pods.decoding(decoder(Pod))
+        self._decode_pod = self.host.pods.decoding(decode_pod)
 
     def _start_watch(self, kind, handler):
         return self.watch(kind, handler)
@@ -271,7 +271,7 @@ class World:
 
 def cycle(attempt=1):
     """A cycle's state with its record."""
-    pod = decoder(Pod)(msgspec.json.encode(documents.make_pod("p")))
+    pod = decode_pod(msgspec.json.encode(documents.make_pod("p")))
     state = CycleState()
     state.write(CycleRecord, CycleRecord(pod, PROFILE, attempt, b"t" * 16, b"s" * 8, 0, 0, 0))
     return state

@@ -20,7 +20,7 @@ from berth.framework.filtering import run_filters
 from berth.framework.runtime import Framework, PluginSet
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree import attaching, versions
 from berth.out_of_tree.attaching import AttachError, Attaching, Wanted
 from berth.out_of_tree.host import PluginHost
@@ -86,7 +86,7 @@ class World:
         for name, colour in (("n0", "red"), ("n1", "blue")):
             document = documents.make_node(name, labels={"colour": colour})
             self.cache.add_node(decode(msgspec.json.encode(document)))
-        self.host.pods.decoding(decoder(Pod))(msgspec.json.encode(documents.make_pod("p")))
+        self.host.pods.decoding(decode_pod)(msgspec.json.encode(documents.make_pod("p")))
         self.cache.update_snapshot(self.snapshot)
         self.handles = {name: make_handle(self.snapshot, profile_name=name) for name in (PROFILE, OTHER)}
         self.frameworks = {name: Framework(name, PluginSet()) for name in self.handles}

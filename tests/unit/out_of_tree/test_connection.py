@@ -352,7 +352,7 @@ async def test_pod_object_goes_along():
         await world.up()
         pod = world.pod()
         await world.plugin.reserve(cycle(), pod, "n0")
-        await world.plugin.reserve(cycle(), type(pod)(metadata=pod.metadata.__class__(uid="gone")), "n0")
+        await world.plugin.reserve(cycle(), type(pod).of(pod.metadata.__class__(uid="gone")), "n0")
 
     known, gone = (request.call.pod for request in plugin.requests("Reserve"))
     assert world.host.pods.get(pod.uid) == known.object

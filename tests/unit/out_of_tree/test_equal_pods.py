@@ -16,7 +16,7 @@ from berth.framework.cycle_record import CycleRecord
 from berth.framework.listers import Listers
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree._generated import scheduling_pb2
 from berth.out_of_tree.host import PluginHost
 from berth.plugins.registry import IN_TREE
@@ -78,7 +78,7 @@ class World:
             for name in ("fresh", "remembering")
         )
         self._node = self.host.nodes.decoding(decoder(Node))
-        self._pod = self.host.pods.decoding(decoder(Pod))
+        self._pod = self.host.pods.decoding(decode_pod)
         self.placed, self.count = [], 0
 
     def _handle(self, profile):

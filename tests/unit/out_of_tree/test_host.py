@@ -7,9 +7,8 @@ from berth.framework.cluster_event import EventResource, QueueingHint
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.diagnosis import Diagnosis, FitError
 from berth.framework.status import Code, Status, failed
-from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree import state_feed
 from berth.out_of_tree._generated import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
 from berth.out_of_tree.event_interest import compiled
@@ -171,7 +170,7 @@ def hint_for_nodes(world):
 
 
 UPDATED = [identity_pb2.ACTION_TYPE_UPDATE]
-POD = decoder(Pod)(msgspec.json.encode(documents.make_pod("waiting")))
+POD = decode_pod(msgspec.json.encode(documents.make_pod("waiting")))
 
 
 @pytest.mark.parametrize(

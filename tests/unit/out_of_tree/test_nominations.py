@@ -78,7 +78,7 @@ async def test_assumed_and_given_back():
         pod = world.pod("p")
         promise(world, pod, "n1")
         await until(lambda: told(plugin))
-        on_node = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name="n1"))
+        on_node = pod.placed_on("n1")
         world.cache.assume_pod(on_node)
         world.queue.nominator.delete(pod)
         world.step()

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from berth.framework.listers import Store
 from berth.framework.status import SUCCESS, unschedulable
 from berth.objects.decode import from_document
+from berth.objects.pod_decoding import pod_from_document
 from berth.objects.pod_groups import PodGroup
 from berth.preemption.group_search import NO_VICTIMS, GroupSearch
 from berth.preemption.units import Unit, victim_units
@@ -117,4 +118,4 @@ def member(name, group, priority):
         "metadata": {"name": name, "namespace": "default", "uid": name},
         "spec": {"schedulingGroup": scheduling_group, "priority": priority, "nodeName": "n0"},
     }
-    return PodInfo(from_document(document, type(make_pod())))
+    return PodInfo(pod_from_document(document))

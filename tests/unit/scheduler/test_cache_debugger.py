@@ -6,7 +6,7 @@ import pytest
 
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.scheduler.cache_debugger import CacheDebugger
 from berth.testing.builders import make_pod
 from tests.unit.scheduler_at_work import eventually, node, scheduling
@@ -15,8 +15,8 @@ from tests.unit.scheduler_at_work import eventually, node, scheduling
 class Watched:
     """A mirror that is up to date with the API server: a stand-in for the reflector that feeds the core."""
 
-    def __init__(self, sandbox, plural, kind):
-        self._collection, self._decode = sandbox.store.collection(plural), decoder(kind)
+    def __init__(self, sandbox, plural, decode):
+        self._collection, self._decode = sandbox.store.collection(plural), decode
 
     def objects(self):
         return [self._decode(entry.body) for entry in self._collection.entries()]
@@ -77,7 +77,7 @@ async def test_differences(tmp_path, astray, told):
         shared = core
         await eventually(lambda: shared.cache.pod_count() == 1 and not shared.cache.assumed_count())
         await eventually(lambda: sum(shared.queue.sizes()) == 1)
-        mirrors = Watched(sandbox, "nodes", Node), Watched(sandbox, "pods", Pod)
+        mirrors = Watched(sandbox, "nodes", decoder(Node)), Watched(sandbox, "pods", decode_pod)
         debugger = CacheDebugger(core, *mirrors, asyncio.Lock())
         shared.cache.update_snapshot(shared.snapshot)
         astray(shared)

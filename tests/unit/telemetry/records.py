@@ -15,7 +15,7 @@ MILLISECOND = 1_000_000
 def make_record(**changes):
     """A record without intervals: enqueued at 1 ms, dequeued at 3 ms, ended at 20 ms."""
     fields = {
-        "pod": Pod(metadata=ObjectMeta(name="web-1", namespace="shop", uid="u-1")),
+        "pod": Pod.of(ObjectMeta(name="web-1", namespace="shop", uid="u-1")),
         "profile": "default-scheduler",
         "attempt": 1,
         "trace_id": TRACE_ID,

@@ -2,8 +2,7 @@
 
 import pytest
 
-from berth.objects.decode import from_document
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import pod_from_document
 from berth.telemetry.pod_resources import pod_resource_text, unit_of
 
 WHO = 'namespace="shop",node="n1",pod="web",'
@@ -11,7 +10,7 @@ WHO = 'namespace="shop",node="n1",pod="web",'
 
 def pod(*, limits=None, phase="Running", node="n1", **spec):
     resources = {"requests": {"cpu": "250m", "memory": "1Ki", "example.com/gpu": "0"}, "limits": limits or {}}
-    return from_document(
+    return pod_from_document(
         {
             "metadata": {"name": "web", "namespace": "shop", "uid": "u"},
             "spec": {
@@ -21,8 +20,7 @@ def pod(*, limits=None, phase="Running", node="n1", **spec):
                 **spec,
             },
             "status": {"phase": phase},
-        },
-        Pod,
+        }
     )
 
 

@@ -16,7 +16,7 @@ from berth.conformance.subject import Subject, brief, readable, skip
 from berth.conformance.world import World, shown
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree._generated import identity_pb2, queueing_pb2
 from berth.out_of_tree.event_interest import compiled
 from berth.out_of_tree.packing import bits_of, hints_of
@@ -25,7 +25,7 @@ from berth.snapshot.columns import Mask
 CLAUSE = "Hints"
 NEEDS = ("QUEUEING_HINTS",)
 MANY_PODS, MANY_EVENTS = 19, 5
-_node, _pod = decoder(Node), decoder(Pod)
+_node, _pod = decoder(Node), decode_pod
 
 
 def event(

@@ -331,4 +331,4 @@ class HttpExtenders(Sequence[HttpExtender]):
 
 def _json(obj: TypedObject, known: RawObjects[Any]) -> bytes:
     """The object as the API server wrote it, or what we know of it where those bytes were not kept."""
-    return known.get(obj.uid) or msgspec.json.encode(obj)
+    return known.get(obj.uid) or msgspec.json.encode(obj.written() if isinstance(obj, Pod) else obj)

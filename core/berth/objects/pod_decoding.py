@@ -1,0 +1,157 @@
+"""Pods from the API server's JSON: what is a pod's own is decoded, for the rest its template is looked up.
+
+Most pods are written like another one. Of those, the bytes that make the template are hashed instead of
+decoded; the first pod of a template is decoded in full.
+"""
+
+import sys
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+from weakref import ref
+
+import msgspec
+
+from berth.objects.api_object import ApiObject, Int64, ObjectMeta, ShortText
+from berth.objects.decode import decoder, from_document
+from berth.objects.pod import Pod, PodObject, PodSpec, PodStatus
+from berth.objects.pod_template import TOKEN_VOLUME, PodTemplate, interned
+
+NOTHING = msgspec.Raw()
+
+PodSpecBytes: Any = msgspec.defstruct(
+    "PodSpecBytes",
+    [("node_name", ShortText, "")]
+    + [(name, msgspec.Raw, NOTHING) for name in PodSpec.__struct_fields__ if name != "node_name"],
+    rename="camel",
+    frozen=True,
+    gc=False,
+)
+"""The spec, each field but the node's name as it is written."""
+
+
+class _OwnMeta(ApiObject, frozen=True):
+    name: ShortText = ""
+    namespace: ShortText = ""
+    uid: ShortText = ""
+    resource_version: ShortText = ""
+    generation: Int64 = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: msgspec.Raw = NOTHING
+    annotations: msgspec.Raw = NOTHING
+    owner_references: msgspec.Raw = NOTHING
+
+
+class _OwnPod(ApiObject, frozen=True):
+    metadata: _OwnMeta = _OwnMeta()
+    spec: PodSpecBytes = PodSpecBytes()
+    status: PodStatus = PodStatus()
+
+
+_decode_own = msgspec.json.Decoder(_OwnPod).decode
+_decode_whole = decoder(PodObject, "Pod")
+_decode_labels = msgspec.json.Decoder(dict[str, str]).decode
+
+# The volume of the pod's token and its mounts bear a name of chance, which nothing reads.
+_TOKEN = f'"{TOKEN_VOLUME}-'.encode()
+_CHANCE = 5
+_MOUNTED = b',"readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}'
+_PROJECTED = b',"projected":'
+
+MOST_KNOWN = 8192
+"""How many ways to write templates are remembered; pods may differ in bytes that nothing reads."""
+LARGEST_SHARED_BYTES = 1024
+
+_known: dict[bytes, "ref[PodTemplate]"] = {}
+
+
+def decode_pod(data: bytes | msgspec.Raw) -> Pod:
+    """The pod of that JSON.
+
+    Raises: UndecodableObjectError.
+    """
+    try:
+        own = _decode_own(data)
+        template = _template(own, data)
+        return _composed(own, template)
+    except msgspec.MsgspecError:
+        return _as_written(_decode_whole(data))
+
+
+def pod_from_document(document: Any) -> Pod:
+    """The pod of a parsed JSON or YAML document.
+
+    Raises: UndecodableObjectError.
+    """
+    return _as_written(from_document(document, PodObject, "Pod"))
+
+
+def _as_written(pod: PodObject) -> Pod:
+    return Pod.of(pod.metadata, pod.spec, pod.status)
+
+
+def _composed(own: _OwnPod, template: PodTemplate) -> Pod:
+    meta = own.metadata
+    metadata = ObjectMeta(
+        meta.name,
+        template.namespace,
+        meta.uid,
+        meta.resource_version,
+        meta.generation,
+        template.labels,
+        _annotations(meta.annotations),
+        meta.creation_timestamp,
+        meta.deletion_timestamp,
+        template.owner_references,
+    )
+    # There are as many names of nodes as nodes, and many pods on each.
+    node_name = sys.intern(own.spec.node_name)
+    return Pod(metadata=metadata, template=template, node_name=node_name, status=own.status)
+
+
+def _annotations(written: msgspec.Raw) -> dict[str, str]:
+    return _decode_labels(written) if written != NOTHING else {}
+
+
+def _template(own: _OwnPod, data: bytes | msgspec.Raw) -> PodTemplate:
+    """The pod's template, found by the bytes that it is made of."""
+    digest = _digest(own)
+    reference = _known.get(digest)
+    template = reference() if reference is not None else None
+    if template is None:
+        whole = _decode_whole(data)
+        meta = whole.metadata
+        template = interned(meta.namespace, meta.labels, meta.owner_references, whole.spec)
+        _remember(digest, template)
+    return template
+
+
+def _digest(own: _OwnPod) -> bytes:
+    meta = own.metadata
+    _, *spec = msgspec.structs.astuple(own.spec)
+    # No byte 0 is in JSON: it parts the fields, each of which has its place.
+    written = b"\0".join((meta.namespace.encode(), meta.labels, meta.owner_references, *spec))
+    start = written.find(_TOKEN)
+    if start >= 0:
+        written = _without_chance(written, written[start : start + len(_TOKEN) + _CHANCE + 1])
+    return sha256(written).digest()
+
+
+def _without_chance(written: bytes, name: bytes) -> bytes:
+    """The bytes without the name (in its quotes) of the token's volume, where it is that.
+
+    Quotes within strings are escaped, so what is replaced is never a part of one; a mount is known by having
+    these three fields and no other.
+    """
+    if not name[len(_TOKEN) : -1].isalnum():
+        return written
+    named = b'{"name":' + name
+    return written.replace(named + _MOUNTED, b"{}").replace(named + _PROJECTED, b"{" + _PROJECTED)
+
+
+def _remember(digest: bytes, template: PodTemplate) -> None:
+    _known.pop(digest, None)
+    if len(_known) >= MOST_KNOWN:
+        del _known[next(iter(_known))]
+    _known[digest] = ref(template)
