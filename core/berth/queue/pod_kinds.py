@@ -1,7 +1,7 @@
 """Which waiting pods a plugin's hints cannot tell apart, so that one of them is asked for all.
 
-A hint of this process reads what the waiting pod's template has (objects/pod_template.py), what others wrote to
-its status, and whether the event is about this pod itself, which the queue asks apart.
+A hint of this process reads what the waiting pod's template has (objects/pod_template.py), what others wrote
+to its status, and whether the event is about this pod itself, which the queue asks apart.
 """
 
 from berth.framework.queued_pod import QueuedPodInfo

@@ -29,7 +29,7 @@ SCALE_DOWN = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCAL
 def registrations():
     """What the default profile's plugins registered, and their names."""
     cluster = Cluster(1)
-    hints = cluster.shared.queue._strategies._profiles[PROFILE].hints
+    hints = cluster.core.queue._strategies._profiles[PROFILE].hints
     cluster.close()
     return hints.registrations, sorted({name for pairs in hints.registrations.values() for name, _ in pairs})
 
