@@ -145,6 +145,7 @@ def test_a_pod_of_other_labels_is_of_another_template():
 
 
 def test_a_template_goes_with_its_last_pod():
+    gc.collect()
     before = pod_template.interned_count()
     one, other = decoded(document("gone-1", priority=99)), decoded(document("gone-2", priority=99))
     template = ref(one.template)

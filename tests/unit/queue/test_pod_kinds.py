@@ -67,8 +67,8 @@ def fill(bench, wanted):
     """Have these pods wait in the pool."""
     for name, like, rejectors, pending in wanted:
         metadata = msgspec.structs.replace(like.metadata, name=name, uid=f"uid-{name}")
-        spec = msgspec.structs.replace(like.spec, scheduler_name=PROFILE)
-        pod = msgspec.structs.replace(like, metadata=metadata, spec=spec)
+        ours = like.with_spec(msgspec.structs.replace(like.spec, scheduler_name=PROFILE))
+        pod = msgspec.structs.replace(ours, metadata=metadata)
         bench.known[pod.key] = pod
         bench.queue.add(pod)
         bench.fail(bench.queue.pop(), *rejectors, pending=pending)
