@@ -25,11 +25,22 @@ def default_normalize(scores: Scores, *, reverse: bool = False) -> Scores:
     """
     highest = int(scores.max(initial=0))
     if highest == 0:
-        return np.full(scores.shape, MAX_NODE_SCORE, dtype=np.int64) if reverse else scores
-    if highest <= TABLED and scores.min() >= 0:
+        return equal_scores(scores.size, MAX_NODE_SCORE) if reverse else scores
+    lowest = int(scores.min())
+    if lowest == highest:
+        return equal_scores(scores.size, 0 if reverse else MAX_NODE_SCORE)
+    if highest <= TABLED and lowest >= 0:
         return _table(highest, reverse).take(scores)
     scaled = truncated_quotient(scores * MAX_NODE_SCORE, highest)
     return MAX_NODE_SCORE - scaled if reverse else scaled
+
+
+@lru_cache(maxsize=8)
+def equal_scores(k: int, score: int) -> Scores:
+    """The same score for each of k nodes, not to be written to. Shapes: result int64 (k,)."""
+    scores = np.full(k, score, dtype=np.int64)
+    scores.flags.writeable = False
+    return scores
 
 
 @lru_cache(maxsize=TABLED)

@@ -72,14 +72,14 @@ def _weight_sums(nodes: Snapshot, weights: tuple[tuple[str, int], ...]) -> NDArr
     return sums
 
 
-def with_pod(held: Ints, request: int, offered: Offer) -> Numbers:
+def with_pod(held: Ints, request: int, offered: Offer, scratch: NDArray[np.float64]) -> Numbers:
     """What nodes hold with the pod, in the type of the offer; it ends where 64 bits do.
 
-    Shapes: result (n,), the caller's to change.
+    Shapes: scratch float64 (n,), taken for floats; result (n,), the caller's to change.
     """
-    if offered.amount.dtype.kind == "i" and request > 0:
+    if offered.amount.dtype.kind == "i":
         return np.minimum(held, MAX_INT64 - request) + request
-    return np.add(held, request, dtype=offered.amount.dtype)
+    return np.add(held, request, out=scratch)
 
 
 def percents(parts: Numbers, offered: Offer) -> Numbers:

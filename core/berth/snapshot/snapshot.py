@@ -107,6 +107,7 @@ class Snapshot:
         """Which rows of the whole snapshot have pods with which volume."""
         self._answers: Recent[Hashable, Any] = Recent(MOST_ANSWER_BYTES)
         self._row_columns = RowColumns(self.changed_footprints)
+        self._scratch = np.empty((0, 0))
         self.tree = NodeTree()
         """The zones that the nodes are in, as the cache knows them."""
         self._search: tuple[tuple[int, int], Rows] | None = None
@@ -327,6 +328,17 @@ class Snapshot:
         if self is not self._whole:
             return compute(self)
         return self._row_columns.column(key, lambda: compute(self), lambda: of_row(self))
+
+    def scratch(self, count: int) -> NDArray[np.float64]:
+        """Columns to calculate in until the next call; new ones of a large cluster cost more than sums.
+
+        Shapes: result float64 (count, n), of any values.
+        """
+        if self is not self._whole:
+            return np.empty((count, len(self)))
+        if self._scratch.shape[0] < count or self._scratch.shape[1] < self._capacity:
+            self._scratch = np.empty((count, self._capacity))
+        return self._scratch[:count, : len(self)]
 
     def view(self, rows: slice | Rows) -> "Snapshot":
         """Some rows as a table of their own; its `rows` select out of arrays made for the whole snapshot."""

@@ -5,12 +5,13 @@ highest for a request that exceeds what the node offers when it is empty. Where 
 than a number has bits, its codes number the sums that came up (`patterns.py`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from berth.framework.interface import ReasonCodes
 from berth.objects.pod_requests import Units
@@ -20,6 +21,8 @@ from berth.plugins.node_resources_fit.patterns import Patterns
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.snapshot import Snapshot
+
+N = TypeVar("N", bound=np.integer[Any])
 
 TOO_MANY_PODS = "Too many pods"
 FEW = 64
@@ -46,13 +49,12 @@ class Fit:
     """
 
     __slots__ = (
-        "_amounts",
-        "_bit_column",
         "_bits",
         "_delegated",
         "_dtype",
         "_hopeless",
         "_patterns",
+        "_side_by_side",
         "wanted",
     )
 
@@ -64,13 +66,12 @@ class Fit:
     ) -> None:
         self._delegated = delegated
         self.wanted = checked(requests, ignored)
-        self._amounts = _column(self.wanted.values())
         self._patterns = Patterns(self.wanted) if len(self.wanted) > MOST_BITS else None
         bits = 0 if self._patterns else len(self.wanted)
         self._bits = {name: 2 << i for i, name in enumerate([*self.wanted][:bits])}
         self._hopeless = 2 << bits
         self._dtype = narrowest(2 * self._hopeless - 1)
-        self._bit_column = np.array([*self._bits.values()], dtype=self._dtype)[:, np.newaxis]
+        self._side_by_side: tuple[Ints, ReasonCodes] | None = None
 
     def codes(self, nodes: Snapshot) -> ReasonCodes:
         """Where and why the pod does not fit.
@@ -78,18 +79,18 @@ class Fit:
         Shapes: result unsigned (n,), uint8 for up to six resources.
         """
         if self._patterns is not None:
-            shortages = (self._shortage(nodes, name) for name in self.wanted)
+            shortages = ((self._missing(nodes, name), self._beyond(nodes, name)) for name in self.wanted)
             return self._patterns.codes(nodes.pod_count >= nodes.allowed_pods, shortages)
-        if len(nodes) <= FEW and self._amounts is not None and not self._delegated:
+        if len(nodes) <= FEW and not self._delegated:
             indices = [i for i in map(nodes.resource_index, self.wanted) if i is not None]
             if len(indices) == len(self.wanted):
-                return self._all_at_once(nodes, indices, self._amounts)
+                return self._all_at_once(nodes, indices)
         codes = self._marked(None, nodes.pod_count >= nodes.allowed_pods, 1)
         for name, bit in self._bits.items():
-            missing, beyond = self._shortage(nodes, name)
+            missing = self._missing(nodes, name)
             marked = self._marked(codes, missing, bit)
             if marked is not codes:
-                codes = self._marked(marked, missing & beyond, self._hopeless)
+                codes = self._marked(marked, missing & self._beyond(nodes, name), self._hopeless)
         return all_pass(len(nodes)) if codes is None else codes
 
     def code_of_row(self, nodes: Snapshot) -> Callable[[int], int] | None:
@@ -112,26 +113,34 @@ class Fit:
 
         return code
 
-    def _shortage(self, nodes: Snapshot, name: str) -> tuple[Mask, Mask]:
-        """Where there is too little of a resource, and where the empty node offers too little.
-
-        Shapes: both bool (n,).
-        """
+    def _missing(self, nodes: Snapshot, name: str) -> Mask:
+        """Where there is too little of a resource. Shapes: result bool (n,)."""
         offered, used = _columns(nodes, name)
-        amount = self.wanted[name]
-        missing: Mask = offered - used < amount
+        missing: Mask = offered - used < self.wanted[name]
         if name in self._delegated:
             missing &= offered > 0
-        return missing, offered < amount
+        return missing
 
-    def _all_at_once(self, nodes: Snapshot, indices: list[int], amounts: Ints) -> ReasonCodes:
+    def _beyond(self, nodes: Snapshot, name: str) -> Mask:
+        """Where the empty node offers too little of a resource. Shapes: result bool (n,)."""
+        offered = nodes.offered(name)
+        beyond: Mask = np.ones(len(nodes), dtype=bool) if offered is None else offered < self.wanted[name]
+        return beyond
+
+    def _all_at_once(self, nodes: Snapshot, indices: list[int]) -> ReasonCodes:
         """The same in fewer steps, for tables in which a step costs more than its arithmetic."""
+        if self._side_by_side is None:
+            self._side_by_side = (
+                _upright([*self.wanted.values()], np.int64),
+                _upright([*self._bits.values()], self._dtype),
+            )
+        amounts, bits = self._side_by_side
         offered = nodes.allocatable[indices]
         missing = offered - nodes.requested[indices] < amounts
         full = nodes.pod_count >= nodes.allowed_pods
         if not (np.count_nonzero(missing) or np.count_nonzero(full)):
             return all_pass(len(nodes))
-        codes: ReasonCodes = np.add.reduce(missing * self._bit_column, axis=0, dtype=self._dtype)
+        codes: ReasonCodes = np.add.reduce(missing * bits, axis=0, dtype=self._dtype)
         codes |= full
         hopeless = missing & (offered < amounts)
         if np.count_nonzero(hopeless):
@@ -155,12 +164,9 @@ class Fit:
         return tuple(texts), bool(code & self._hopeless)
 
 
-def _column(amounts: Iterable[int]) -> Ints | None:
-    """The amounts below each other; None where 64 bits do not hold one of them."""
-    try:
-        return np.fromiter(amounts, dtype=np.int64)[:, np.newaxis]
-    except OverflowError:
-        return None
+def _upright(numbers: Sequence[int], kind: type[N]) -> NDArray[N]:
+    """The numbers below each other. Shapes: result (len(numbers), 1)."""
+    return np.array(numbers, dtype=kind)[:, np.newaxis]
 
 
 def narrowest(highest: int) -> type[np.unsignedinteger[Any]]:

@@ -82,12 +82,15 @@ def totals(
 ) -> Iterator[tuple[int, Offer, Numbers]]:
     """For each resource that some node may have: its weight, its offer, and its use with the pod.
 
-    Shapes: the use (n,) in the offer's type, the caller's to change.
+    Shapes: the use (n,) in the offer's type, the caller's to change; the first stays until all are read.
     """
+    first, others = nodes.scratch(2)
+    scratch = first
     for name, weight in weights:
         if nodes.offered(name) is not None:
             offered = offer(nodes, name)
-            yield weight, offered, with_pod(usage(nodes, name), requests.get(name, 0), offered)
+            yield weight, offered, with_pod(usage(nodes, name), requests.get(name, 0), offered, scratch)
+            scratch = others
 
 
 class Averaged(Strategy):
@@ -105,7 +108,8 @@ class Averaged(Strategy):
         if total is None:
             return np.zeros(len(nodes), dtype=np.int64)
         # Sums of percentages times weights are small integers, so the float quotient's floor is exact.
-        return (total / considered(nodes, counted)).astype(np.int64)
+        np.divide(total, considered(nodes, counted), out=total)
+        return total.astype(np.int64)
 
     def _of_row(self, parts: Sequence[Part]) -> Callable[[int], int]:
         percent_of = self._percent_of
@@ -136,7 +140,9 @@ class LeastAllocated(Averaged):
 
     def _percent(self, offered: Offer, used: Numbers) -> Numbers:
         free = np.subtract(offered.amount, used, out=used)
-        np.maximum(free, 0, out=free)
+        # Looking for the lowest takes half the time of cutting off what is below 0.
+        if free.min(initial=0) < 0:
+            np.maximum(free, 0, out=free)
         return percents(free, offered)
 
     @staticmethod

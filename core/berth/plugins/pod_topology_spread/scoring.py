@@ -110,13 +110,14 @@ class SoftSpread:
         Shapes: result int64 (n,).
         """
         assert self._total is not None, "there is a constraint"
-        whole = self._with_labels is None
-        return round_half_away(self._total if whole else self._total * self._with_labels)
+        total, labels = self._total, self._with_labels
+        return round_half_away(total if labels is None else total * labels)
 
 
 def _weighed(pods: Ints, size: int, constraint: Constraint) -> Floats:
     """What so many pods give where there are `size` domains. Shapes: any."""
-    given: Floats = pods * math.log(size + 2)
+    given: Floats = pods.astype(np.float64)
+    given *= math.log(size + 2)
     given += float(constraint.max_skew - 1)
     return given
 
