@@ -75,7 +75,7 @@ def _balance(fractions: Sequence[float]) -> int:
 
 def _fraction(name: str, more: int, nodes: Snapshot, used: Floats) -> Floats:
     """The used fraction of a resource, at most 1, in `used`."""
-    np.add(nodes.held(name), more, out=used)
+    np.add(nodes.held(name), more, out=used, dtype=np.float64)
     np.divide(used, offer(nodes, name).divisor, out=used)
     # Looking for the highest takes half the time of cutting off what is above 1.
     return np.minimum(used, 1.0, out=used) if used.max(initial=0.0) > 1.0 else used

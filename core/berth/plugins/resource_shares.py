@@ -23,6 +23,7 @@ PERCENT = 100
 _LARGEST_TIMES_PERCENT = MAX_INT64 // PERCENT
 _SHIFT = 7
 
+Floats = NDArray[np.float64]
 Numbers = NDArray[Any]
 """float64 or int64 (n,)."""
 
@@ -40,12 +41,13 @@ class Offer(NamedTuple):
 def offer(nodes: Snapshot, name: str) -> Offer:
     """The nodes' allocatable amounts of a resource, which some node offers."""
     return Offer(
-        nodes.answer(("allocatable", name), lambda table: _exact(_offered(table, name))),
-        nodes.answer(("divisor", name), lambda table: _exact(np.maximum(_offered(table, name), 1))),
+        nodes.answer(("allocatable", name), lambda table: _exact(offered_amounts(table, name))),
+        nodes.answer(("divisor", name), lambda table: _exact(np.maximum(offered_amounts(table, name), 1))),
     )
 
 
-def _offered(nodes: Snapshot, name: str) -> Ints:
+def offered_amounts(nodes: Snapshot, name: str) -> Ints:
+    """What nodes offer of a resource, of which some node offers any. Shapes: result int64 (n,)."""
     offered = nodes.offered(name)
     assert offered is not None, "only resources that some node offers are divided by"
     return offered
@@ -72,14 +74,14 @@ def _weight_sums(nodes: Snapshot, weights: tuple[tuple[str, int], ...]) -> NDArr
     return sums
 
 
-def with_pod(held: Ints, request: int, offered: Offer, scratch: NDArray[np.float64]) -> Numbers:
+def with_pod(held: Ints, request: int, offered: Offer, scratch: Floats) -> Numbers:
     """What nodes hold with the pod, in the type of the offer; it ends where 64 bits do.
 
     Shapes: scratch float64 (n,), taken for floats; result (n,), the caller's to change.
     """
     if offered.amount.dtype.kind == "i":
         return np.minimum(held, MAX_INT64 - request) + request
-    return np.add(held, request, out=scratch)
+    return np.add(held, request, out=scratch, dtype=np.float64)
 
 
 def percents(parts: Numbers, offered: Offer) -> Numbers:
@@ -93,7 +95,7 @@ def percents(parts: Numbers, offered: Offer) -> Numbers:
         np.right_shift(parts, shift, out=parts)
         divisors = np.right_shift(divisors, shift)
     parts *= PERCENT
-    return _floor_divided(parts, divisors)
+    return floor_divided(parts, divisors)
 
 
 def percent(part: int, whole: int) -> int:
@@ -106,7 +108,7 @@ def percent(part: int, whole: int) -> int:
     return part * PERCENT // whole
 
 
-def _floor_divided(numerators: Numbers, divisors: Numbers) -> Numbers:
+def floor_divided(numerators: Numbers, divisors: Numbers) -> Numbers:
     """The quotients rounded down, in place; both as `offer` gives them."""
     if numerators.dtype.kind == "i":
         return np.floor_divide(numerators, divisors, out=numerators)

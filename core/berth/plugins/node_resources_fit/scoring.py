@@ -1,7 +1,8 @@
 """The scoring strategies: LeastAllocated, MostAllocated, RequestedToCapacityRatio."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,19 @@ from berth.config.plugin_args import RequestedToCapacityRatioParam, ScoringStrat
 from berth.framework.interface import MAX_NODE_SCORE, Scores
 from berth.framework.score import broken_linear
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
-from berth.plugins.resource_shares import Numbers, Offer, considered, offer, percent, percents, with_pod
+from berth.plugins.resource_shares import (
+    PERCENT,
+    Floats,
+    Numbers,
+    Offer,
+    considered,
+    floor_divided,
+    offer,
+    offered_amounts,
+    percent,
+    percents,
+    with_pod,
+)
 from berth.snapshot.columns import ByRow, Ints
 from berth.snapshot.snapshot import Snapshot
 
@@ -43,9 +56,8 @@ class Strategy(ABC):
     def score_of_row(self, requests: Mapping[str, int], nodes: Snapshot) -> Callable[[int], int]:
         """A function from a row of the whole snapshot to its score."""
         parts = [
-            Part(offered.data, usage_on_rows(nodes, name), requests.get(name, 0), weight)
-            for name, weight in self._counted(requests)
-            if (offered := nodes.offered(name)) is not None
+            Part(offered_amounts(nodes, name).data, usage_on_rows(nodes, name), requests.get(name, 0), weight)
+            for name, weight in self._counted(requests, nodes)
         ]
         return self._of_row(parts)
 
@@ -53,8 +65,13 @@ class Strategy(ABC):
     def _of_row(self, parts: Sequence[Part]) -> Callable[[int], int]:
         """The score of one row, made of these parts."""
 
-    def _counted(self, requests: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-        return tuple((name, weight) for name, weight in self._weights if counts(name, requests))
+    def _counted(self, requests: Mapping[str, int], nodes: Snapshot) -> tuple[tuple[str, int], ...]:
+        """The resources that some node offers, of those that enter the score of a pod, with their weights."""
+        return tuple(
+            (name, weight)
+            for name, weight in self._weights
+            if counts(name, requests) and nodes.offered(name) is not None
+        )
 
 
 def counts(name: str, requests: Mapping[str, int]) -> bool:
@@ -77,36 +94,24 @@ def usage_on_rows(nodes: Snapshot, name: str) -> ByRow:
     return nodes.held_on_rows(name) if row is None else nodes.non_zero_requested[row].data
 
 
-def totals(
-    weights: tuple[tuple[str, int], ...], requests: Mapping[str, int], nodes: Snapshot
-) -> Iterator[tuple[int, Offer, Numbers]]:
-    """For each resource that some node may have: its weight, its offer, and its use with the pod.
-
-    Shapes: the use (n,) in the offer's type, the caller's to change; the first stays until all are read.
-    """
-    first, others = nodes.scratch(2)
-    scratch = first
-    for name, weight in weights:
-        if nodes.offered(name) is not None:
-            offered = offer(nodes, name)
-            yield weight, offered, with_pod(usage(nodes, name), requests.get(name, 0), offered, scratch)
-            scratch = others
-
-
 class Averaged(Strategy):
     """The weighted mean over resources, rounded down."""
 
     def scores(self, requests: Mapping[str, int], nodes: Snapshot) -> Scores:
         """The mean of each resource's percentage."""
-        counted = self._counted(requests)
-        total: Numbers | None = None
-        for weight, offered, used in totals(counted, requests, nodes):
-            part = self._percent(offered, used).astype(np.float64, copy=False)
+        counted = self._counted(requests, nodes)
+        if not counted:
+            return np.zeros(len(nodes), dtype=np.int64)
+        total, scratch = nodes.scratch(2)
+        for i, (name, weight) in enumerate(counted):
+            room = scratch if i else total
+            part = self._percent(name, requests.get(name, 0), nodes, room)
             if weight != 1:
                 part *= weight
-            total = part if total is None else np.add(total, part, out=total)
-        if total is None:
-            return np.zeros(len(nodes), dtype=np.int64)
+            if i:
+                total += part
+            elif part is not total:
+                total[:] = part
         # Sums of percentages times weights are small integers, so the float quotient's floor is exact.
         np.divide(total, considered(nodes, counted), out=total)
         return total.astype(np.int64)
@@ -131,30 +136,47 @@ class Averaged(Strategy):
         """The same for one node that has some of the resource."""
 
     @abstractmethod
-    def _percent(self, offered: Offer, used: Numbers) -> Numbers:
-        """Whole percents, 0 where the node has none of the resource; may reuse `used`."""
+    def _percent(self, name: str, request: int, nodes: Snapshot, scratch: Floats) -> Numbers:
+        """Whole percents, 0 where the node has none of the resource; in `scratch` where they are floats."""
 
 
 class LeastAllocated(Averaged):
     """Prefer nodes with most left: what is free in percent, 0 where more is asked than there is."""
 
-    def _percent(self, offered: Offer, used: Numbers) -> Numbers:
-        free = np.subtract(offered.amount, used, out=used)
+    def _percent(self, name: str, request: int, nodes: Snapshot, scratch: Floats) -> Numbers:
+        offered = offer(nodes, name)
+        if offered.amount.dtype.kind == "i":
+            free = np.subtract(offered.amount, with_pod(usage(nodes, name), request, offered, scratch))
+            return percents(np.maximum(free, 0, out=free), offered)
+        left = nodes.of_rows(("percents left", name), partial(_left, name), partial(_left_on_row, name))
+        free = np.subtract(left, float(PERCENT * request), out=scratch)
         # Looking for the lowest takes half the time of cutting off what is below 0.
         if free.min(initial=0) < 0:
             np.maximum(free, 0, out=free)
-        return percents(free, offered)
+        return floor_divided(free, offered.divisor)
 
     @staticmethod
     def _percent_of(offered: int, used: int) -> int:
         return percent(offered - used, offered)
 
 
+def _left(name: str, nodes: Snapshot) -> Floats:
+    """A hundred times what is left; exact where it is not negative, because offers are below 2**46."""
+    left: Floats = (offer(nodes, name).amount - usage(nodes, name)) * float(PERCENT)
+    return left
+
+
+def _left_on_row(name: str, nodes: Snapshot) -> Callable[[int], int]:
+    offered, used = offered_amounts(nodes, name).data, usage_on_rows(nodes, name)
+    return lambda row: PERCENT * (offered[row] - used[row])
+
+
 class MostAllocated(Averaged):
     """Prefer nodes with least left: what is used in percent."""
 
-    def _percent(self, offered: Offer, used: Numbers) -> Numbers:
-        return percent_used(offered, used)
+    def _percent(self, name: str, request: int, nodes: Snapshot, scratch: Floats) -> Numbers:
+        offered = offer(nodes, name)
+        return percent_used(offered, with_pod(usage(nodes, name), request, offered, scratch))
 
     @staticmethod
     def _percent_of(offered: int, used: int) -> int:
@@ -180,7 +202,10 @@ class RequestedToCapacityRatio(Strategy):
         """The weighted mean over resources with a score above 0, halves rounded up."""
         total = np.zeros(len(nodes), dtype=np.int64)
         weight_sum = np.zeros(len(nodes), dtype=np.int64)
-        for weight, offered, used in totals(self._counted(requests), requests, nodes):
+        (scratch,) = nodes.scratch(1)
+        for name, weight in self._counted(requests, nodes):
+            offered = offer(nodes, name)
+            used = with_pod(usage(nodes, name), requests.get(name, 0), offered, scratch)
             part = self._at[percent_used(offered, used).astype(np.intp)]
             part[offered.amount == 0] = 0
             total += weight * part
