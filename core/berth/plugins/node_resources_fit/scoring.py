@@ -114,7 +114,8 @@ class Averaged(Strategy):
                 total[:] = part
         # Sums of percentages times weights are small integers, so the float quotient's floor is exact.
         np.divide(total, considered(nodes, counted), out=total)
-        return total.astype(np.int64)
+        means: Scores = total.astype(np.int64)
+        return means
 
     def _of_row(self, parts: Sequence[Part]) -> Callable[[int], int]:
         percent_of = self._percent_of
@@ -162,7 +163,8 @@ class LeastAllocated(Averaged):
 
 def _left(name: str, nodes: Snapshot) -> Floats:
     """A hundred times what is left; exact where it is not negative, because offers are below 2**46."""
-    left: Floats = (offer(nodes, name).amount - usage(nodes, name)) * float(PERCENT)
+    left: Floats = np.subtract(offer(nodes, name).amount, usage(nodes, name), dtype=np.float64)
+    left *= PERCENT
     return left
 
 
