@@ -128,7 +128,7 @@ class RequeueStrategies:
         plugin: str,
         event: str,
         records: Sequence[QueuedPodInfo],
-        hints: list[Callable[[], QueueingHint]],
+        hints: Sequence[Callable[[], QueueingHint]],
     ) -> QueueingHint:
         """What the plugin says, by the first of its hints that says Queue."""
         best = QueueingHint.SKIP

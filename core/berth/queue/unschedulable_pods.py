@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from berth.framework.queued_pod import QueuedPodInfo
+from berth.objects.pod_template import PodTemplate
 from berth.queue.pod_kinds import kind_of
 from berth.snapshot.pod_group_states import GroupKey, group_of
 
@@ -24,7 +25,7 @@ class Group(NamedTuple):
     """The pod group of records that a PreEnqueue plugin holds back."""
 
 
-Kind = tuple[bytes, frozenset[str]]
+Kind = tuple[PodTemplate | str, frozenset[str]]
 Kinds = Mapping[Kind, Mapping[str, QueuedPodInfo]]
 """The records of a group by kind and key, none empty."""
 
