@@ -1,8 +1,13 @@
 """Cycles that lists of pods make long: they give everything else its turn, and end with their budgets."""
 
+import asyncio
+
 import pytest
 
+from berth.cycle.budgets import LEAST_SECONDS
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
+from berth.plugins.node_resources_fit import NodeResourcesFit
+from tests.hostile.cluster import Cluster, waiting
 from tests.unit.preemption.kit import node, placed, preemptor, stage
 
 LOOK_SECONDS = 0.001
@@ -46,3 +51,64 @@ async def test_dry_runs_of_preemption_give_others_their_turn():
 async def test_dry_runs_of_preemption_end_with_the_budget():
     with pytest.raises(OverBudgetError, match="scheduling cycle exceeded its budget"):
         await dry_run(0.05)
+
+
+GREEDY = 200
+
+
+class Burst:
+    """A cluster in which each pod of one namespace takes all of its budget, and how often those are tried."""
+
+    def __init__(self, monkeypatch):
+        self.cluster, self.tried, self.bound = Cluster(4), 0, []
+        usual = NodeResourcesFit.pre_filter
+
+        def toiling(plugin, state, pod, nodes):
+            if pod.namespace == "greedy":
+                self.tried += 1
+                self.cluster.clock.seconds += 1.1 * state.meter.limit_seconds
+            return usual(plugin, state, pod, nodes)
+
+        monkeypatch.setattr(NodeResourcesFit, "pre_filter", toiling)
+
+    def add(self, name, namespace="default"):
+        self.cluster.core.pod_handler.on_add(waiting(name, namespace=namespace))
+
+    def run(self):
+        """Try all that is ready."""
+        queue = self.cluster.core.queue
+        queue.flush()
+        while (record := queue.pop()) is not None:
+            asyncio.run(self.cluster.core.schedule_one.schedule(record))
+            if self.cluster.core.cache.get_pod(record.pod.uid) is not None:
+                self.bound.append(record.pod.name)
+        self.cluster.forget_writes()
+
+
+@pytest.fixture
+def burst(monkeypatch):
+    made = Burst(monkeypatch)
+    for i in range(GREEDY):
+        made.add(f"greedy-{i}", "greedy")
+    yield made
+    made.cluster.close()
+
+
+def test_others_wait_for_one_cycle_however_many_pods_take_long(burst):
+    """The pods of one namespace come first in the queue, and each of them would use all that it may."""
+    began = burst.cluster.clock.seconds
+    burst.add("ordinary")
+    burst.run()
+
+    assert ["ordinary"] == burst.bound
+    assert burst.tried == 1
+    assert burst.cluster.clock.seconds - began < 2 * LEAST_SECONDS
+
+
+def test_of_a_namespace_that_went_over_one_pod_a_second_is_tried_at_most(burst):
+    burst.run()
+    for _ in range(20):
+        burst.cluster.clock.seconds += 1
+        burst.run()
+
+    assert 10 < burst.tried <= 21

@@ -7,17 +7,24 @@ A namespace pays back slowly: for CPU that its pods used in cycles over budget i
 time, and these pods come back one debt after the other. So they use one hundredth of a CPU together, however
 many there are; and as long as the namespace owes anything, cycles of its pods have a small budget.
 
+    pop --wait_seconds--+--> 0: the cycle begins
+                        +--> a cycle of the namespace went over budget a moment ago: the pod comes back later
+
+So others wait for one such cycle, not for those of all pods that the namespace has in the queue.
+
 Why, and with which figures: docs/decisions/0020-cycle-budget.md.
 """
 
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.cycle_budget import CycleMeter
 from berth.framework.queued_pod import QueuedPodInfo
+from berth.objects.pod import Pod
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +50,11 @@ WEIGHT = 1 / 256
 LONGEST_HOLD_SECONDS = 300.0
 LONGEST_DEBT_SECONDS = 3600.0
 MOST_DEBTORS = 1024
+PAUSE_FOR_CPU = 10
+"""After a cycle over budget no pod of the namespace is tried for so many times the CPU that it used."""
+LONGEST_PAUSE_SECONDS = 5.0
+BETWEEN_TURNS_SECONDS = 0.01
+"""Pods that had to wait come back no closer together, so that putting them off again costs little, too."""
 
 
 def _ignore(profile: str) -> None:
@@ -50,11 +62,20 @@ def _ignore(profile: str) -> None:
     del profile
 
 
+class Debt(NamedTuple):
+    """What a namespace owes. Units: monotonic seconds."""
+
+    paid_at: float
+    paused_until: float
+    last_turn: float = 0.0
+    """When the last of the pods that had to wait comes back."""
+
+
 @dataclass(slots=True)
 class CycleBudgets:
     """The budgets of one scheduler; `on_exceeded` is called with the profile of each cycle over its budget.
 
-    Units: seconds of CPU, but debts: when a namespace will owe nothing any more, in monotonic seconds.
+    Units: seconds of CPU; debts are time.
     """
 
     clock: Clock
@@ -62,7 +83,7 @@ class CycleBudgets:
     on_exceeded: Callable[[str], None] = _ignore
     ordinary_seconds: float = 0.0
     """What a pod costs whose cycle ends within its budget: a running average."""
-    debts: dict[str, float] = field(default_factory=dict)
+    debts: dict[str, Debt] = field(default_factory=dict)
 
     def begin(self, info: QueuedPodInfo, nodes: int) -> CycleMeter:
         """The meter of a cycle for that pod, in a cluster with so many nodes."""
@@ -77,6 +98,15 @@ class CycleBudgets:
         for info in infos:
             info.meter = meter
         return meter
+
+    def wait_seconds(self, pod: Pod) -> float:
+        """How much later the pod may be tried, because its namespace just went over budget; 0 for now."""
+        debt, now = self.debts.get(pod.namespace), self.clock.monotonic()
+        if debt is None or debt.paused_until <= now:
+            return 0.0
+        turn = max(debt.paused_until, debt.last_turn + BETWEEN_TURNS_SECONDS)
+        self.debts[pod.namespace] = debt._replace(last_turn=turn)
+        return turn - now
 
     def look(self, namespace: str, nodes: int) -> CycleMeter:
         """The meter of a question about a pod that is no cycle, and is put to no account."""
@@ -140,24 +170,26 @@ class CycleBudgets:
 
     def _owed(self, namespace: str) -> float:
         """How long the namespace has still to pay. Units: seconds."""
-        until = self.debts.get(namespace)
-        if until is None:
+        debt = self.debts.get(namespace)
+        if debt is None:
             return 0.0
-        left = until - self.clock.monotonic()
+        left = debt.paid_at - self.clock.monotonic()
         if left <= 0:
             del self.debts[namespace]
         return max(left, 0.0)
 
     def _charge(self, namespace: str, used_seconds: float) -> None:
-        owed = self._owed(namespace) + ORDINARY_PODS * used_seconds
-        self.debts[namespace] = self.clock.monotonic() + min(owed, LONGEST_DEBT_SECONDS)
+        owed = min(self._owed(namespace) + ORDINARY_PODS * used_seconds, LONGEST_DEBT_SECONDS)
+        pause = min(PAUSE_FOR_CPU * used_seconds, LONGEST_PAUSE_SECONDS)
+        now, debt = self.clock.monotonic(), self.debts.get(namespace)
+        self.debts[namespace] = Debt(now + owed, now + pause, debt.last_turn if debt is not None else 0.0)
         if len(self.debts) > MOST_DEBTORS:
             self._forgive()
 
     def _forgive(self) -> None:
         """Forget those who owe nothing any more; if that is nobody, who owes least."""
         now = self.clock.monotonic()
-        left = {namespace: until for namespace, until in self.debts.items() if until > now}
+        left = {namespace: debt for namespace, debt in self.debts.items() if debt.paid_at > now}
         if len(left) > MOST_DEBTORS:
             del left[min(left, key=left.__getitem__)]
         self.debts = left

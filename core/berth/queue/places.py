@@ -32,6 +32,8 @@ ACTIVE = "active"
 BACKOFF = "backoff"
 UNSCHEDULABLE = "unschedulable"
 
+LABEL_PUT_OFF = "NamespaceOverBudget"
+
 
 class QueueSizes(NamedTuple):
     """How many pods wait where: the values of pending_pods."""
@@ -124,6 +126,12 @@ class Places:
         if self.backoff.put(key, record):
             self._metrics.pod_incoming(BACKOFF, event)
         return True
+
+    def put_off(self, record: QueuedPodInfo, seconds: float) -> None:
+        """Hold a pod back that was next in turn, as if it had not been."""
+        record.held_until, record.backoff_expiration = self._clock.now() + seconds, None
+        self.backoff.put(record.pod.key, record)
+        self._metrics.pod_incoming(BACKOFF, LABEL_PUT_OFF)
 
     def park(self, record: QueuedPodInfo, event: str) -> None:
         """Put a pod into the pool, or leave it there."""

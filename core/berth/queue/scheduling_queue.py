@@ -46,6 +46,12 @@ from berth.queue.requeue_strategy import RequeueStrategies
 log = logging.getLogger(__name__)
 
 
+def at_once(pod: Pod) -> float:
+    """No pod has to wait."""
+    del pod
+    return 0.0
+
+
 class SchedulingQueue:
     """Pods by priority, with their backoffs, rejections, gates and nominations.
 
@@ -53,6 +59,7 @@ class SchedulingQueue:
     `on_ready` is called after any call that put a pod into activeQ or backoffQ, and by `close()`.
     `ask_hints` asks plugins in other processes. `leaves_out` says of an object that comes which records it
     cannot help, so that no plugin is asked about them.
+    `wait_seconds` says of a pod that is next how much longer it has to wait, because of its namespace.
     """
 
     def __init__(
@@ -73,12 +80,14 @@ class SchedulingQueue:
         on_ready: Callable[[], None] | None = None,
         ask_hints: HintAsker = queue_all,
         leaves_out: LeavesOut | None = None,
+        wait_seconds: Callable[[Pod], float] = at_once,
     ) -> None:
         self._on_ready = on_ready
         self._ask_hints = ask_hints
         self._leaves_out = leaves_out
         self.scheduling_cycle = 0
         self.closed = False
+        self._wait_seconds = wait_seconds
         self._clock = clock
         self._metrics = metrics or NoMetrics()
         self._pop_from_backoff = pop_from_backoff
@@ -191,7 +200,10 @@ class SchedulingQueue:
     def pop(self) -> QueuedPodInfo | None:
         """The next pod to schedule, in flight from now on until `done`; None where none is ready."""
         while (record := self._take()) is not None:
-            if self._begin(record):
+            seconds = self._wait_seconds(record.pod)
+            if seconds:
+                self._places.put_off(record, seconds)
+            elif self._begin(record):
                 return record
         return None
 

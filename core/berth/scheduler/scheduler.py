@@ -189,6 +189,7 @@ class Scheduler:
             on_ready=on_ready,
             ask_hints=plugins.ask_hints,
             leaves_out=None if gate is None else gate.leaves_out,
+            wait_seconds=self.budgets.wait_seconds,
         )
 
     def _new_handle(self, profile: str, screening: Screening) -> Handle:

@@ -5,15 +5,18 @@ from itertools import pairwise
 import pytest
 
 from berth.cycle.budgets import (
+    BETWEEN_TURNS_SECONDS,
     GROUP_SECONDS,
     LEAST_SECONDS,
     LEAST_SECONDS_OF_DEBTORS,
     LONGEST_DEBT_SECONDS,
     LONGEST_HOLD_SECONDS,
+    LONGEST_PAUSE_SECONDS,
     MOST_DEBTORS,
     MOST_SECONDS,
     NODE_SECONDS,
     ORDINARY_PODS,
+    PAUSE_FOR_CPU,
     CycleBudgets,
 )
 from berth.framework.queued_pod import QueuedPodInfo
@@ -185,6 +188,31 @@ def test_new_pods_of_a_debtor_have_a_small_budget(office):
     limits = [office.budgets.begin(office.info("new", ns), 0).limit_seconds for ns in ("default", "other")]
 
     assert [LEAST_SECONDS_OF_DEBTORS, LEAST_SECONDS] == limits
+
+
+def test_a_namespace_that_went_over_has_no_turn_for_a_while(office):
+    """Ten times the CPU that it used; other namespaces, and those that keep to their budgets, go on."""
+    office.cycle(office.info("other", "within"), 0.2)
+    office.cycle(office.info(), 0.3)
+
+    waits = [office.budgets.wait_seconds(make_pod("p", namespace=ns)) for ns in ("within", "default")]
+    assert [0.0, pytest.approx(PAUSE_FOR_CPU * 0.3)] == waits
+    office.clock.seconds += PAUSE_FOR_CPU * 0.3
+    assert 0.0 == office.budgets.wait_seconds(make_pod("p"))
+
+
+def test_no_cycle_keeps_its_namespace_waiting_for_longer_than_a_bound(office):
+    office.cycle(office.info(), 60.0)
+
+    assert LONGEST_PAUSE_SECONDS == pytest.approx(office.budgets.wait_seconds(make_pod("p")))
+
+
+def test_pods_that_had_to_wait_come_back_one_after_the_other(office):
+    """Of ten thousand of them only so many a second are looked at and put off again."""
+    office.cycle(office.info(), 0.3)
+    waits = [office.budgets.wait_seconds(make_pod(f"p{i}")) for i in range(100)]
+
+    assert [BETWEEN_TURNS_SECONDS] * 99 == pytest.approx([b - a for a, b in pairwise(waits)])
 
 
 def test_a_debt_is_forgotten_once_it_is_paid(office):

@@ -115,3 +115,26 @@ def test_the_usual_backoff_holds_where_it_is_longer():
     hold(bench, rejectors=())
 
     assert [] == after(bench, HELD_SECONDS + 2)
+
+
+def test_a_pod_that_has_to_wait_is_put_off_and_the_next_one_popped():
+    bench = a_bench(wait_seconds=lambda pod: 2.5 if pod.namespace == "greedy" else 0.0)
+    greedy = bench.add("first", namespace="greedy")
+    bench.add("second")
+
+    assert ["second"] == bench.pop_names()
+    assert "error" == bench.where(greedy)
+    assert 1 == bench.metrics.incoming["backoff", "NamespaceOverBudget"]
+
+
+def test_a_pod_that_was_put_off_comes_back_by_itself():
+    """It has had no attempt meanwhile, and is not put off twice for one reason."""
+    waits = [2.5, 0.0]
+    bench = a_bench(wait_seconds=lambda _pod: waits.pop(0))
+    bench.add()
+
+    assert bench.queue.pop() is None
+    assert [] == after(bench, 1)
+    bench.clock.seconds += 2
+    bench.queue.flush()
+    assert 1 == bench.queue.pop().attempts
