@@ -184,14 +184,16 @@ def test_a_pod_may_request_more_resources_than_a_number_has_bits(cluster):
     assert verdict.startswith(f"0/8 nodes are available: {missing}.")
 
 
-def test_tolerations_are_not_multiplied_by_taints():
-    """A taint is compared with the tolerations that name its key and value."""
+@pytest.mark.parametrize("operator", ["Equal", "Exists", "Gt", "Lt"])
+def test_tolerations_are_not_multiplied_by_taints(operator):
+    """A taint is compared with the tolerations that name its key and value, and of ranges with the widest."""
     made = Cluster(200)
     for i in range(200):
         node = made.core.snapshot.nodes[i]
-        made.update_node(changed(node, spec={"taints": (Taint("k", f"v{i}", "NoSchedule"),)}))
-    pod = waiting(tolerations=tuple(Toleration("k", "Equal", f"x{i}", "NoSchedule") for i in range(2000)))
+        made.update_node(changed(node, spec={"taints": (Taint("k", str(-i), "NoSchedule"),)}))
+    values = range(5000, 7000)
+    pod = waiting(tolerations=tuple(Toleration("k", operator, str(v), "NoExecute") for v in values))
     made.schedule(waiting())
 
-    assert calls(lambda: made.schedule(pod)) < 10 * 2000 + 20 * 200 + 5000
+    assert calls(lambda: made.schedule(pod)) < 20 * 2000 + 40 * 200 + 5000
     made.close()

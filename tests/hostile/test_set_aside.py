@@ -4,6 +4,7 @@ import copy
 import json
 import logging
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from berth.client import resources
 from berth.client.reflector import Reflector
 from berth.client.set_aside import LONGEST_SHOWN, NotTaken
 from berth.client.watch import Source
-from berth.client.wire import Meta, decode_head, decode_page, decode_watch_event, without_depths
+from berth.client.wire import Meta, decode_head, decode_page, decode_watch_event, encode, folded
 from berth.event_handlers.nodes import NodeHandler
 from berth.event_handlers.pods import PodHandler
 from berth.event_handlers.resources import resource_handler
@@ -301,14 +302,23 @@ def test_a_document_of_any_depth_is_read():
         ),
     )
 )
-def test_cutting_depths_changes_no_shallow_document(document):
+def test_folding_changes_no_shallow_document(document):
     text = json.dumps(document).encode()
 
-    assert text == without_depths(text)
+    assert text == folded(text)
 
 
-def test_cutting_depths_takes_time_linear_in_the_length():
-    assert growth(lambda n: lambda: without_depths(b'["a",' * n + b"1" + b"]" * n), 2_000) < 1.1
+def test_folding_takes_time_linear_in_the_length():
+    assert growth(lambda n: lambda: folded(b'["a",' * n + b"1" + b"]" * n), 2_000) < 1.1
+
+
+@pytest.mark.parametrize("levels", [64, 65, 2_000, 100_000])
+def test_what_is_nested_deeply_is_written_as_it_was_read(levels):
+    """A claim's parameters go into its allocation, where its driver reads them."""
+    deep = b'{"a":["]",' * (levels // 2) + b"150" + b"]}" * (levels // 2)
+    read = msgspec.json.decode(folded(b'{"parameters":[' + deep + b',{"b":' + deep + b"}]}"))
+
+    assert b'{"p":[' + deep + b',{"b":' + deep + b"}]}" == encode({"p": read["parameters"]})
 
 
 def test_a_claim_with_deep_parameters_is_taken_in():

@@ -1,6 +1,8 @@
 """The JSON envelopes of the API: decoded first, with the object inside kept as bytes."""
 
 import re
+import secrets
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -78,24 +80,28 @@ class _Status(msgspec.Struct, frozen=True):
 _STRINGS_AND_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 _DEEPEST = 64
 """How deep documents are read that are nested deeper than the decoder goes."""
+# Made anew by each process, so that no object can hold such a text of its own.
+_FOLDED = secrets.token_hex(16).encode()
+_FOLDED_TEXT = re.compile(rb'"' + _FOLDED + rb'([A-Za-z0-9+/=]*)"')
 
 
-def without_depths(document: bytes) -> bytes:
-    """The JSON document with null for every list and map nested deeper than _DEEPEST.
+def folded(document: bytes) -> bytes:
+    """The JSON document with a text for every list and map nested deeper than _DEEPEST.
 
     The API server keeps opaque values, such as the parameters of a claim's configuration, whatever their
-    depth.
+    depth. The text holds what it stands for, and `encode` writes that again.
     Cost: linear in the length, without recursion.
     """
-    kept, depth, start = [], 0, 0
+    kept, depth, start, begun = [], 0, 0, 0
     for token in _STRINGS_AND_BRACKETS.finditer(document):
         if token[0] in (b"[", b"{"):
             depth += 1
             if depth == _DEEPEST + 1:
-                kept.append(document[start : token.start()])
+                begun = token.start()
+                kept.append(document[start:begun])
         elif token[0] in (b"]", b"}"):
             if depth == _DEEPEST + 1:
-                kept.append(b"null")
+                kept.append(b'"%s%s"' % (_FOLDED, b64encode(document[begun : token.end()])))
                 start = token.end()
             depth -= 1
     return b"".join((*kept, document[start:]))
@@ -111,7 +117,7 @@ def bounded(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
         try:
             return decode(document)
         except RecursionError:
-            return decode(without_depths(bytes(document)))
+            return decode(folded(bytes(document)))
 
     return from_bytes
 
@@ -120,7 +126,14 @@ decode_head = bounded(msgspec.json.Decoder(Head).decode)
 decode_page = bounded(msgspec.json.Decoder(Page).decode)
 decode_watch_event = bounded(msgspec.json.Decoder(WatchEvent).decode)
 _decode_status = msgspec.json.Decoder(_Status).decode
-encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
+
+
+def encode(document: Any) -> bytes:
+    """The document as JSON, with what `folded` left out of it."""
+    text = _encode(document)
+    return _FOLDED_TEXT.sub(lambda found: b64decode(found[1]), text) if _FOLDED in text else text
+
 
 BY_STATUS: dict[int, type[NotFoundError | ConflictError | ExpiredError]] = {
     404: NotFoundError,

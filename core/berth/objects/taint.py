@@ -50,10 +50,19 @@ class Toleration(ApiObject, frozen=True):
             case _:
                 return False
 
-    def _compares(self, value: str) -> bool:
-        if not (_CANONICAL_INT.match(value) and _CANONICAL_INT.match(self.value)):
+    def reaches_beyond(self, other: "Toleration") -> bool:
+        """Whether this covers all that another one of its key, operator and effect covers, and more."""
+        limit, known = _integer(self.value), _integer(other.value)
+        if self.operator not in ("Lt", "Gt") or limit is None:
             return False
-        left, right = parse_int(value), parse_int(self.value)
+        return known is None or (limit > known if self.operator == "Lt" else limit < known)
+
+    def _compares(self, value: str) -> bool:
+        left, right = _integer(value), _integer(self.value)
         if left is None or right is None:
             return False
         return left < right if self.operator == "Lt" else left > right
+
+
+def _integer(value: str) -> int | None:
+    return parse_int(value) if _CANONICAL_INT.match(value) else None

@@ -58,12 +58,9 @@ class Tolerance:
         """The taints of these effects that no toleration covers.
 
         Cost: one step for each toleration and each taint: a taint is compared with those alone that name its
-        key or none, and its value or none.
+        key or none, and its value or none, and of these with one for each operator and effect.
         """
-        about: dict[tuple[str, str | None], list[Toleration]] = {}
-        for toleration in dict.fromkeys(tolerations):
-            value = toleration.value if toleration.operator in EQUAL else None
-            about.setdefault((toleration.key, value), []).append(toleration)
+        about = _by_key_and_value(tolerations)
         return [
             taint
             for taint in taints
@@ -79,6 +76,22 @@ class Tolerance:
             )
         ]
 
-    def _covered(self, about: Mapping[tuple[str, str | None], list[Toleration]], taint: Taint) -> bool:
+    def _covered(self, about: "ByKeyAndValue", taint: Taint) -> bool:
         pairs = ((key, value) for key in (taint.key, "") for value in (taint.value, None))
-        return any(self.tolerated(about.get(pair, ()), taint) for pair in pairs)
+        return any(self.tolerated(about[pair].values(), taint) for pair in pairs if pair in about)
+
+
+ByKeyAndValue = Mapping[tuple[str, str | None], Mapping[tuple[str, str], Toleration]]
+"""By key and value (None where any value will do, or a range of them), and there by operator and effect."""
+
+
+def _by_key_and_value(tolerations: Iterable[Toleration]) -> ByKeyAndValue:
+    """The tolerations without those that others reach beyond."""
+    found: dict[tuple[str, str | None], dict[tuple[str, str], Toleration]] = {}
+    for toleration in tolerations:
+        value = toleration.value if toleration.operator in EQUAL else None
+        widest = found.setdefault((toleration.key, value), {})
+        kind = toleration.operator, toleration.effect
+        if kind not in widest or toleration.reaches_beyond(widest[kind]):
+            widest[kind] = toleration
+    return found

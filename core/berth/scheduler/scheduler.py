@@ -116,6 +116,7 @@ class Scheduler:
         self.snapshot = Snapshot()
         self.cache = Cache(self.pod_groups)
         self.profiles = Profiles(extenders=bool(loaded.extenders), generic_workload=enabled(GENERIC_WORKLOAD))
+        self.budgets = CycleBudgets(clock, background, self._metrics.over_budget)
         self.queue = self._new_queue(plugins, on_ready, max_in_unschedulable_seconds)
         self.waiting_pods = WaitingPods(background)
         self.pods_in_pre_bind = PodsInPreBind(background)
@@ -143,7 +144,6 @@ class Scheduler:
         )
         """Which resources plugins wait for, and which of their changes."""
 
-        self.budgets = CycleBudgets(clock, background, self._metrics.over_budget)
         self.equal_pods = EqualPods(self.snapshot)
         self.schedule_one = self._new_schedule_one(Attempts(clock, chance, on_record))
         self.node_handler = self._new_node_handler()

@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from berth.framework.cluster_event import QueueingHint
 from berth.framework.status import Code
@@ -46,6 +48,33 @@ def test_comparisons_behind_their_gate():
     plugin = make_plugin(TaintToleration, gates={"TaintTolerationComparisonOperators": True})
 
     assert ["n6"] == feasible(plugin, pod, nodes)
+
+
+EFFECTS = ("", "NoSchedule", "NoExecute")
+VALUES = ("", "-3", "2", "10", "07", "x", "9223372036854775808")
+GATED = {"TaintTolerationComparisonOperators": True}
+
+
+@given(
+    st.lists(st.builds(Taint, st.sampled_from("kl"), st.sampled_from(VALUES), st.sampled_from(EFFECTS[1:]))),
+    st.lists(
+        st.builds(
+            Toleration,
+            st.sampled_from(("", "k", "l")),
+            st.sampled_from(("", "Equal", "Exists", "Lt", "Gt")),
+            st.sampled_from(VALUES),
+            st.sampled_from(EFFECTS),
+        )
+    ),
+    st.booleans(),
+)
+def test_each_taint_is_covered_by_some_toleration(taints, tolerations, gate):
+    """Though taints are not compared with each of them."""
+    pod, node = make_pod(tolerations=tuple(tolerations)), make_node("n0", taints=taints)
+    plugin = make_plugin(TaintToleration, gates=GATED if gate else {})
+    covered = (any(t.tolerates(taint, comparisons=gate) for t in tolerations) for taint in taints)
+
+    assert all(covered) == ("n0" in feasible(plugin, pod, [node]))
 
 
 def test_reason():
