@@ -277,9 +277,10 @@ def test_a_selector_gives_turns_after_each_device_that_takes_long():
     assert tried.turns >= 16 * len(NODES)
 
 
-def test_a_larger_budget_is_not_used_in_one_turn():
-    """An evaluation that keeps everything else waiting for too long ends the budget."""
-    where = cluster(devices(2), [make_claim(requests=[request(selectors=toiling(20))])])
+@pytest.mark.parametrize("count", [2, 64])
+def test_a_larger_budget_is_not_used_in_one_turn(count):
+    """An evaluation that keeps everything else waiting for too long ends the budget, for all devices."""
+    where = cluster(devices(count), [make_claim(requests=[request(selectors=toiling(20))])])
 
     tried = Tried(where, budget_seconds=10, look_seconds=EVALUATION_LOOK_SECONDS)
 

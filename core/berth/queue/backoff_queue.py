@@ -103,7 +103,10 @@ class BackoffQueue:
 
     def remove(self, key: str) -> QueuedPodInfo | None:
         """Take the record of that key out."""
-        return next((record for heap in self._heaps if (record := heap.remove(key)) is not None), None)
+        for heap in self._heaps:
+            if (record := heap.remove(key)) is not None:
+                return record
+        return None
 
     def _heap_for(self, record: QueuedPodInfo) -> RecordHeap:
         if not record.rejectors:

@@ -69,20 +69,26 @@ class Gating:
         self._runs += 1
         plugins = _gating_first(profile, record) if record.gating_plugin else profile.pre_enqueue
         elsewhere = [plugin for plugin in profile.pre_enqueue if not plugin.in_process]
-        passed = all(self._passes(plugin, record) for plugin in plugins if plugin.in_process)
+        passed = True
+        for plugin in plugins:
+            if plugin.in_process and not self._passes(plugin, record):
+                passed = False
+                break
         self._metrics.pre_enqueue_executed(record.pod.spec.scheduler_name, self._clock.monotonic() - started)
         return passed and (not elsewhere or self._passes_elsewhere(elsewhere, record))
 
     def _passes(self, plugin: PreEnqueuePlugin, record: QueuedPodInfo) -> bool:
-        started = self._clock.monotonic()
+        timed = self._runs % TIMED_ONE_IN == 0
+        started = self._clock.monotonic() if timed else 0.0
         status = _answer(plugin, record)
         assert isinstance(status, Status)
-        if self._runs % TIMED_ONE_IN == 0:
+        if timed:
             seconds = self._clock.monotonic() - started
             self._metrics.gate_executed(plugin.name, str(status.code), seconds)
-        if not status.ok:
+        passed = status.ok
+        if not passed:
             self._hold(plugin.name, record, status)
-        return status.ok
+        return passed
 
     def _passes_elsewhere(self, plugins: list[PreEnqueuePlugin], record: QueuedPodInfo) -> bool:
         if record.asked_as is record.pod:
