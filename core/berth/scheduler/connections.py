@@ -11,7 +11,6 @@ a probe, which is new and alone, stays.
 import asyncio
 import logging
 import socket
-import ssl
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +24,7 @@ from berth.scheduler.request_bounds import (
     MOST_CONNECTIONS,
     REQUEST_HANDLING,
 )
+from berth.scheduler.serving_certificate import Certificate
 
 log = logging.getLogger(__name__)
 
@@ -71,13 +71,13 @@ class Connections:
         self,
         server: web.Server,
         listener: socket.socket,
-        tls: ssl.SSLContext,
+        certificate: Certificate,
         *,
         most: int = MOST_CONNECTIONS,
     ) -> None:
         self._server = server
         self._listener = listener
-        self._tls = tls
+        self._certificate = certificate
         self._most = most
         self._open: dict[Connection, asyncio.Task[None]] = {}
         self._empty = asyncio.Event()
@@ -126,7 +126,7 @@ class Connections:
             link, _ = await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: connection,
                 accepted,
-                ssl=self._tls,
+                ssl=self._certificate(),
                 ssl_handshake_timeout=HANDSHAKE_SECONDS,
                 ssl_shutdown_timeout=GOODBYE_SECONDS,
             )

@@ -8,7 +8,6 @@ Source: spec/config.md 15.1, 15.6.
 """
 
 import asyncio
-import ssl
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from berth.scheduler.access import Review
 from berth.scheduler.control_thread import ControlThread
 from berth.scheduler.listening import listen
 from berth.scheduler.process_options import Serving
-from berth.scheduler.serving_certificate import server_context
+from berth.scheduler.serving_certificate import NamedCertificate, self_made
 from berth.scheduler.status_pages import StatusPages
 
 if TYPE_CHECKING:
@@ -68,9 +67,7 @@ class SecurePort:
         # Imported here: aiohttp takes 0.3 s of CPU, which the first lists need not wait for.
         from berth.scheduler.serving import SecureServer  # noqa: PLC0415 (see above)
 
-        certificate = self._named_certificate
-        if certificate is None:
-            certificate = await asyncio.to_thread(server_context)
+        certificate = self._named_certificate or await asyncio.to_thread(self_made)
         assert self._listener is not None, "there is something to be served"
         return await SecureServer.start(
             self._listener,
@@ -88,8 +85,8 @@ class SecurePort:
             self._listener.close()
 
 
-def _named_certificate(serving: Serving) -> ssl.SSLContext | None:
+def _named_certificate(serving: Serving) -> NamedCertificate | None:
     """The certificate of the options; None for one to be made."""
     if serving.certificate_file or serving.key_file:
-        return server_context(serving.certificate_file, serving.key_file)
+        return NamedCertificate(serving.certificate_file, serving.key_file)
     return None

@@ -9,7 +9,6 @@ Source: spec/core.md 8.4; spec/config.md 15.1, 15.2, 15.6.
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +23,7 @@ from berth.scheduler.gate import Gate
 from berth.scheduler.health import Check, HealthChecks, ping
 from berth.scheduler.http_status import http_status
 from berth.scheduler.request_bounds import MOST_BODY_BYTES
+from berth.scheduler.serving_certificate import Certificate
 
 STOP_SECONDS = 5.0
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
@@ -78,7 +78,7 @@ class SecureServer:
     async def start(
         cls,
         listener: socket.socket,
-        tls: ssl.SSLContext,
+        certificate: Certificate,
         endpoints: Endpoints,
         *,
         review: Review = nobody,
@@ -91,7 +91,7 @@ class SecureServer:
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=STOP_SECONDS)
         await runner.setup()
         assert runner.server is not None, "set up"
-        return cls(runner, Connections(runner.server, listener, tls), listener.getsockname()[1])
+        return cls(runner, Connections(runner.server, listener, certificate), listener.getsockname()[1])
 
     async def close(self) -> None:
         """Stop listening; requests that are being answered get a few seconds."""

@@ -13,7 +13,7 @@ from berth.scheduler.health import HealthChecks, NotedCheck
 from berth.scheduler.listening import listen
 from berth.scheduler.self_signed import self_signed
 from berth.scheduler.serving import Endpoints, SecureServer
-from berth.scheduler.serving_certificate import server_context
+from berth.scheduler.serving_certificate import NamedCertificate, self_made
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def serve(certificate):
     async def serving(endpoints=None, **options):
         listener = socket.create_server(("127.0.0.1", 0))
         server = await SecureServer.start(
-            listener, server_context(*map(str, certificate)), endpoints or make_endpoints(), **options
+            listener, NamedCertificate(*map(str, certificate)), endpoints or make_endpoints(), **options
         )
         trust = ssl.create_default_context(cafile=certificate[0])
         connector = aiohttp.TCPConnector(ssl=trust, force_close=True)
@@ -207,9 +207,7 @@ async def test_verbosity_unless_profiling(serve):
 
 async def test_certificate_made_on_the_spot():
     """Without a certificate the server makes one that holds for localhost."""
-    server = await SecureServer.start(
-        socket.create_server(("127.0.0.1", 0)), server_context(), make_endpoints()
-    )
+    server = await SecureServer.start(socket.create_server(("127.0.0.1", 0)), self_made(), make_endpoints())
     connector = aiohttp.TCPConnector(ssl=False, force_close=True)
     async with aiohttp.ClientSession(connector=connector) as client:
         assert (200, "ok") == await fetch(client, f"https://127.0.0.1:{server.port}/healthz")
@@ -236,7 +234,7 @@ def test_port_in_use():
 def test_certificate_that_is_missing():
     """The flags and the reason are named."""
     with pytest.raises(StartError, match=r"--tls-cert-file /no/crt.*No such file or directory"):
-        server_context("/no/crt", "/no/key")
+        NamedCertificate("/no/crt", "/no/key")
 
 
 def test_reason_is_withheld_from_lists():
