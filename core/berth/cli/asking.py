@@ -7,8 +7,9 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from http.client import HTTPResponse
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.error import HTTPError, URLError
 
 import click
@@ -26,6 +27,8 @@ class Server:
 
     url: str
     token: str = ""
+    authority: str = ""
+    """The file of the certificates to trust; those of the system if there is none."""
     insecure: bool = False
 
     @contextmanager
@@ -49,9 +52,16 @@ class Server:
         url = f"{self.url}{path}?{asked}" if asked else f"{self.url}{path}"
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         request = urllib.request.Request(url, body, headers, method=method)  # noqa: S310 - the user's own URL
-        context = ssl._create_unverified_context() if self.insecure else None  # noqa: S323, SLF001 - asked for by flag
-        response: HTTPResponse = urllib.request.urlopen(request, timeout=patience, context=context)  # noqa: S310 - as above
+        response: HTTPResponse = urllib.request.urlopen(request, timeout=patience, context=self._tls())  # noqa: S310 - as above
         return response
+
+    def _tls(self) -> ssl.SSLContext:
+        if self.insecure:
+            return ssl._create_unverified_context()  # noqa: S323, SLF001 - asked for by flag
+        try:
+            return ssl.create_default_context(cafile=self.authority or None)
+        except OSError as error:
+            fail(f"--certificate-authority {self.authority}: {error.strerror or error}")
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -73,7 +83,15 @@ def _message(error: HTTPError) -> str:
 
 
 def asks_a_server(command: F) -> F:
-    """The options that say which scheduler is asked, and as whom; BERTH_* variables do so, too."""
+    """The options that say which scheduler is asked, and as whom; BERTH_* variables do so, too.
+
+    The command gets them as one argument, `server`.
+    """
+
+    @wraps(command)
+    def asked(*, server: str, token: str, authority: str, insecure: bool, **others: Any) -> Any:
+        return command(server=Server(server, token, authority, insecure), **others)
+
     for option in (
         click.option(
             "--insecure-skip-tls-verify",
@@ -81,6 +99,14 @@ def asks_a_server(command: F) -> F:
             is_flag=True,
             envvar="BERTH_INSECURE_SKIP_TLS_VERIFY",
             help="Take any certificate, such as the one the scheduler makes for itself.",
+        ),
+        click.option(
+            "--certificate-authority",
+            "authority",
+            default="",
+            envvar="BERTH_CERTIFICATE_AUTHORITY",
+            help="A file with the certificates to trust; an operator publishes them in the ConfigMap "
+            "berth-NAME-ca.",
         ),
         click.option(
             "--token", default="", envvar="BERTH_TOKEN", help="A bearer token that may see the path."
@@ -93,5 +119,5 @@ def asks_a_server(command: F) -> F:
             help="The scheduler's secure port.",
         ),
     ):
-        command = option(command)
-    return command
+        option(asked)
+    return cast("F", asked)

@@ -20,11 +20,9 @@ def explain() -> None:
 @asks_a_server
 @click.option("--nodes", default=10, show_default=True, help="How many nodes to show; 0 for all.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def pod(
-    name: str, *, namespace: str, server: str, token: str, nodes: int, output: str, insecure: bool
-) -> None:
+def pod(name: str, *, namespace: str, server: Server, nodes: int, output: str) -> None:
     """Explain a pod, as the cluster stands now."""
-    answer = Server(server, token, insecure).ask("/explain", namespace=namespace, name=name)
+    answer = server.ask("/explain", namespace=namespace, name=name)
     if output == "json":
         click.echo(json.dumps(answer, indent=2))
     else:

@@ -8,10 +8,22 @@ import click
 
 from berth.cli.asking import Server, asks_a_server
 from berth.cli.failing import fail
-from berth.cli.plugin_resource import set_shadow
+from berth.cli.plugin_resource import Keeper
 from berth.cli.recording import record, replay
 from berth.cli.verifying import verify
 
+in_namespace = click.option(
+    "-n",
+    "--namespace",
+    default="",
+    help="Change the resources of this namespace instead of one process, where an operator keeps schedulers.",
+)
+by_kubeconfig = click.option(
+    "--kubeconfig", default="", help="With --namespace: how to reach the API server."
+)
+of_scheduler = click.option(
+    "--scheduler", default="", help="With --namespace: which Scheduler, where it is not the only one."
+)
 COLUMNS = ("name", "version", "phase", "circuit", "shadow", "profiles", "address")
 
 
@@ -23,9 +35,9 @@ def plugin() -> None:
 @plugin.command("list")
 @asks_a_server
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def list_(server: str, *, token: str, insecure: bool, output: str) -> None:
+def list_(server: Server, output: str) -> None:
     """Show every plugin in a line."""
-    answer = Server(server, token, insecure).ask("/plugins")
+    answer = server.ask("/plugins")
     if output == "json":
         click.echo(json.dumps(answer, indent=2))
         return
@@ -39,9 +51,9 @@ def list_(server: str, *, token: str, insecure: bool, output: str) -> None:
 @click.argument("name")
 @asks_a_server
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def describe(name: str, server: str, *, token: str, insecure: bool, output: str) -> None:
+def describe(name: str, server: Server, output: str) -> None:
     """Show everything about a plugin: conditions, points, policy, arguments, state."""
-    answer = Server(server, token, insecure).ask(f"/plugins/{name}")
+    answer = server.ask(f"/plugins/{name}")
     if output == "json":
         click.echo(json.dumps(answer, indent=2))
     else:
@@ -60,24 +72,42 @@ def describe(name: str, server: str, *, token: str, insecure: bool, output: str)
 @click.option("--args", "arguments", default="", help="The plugin's arguments, as a JSON object.")
 @click.option("--timeout", default="", help="How long a call may take, such as 200ms.")
 @click.option("--shadow", is_flag=True, help="Only compare what it says; it has no say itself.")
+@in_namespace
+@of_scheduler
+@click.option("--image", default="", help="With --namespace: the image of a sidecar, instead of --address.")
+@by_kubeconfig
+@click.pass_context
 def attach(
-    name: str | None,
-    server: str,
+    context: click.Context,
     *,
-    token: str,
-    insecure: bool,
+    name: str | None,
+    server: Server,
     filename: Path | None,
+    namespace: str,
+    scheduler: str,
+    image: str,
+    kubeconfig: str,
     **entry: Any,
 ) -> None:
     """Attach a plugin, replace it by another version, or configure it anew.
 
     An entry of a plugin that is there with another address replaces it: the new version gets ready beside the
-    old one, which ends what it began. It holds until the scheduler ends; its own list outlives that.
+    old one, which ends what it began. It holds until the scheduler ends; its own list outlives that. Where an
+    operator keeps the scheduler it takes --namespace: the SchedulerPlugin is made, or changed where options
+    are given, and the Scheduler runs it.
     """
+    if namespace:
+        if name is None:
+            fail("--namespace takes a plugin's NAME; berth config to-crd makes resources of a list")
+        given = {field: value for field, value in entry.items() if _is_given(context, field)}
+        spec = _fields(**given) | ({"image": image} if image else {})
+        user = Keeper(namespace, kubeconfig).attach(name, spec, scheduler)
+        click.echo(f"SchedulerPlugin {namespace}/{name} attached to Scheduler {user}")
+        return
     if (name is None) == (filename is None):
         fail("give either a plugin's NAME with --address, or -f with a list")
     body = filename.read_bytes() if filename is not None else _list_of(str(name), **entry)
-    answer = Server(server, token, insecure).ask("/plugins", "PUT", body)
+    answer = server.ask("/plugins", "PUT", body)
     for attached in answer["plugins"]:
         click.echo(f"{attached} attached")
 
@@ -86,9 +116,21 @@ def attach(
 @click.argument("name")
 @asks_a_server
 @click.option("--profile", "profiles", multiple=True, help="Only from this profile; repeatable.")
-def detach(name: str, server: str, *, token: str, insecure: bool, profiles: tuple[str, ...]) -> None:
-    """Take a plugin out of all profiles, once the attempts that began with it have ended."""
-    Server(server, token, insecure).ask(f"/plugins/{name}", "DELETE", profile=list(profiles))
+@in_namespace
+@of_scheduler
+@by_kubeconfig
+def detach(
+    name: str, server: Server, *, profiles: tuple[str, ...], namespace: str, scheduler: str, kubeconfig: str
+) -> None:
+    """Take a plugin out of all profiles, once the attempts that began with it have ended.
+
+    Where an operator keeps the scheduler it takes --namespace; the SchedulerPlugin stays.
+    """
+    if namespace:
+        users = Keeper(namespace, kubeconfig).detach(name, profiles, scheduler)
+        click.echo(f"SchedulerPlugin {namespace}/{name} detached from Scheduler {', '.join(users)}")
+        return
+    server.ask(f"/plugins/{name}", "DELETE", profile=list(profiles))
     click.echo(f"{name} detached")
 
 
@@ -96,28 +138,21 @@ def detach(name: str, server: str, *, token: str, insecure: bool, profiles: tupl
 @click.argument("name")
 @asks_a_server
 @click.option("--off", is_flag=True, help="Let it take part again.")
-@click.option(
-    "-n",
-    "--namespace",
-    default="",
-    help="Change the SchedulerPlugin of this namespace instead of one scheduler, where an operator keeps it.",
-)
-@click.option("--kubeconfig", default="", help="With --namespace: how to reach the API server.")
-def shadow(
-    name: str, server: str, *, token: str, insecure: bool, off: bool, namespace: str, kubeconfig: str
-) -> None:
+@in_namespace
+@by_kubeconfig
+def shadow(name: str, server: Server, *, off: bool, namespace: str, kubeconfig: str) -> None:
     """Let a plugin see what is scheduled and have no say in it: its answers are compared and counted.
 
     Attempts that began with it end with it first. Asked of a scheduler it holds for that process alone, until
-    the plugin's entry in its list changes. With --namespace it reaches all replicas within a minute, and
-    lasts.
+    the plugin's entry in its list changes; a standby names the leader. Where an operator keeps the scheduler
+    it takes --namespace, reaches all replicas within a minute, and lasts.
     """
     if namespace:
-        users = set_shadow(namespace, name, shadow=not off, kubeconfig=kubeconfig)
+        users = Keeper(namespace, kubeconfig).shadow(name, on=not off)
         what = "takes part" if off else "is in shadow"
         click.echo(f"SchedulerPlugin {namespace}/{name} {what} in {', '.join(users) or 'no Scheduler yet'}")
         return
-    Server(server, token, insecure).ask(f"/plugins/{name}/shadow", "DELETE" if off else "PUT")
+    server.ask(f"/plugins/{name}/shadow", "DELETE" if off else "PUT")
     click.echo(f"{name} takes part" if off else f"{name} is in shadow")
 
 
@@ -125,28 +160,35 @@ for verb in (verify, record, replay):
     plugin.add_command(verb)
 
 
+def _is_given(context: click.Context, field: str) -> bool:
+    """Say whether an option was written, and not left at its default."""
+    source = context.get_parameter_source(field)
+    return source is not None and source is not click.core.ParameterSource.DEFAULT
+
+
 def _list_of(
-    name: str,
-    *,
-    address: str,
-    profiles: tuple[str, ...],
-    weight: int,
-    arguments: str,
-    timeout: str,
-    shadow: bool,
+    name: str, *, address: str, profiles: tuple[str, ...], weight: int, shadow: bool, **options: str
 ) -> bytes:
+    """Give a PluginList of one entry; without profiles its weight means nothing."""
     entry: dict[str, Any] = {"name": name, "address": address or None, "shadow": shadow}
     if profiles:
         entry |= {"profiles": list(profiles), "weight": weight}
-    if timeout:
-        entry["timeout"] = timeout
-    if arguments:
+    fields = _fields(**{option: value for option, value in options.items() if value})
+    if "arguments" in fields:
+        fields["args"] = fields.pop("arguments")
+    document = {"apiVersion": "berth.dev/v1alpha1", "kind": "PluginList", "plugins": [entry | fields]}
+    return json.dumps(document).encode()
+
+
+def _fields(**options: Any) -> dict[str, Any]:
+    """Give options as fields of a SchedulerPlugin's spec."""
+    fields = {field: list(value) if isinstance(value, tuple) else value for field, value in options.items()}
+    if "arguments" in fields:
         try:
-            entry["args"] = json.loads(arguments)
+            fields["arguments"] = json.loads(fields["arguments"])
         except ValueError as error:
             fail(f"--args: {error}: write a JSON object")
-    document = {"apiVersion": "berth.dev/v1alpha1", "kind": "PluginList", "plugins": [entry]}
-    return json.dumps(document).encode()
+    return fields
 
 
 def _cell(value: Any) -> str:

@@ -1,36 +1,175 @@
-"""A change of a SchedulerPlugin, made with the user's own rights: it reaches all replicas, and it lasts."""
+"""Changes of Schedulers and SchedulerPlugins with the user's rights: they reach all replicas, and last."""
 
 import asyncio
 import json
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from berth.cli.failing import fail
 
+if TYPE_CHECKING:
+    from berth.client.api import Api
+    from berth.client.resources import Resource
 
-def set_shadow(namespace: str, name: str, *, shadow: bool, kubeconfig: str) -> list[str]:
-    """Put a SchedulerPlugin into shadow, or have it take part; gives the Schedulers that run it.
+Json = dict[str, Any]
+T = TypeVar("T")
 
-    Ends the program with the API server's words where that fails.
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """The namespace whose resources an operator keeps, and how to reach the API server.
+
+    Every method ends the program with the API server's words where that fails.
     """
-    return asyncio.run(_patched(namespace, name, {"spec": {"shadow": shadow}}, kubeconfig))
 
+    namespace: str
+    kubeconfig: str = ""
 
-async def _patched(namespace: str, name: str, change: dict[str, Any], kubeconfig: str) -> list[str]:
-    # Imported here so that the other verbs start quickly.
-    from berth.client.api import Api  # noqa: PLC0415 (see above)
-    from berth.client.credentials import load_endpoint  # noqa: PLC0415 (see above)
-    from berth.client.errors import ClientError  # noqa: PLC0415 (see above)
-    from berth.client.transport import Transport  # noqa: PLC0415 (see above)
-    from berth.operator.kinds import PLUGINS  # noqa: PLC0415 (see above)
+    def shadow(self, name: str, *, on: bool) -> list[str]:
+        """Put a SchedulerPlugin into shadow, or have it take part; gives the Schedulers that run it."""
+        return self._run(lambda resources: resources.shadow(name, on=on))
 
-    try:
-        endpoint = await asyncio.to_thread(load_endpoint, kubeconfig=kubeconfig)
-        transport = Transport(endpoint, max_connections=1)
+    def attach(self, name: str, given: Mapping[str, Any], scheduler: str) -> str:
+        """Make or change a SchedulerPlugin, and have a Scheduler run it; gives the Scheduler's name.
+
+        `given` are fields of its spec. Without `scheduler` it is the only one of the namespace.
+        """
+        return self._run(lambda resources: resources.attach(name, given, scheduler))
+
+    def detach(self, name: str, profiles: Collection[str], scheduler: str) -> list[str]:
+        """Take a plugin out of a Scheduler, or of all that run it, and give their names.
+
+        With `profiles` it is taken out of these alone. The SchedulerPlugin stays.
+        """
+        return self._run(lambda resources: resources.detach(name, profiles, scheduler))
+
+    def _run(self, work: Callable[["_Resources"], Awaitable[T]]) -> T:
+        return asyncio.run(self._connected(work))
+
+    async def _connected(self, work: Callable[["_Resources"], Awaitable[T]]) -> T:
+        # Imported here so that the other verbs start quickly.
+        from berth.client.api import Api  # noqa: PLC0415 (see above)
+        from berth.client.credentials import load_endpoint  # noqa: PLC0415 (see above)
+        from berth.client.errors import ClientError  # noqa: PLC0415 (see above)
+        from berth.client.transport import Transport  # noqa: PLC0415 (see above)
+
         try:
-            answer = await Api(transport).patch(PLUGINS, namespace, name, json.dumps(change).encode())
-        finally:
-            await transport.aclose()
-    except ClientError as error:
-        fail(str(error))
-    names: list[str] = (json.loads(answer).get("status") or {}).get("schedulers") or []
-    return names
+            endpoint = await asyncio.to_thread(load_endpoint, kubeconfig=self.kubeconfig)
+            transport = Transport(endpoint, max_connections=1)
+            try:
+                return await work(_Resources(Api(transport), self.namespace))
+            finally:
+                await transport.aclose()
+        except ClientError as error:
+            fail(str(error))
+
+
+class _Resources:
+    """The resources of one namespace. What is read is written with its version: no other change is lost."""
+
+    def __init__(self, api: "Api", namespace: str) -> None:
+        # Imported here so that the other verbs start quickly.
+        from berth.operator.kinds import PLUGINS, SCHEDULERS, VERSION  # noqa: PLC0415 (see above)
+
+        self._api = api
+        self._namespace = namespace
+        self._plugins, self._schedulers, self._version = PLUGINS, SCHEDULERS, VERSION
+
+    async def shadow(self, name: str, *, on: bool) -> list[str]:
+        plugin = json.loads(await self._api.get(self._plugins, self._namespace, name))
+        plugin["spec"]["shadow"] = on
+        await self._replace(self._plugins, plugin)
+        names: list[str] = (plugin.get("status") or {}).get("schedulers") or []
+        return names
+
+    async def attach(self, name: str, given: Mapping[str, Any], scheduler: str) -> str:
+        found = self._chosen(await self._all(), scheduler)
+        await self._describe(name, given)
+        listed = found["spec"].setdefault("plugins", [])
+        if name not in [one["name"] for one in listed]:
+            listed.append({"name": name})
+            await self._replace(self._schedulers, found)
+        return str(found["metadata"]["name"])
+
+    async def detach(self, name: str, profiles: Collection[str], scheduler: str) -> list[str]:
+        every = await self._all()
+        users = [one for one in every if _runs(one, name)]
+        if scheduler:
+            users = [one for one in users if one["metadata"]["name"] == scheduler]
+        if not users:
+            which = f"Scheduler {scheduler}" if scheduler else "no Scheduler"
+            verb = "does not run" if scheduler else "runs"
+            fail(f"{which} of namespace {self._namespace} {verb} plugin {name}")
+        if profiles:
+            await self._leave(name, profiles)
+        for one in users:
+            _take_out(one["spec"], name, profiles)
+            await self._replace(self._schedulers, one)
+        return [str(one["metadata"]["name"]) for one in users]
+
+    async def _describe(self, name: str, given: Mapping[str, Any]) -> None:
+        """Make a SchedulerPlugin, or change the fields that are given."""
+        from berth.client.errors import NotFoundError  # noqa: PLC0415 (quick start of the other verbs)
+
+        try:
+            plugin: Json = json.loads(await self._api.get(self._plugins, self._namespace, name))
+        except NotFoundError:
+            if not {"image", "address"} & given.keys():
+                fail(f"no SchedulerPlugin {self._namespace}/{name}: give --image or --address to make it")
+            head = {"apiVersion": self._version, "kind": "SchedulerPlugin"}
+            plugin = {**head, "metadata": {"name": name}, "spec": dict(given)}
+            await self._api.create(self._plugins, self._namespace, json.dumps(plugin).encode())
+            return
+        spec = plugin["spec"]
+        for one, other in (("image", "address"), ("address", "image")):
+            if one in given:
+                spec.pop(other, None)
+        spec.update(given)
+        await self._replace(self._plugins, plugin)
+
+    async def _leave(self, name: str, profiles: Collection[str]) -> None:
+        plugin = json.loads(await self._api.get(self._plugins, self._namespace, name))
+        before = plugin["spec"].get("profiles") or []
+        plugin["spec"]["profiles"] = [one for one in before if one not in profiles]
+        if plugin["spec"]["profiles"] != before:
+            await self._replace(self._plugins, plugin)
+
+    def _chosen(self, every: Sequence[Json], scheduler: str) -> Json:
+        found = [one for one in every if scheduler in ("", one["metadata"]["name"])]
+        if len(found) != 1:
+            names = ", ".join(str(one["metadata"]["name"]) for one in every) or "none"
+            fail(f"name one Scheduler of namespace {self._namespace} with --scheduler; there are: {names}")
+        return found[0]
+
+    async def _all(self) -> list[Json]:
+        answer = await self._api.call("GET", self._schedulers.collection(self._namespace))
+        items: list[Json] = json.loads(answer).get("items") or []
+        head = {"apiVersion": self._version, "kind": "Scheduler"}
+        return [{**head, **one} for one in items]
+
+    async def _replace(self, resource: "Resource", document: Json) -> None:
+        name = document["metadata"]["name"]
+        await self._api.update(resource, self._namespace, name, json.dumps(document).encode())
+
+
+def _runs(scheduler: Json, name: str) -> bool:
+    return name in [one["name"] for one in scheduler["spec"].get("plugins") or ()]
+
+
+def _take_out(spec: Json, name: str, profiles: Collection[str]) -> None:
+    """Take a plugin out of these profiles; out of the whole spec where none are given."""
+    for profile in spec["profiles"]:
+        if not profiles or profile["schedulerName"] in profiles:
+            for entries in _mentions(profile):
+                entries[:] = [one for one in entries if one["name"] != name]
+    if not profiles:
+        spec["plugins"] = [one for one in spec["plugins"] if one["name"] != name]
+
+
+def _mentions(profile: Json) -> Iterator[list[Json]]:
+    """Give the lists of a profile in which plugins are named."""
+    for point in (profile.get("plugins") or {}).values():
+        yield point.get("enabled") or []
+        yield point.get("disabled") or []
+    yield profile.get("pluginConfig") or []

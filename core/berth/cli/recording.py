@@ -32,10 +32,8 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 )
 def record(
     name: str,
-    server: str,
+    server: Server,
     *,
-    token: str,
-    insecure: bool,
     output: Path,
     cycles: int | None,
     seconds: float | None,
@@ -54,8 +52,7 @@ def record(
     asked |= {"attempts": cycles} if cycles is not None else {}
     asked |= {"seconds": seconds} if seconds is not None else {}
     patience = None if seconds is None else seconds + PATIENCE_SECONDS
-    target = Server(server, token, insecure)
-    with target.stream(f"/plugins/{name}/recording", "POST", patience, **asked) as response:
+    with server.stream(f"/plugins/{name}/recording", "POST", patience, **asked) as response:
         _write(output, response)
 
 

@@ -125,6 +125,11 @@ class LeaderElector:
         """False when we lead on paper and the lease ran out longer ago than the tolerance."""
         return not self.leading or self._age() <= self.settings.duration + tolerance_seconds
 
+    @property
+    def holder(self) -> str:
+        """Who holds the lease, as it was last seen; empty while that is not known, or nobody does."""
+        return str(self._seen[0]) if self._seen is not None else ""
+
     async def acquire(self) -> None:
         """Campaign until this process leads."""
         while not await self._try(self._request_seconds()):

@@ -35,6 +35,11 @@ class Campaign:
         """Whether this process leads, as far as it knows."""
         return self._elector.leading
 
+    @property
+    def holder(self) -> str:
+        """Who holds the lease, as far as it knows."""
+        return self._elector.holder
+
     def is_fresh(self) -> bool:
         """Whether this process can prove that it leads, now."""
         return self._elector.is_fresh()

@@ -48,6 +48,11 @@ class Leadership:
         """Whether this process is the one that schedules."""
         return self._elector is None or self._elector.leading
 
+    @property
+    def leader(self) -> str:
+        """The identity of the process that schedules; empty while that is not known."""
+        return "" if self._elector is None else self._elector.holder
+
     def check(self) -> str:
         """The health check `leaderElection`: a standby is healthy."""
         healthy = self._elector is None or self._elector.is_healthy()

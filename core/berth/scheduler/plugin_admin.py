@@ -4,6 +4,9 @@
     PUT /plugins/NAME/shadow   DELETE /plugins/NAME/shadow
     POST /plugins/NAME/recording (plugin_recording.py)
 
+Changes are made where they last and reach every replica: not by a standby, which names its leader, nor where
+an operator keeps the scheduler, whose resource is named. Questions every process answers.
+
 Access is reviewed as for every other path (docs/decisions/). Plugins belong to the scheduling loop: it
 answers, and the secure port's own loop waits for it.
 """
@@ -31,7 +34,7 @@ class PluginAdmin:
     """Answers requests about plugins.
 
     `attaching` is asked for by the loop that owns plugins, whose turns `turns` are; `keep_objects` is awaited
-    before the first of them joins.
+    before the first of them joins. `elsewhere` says where changes are to be made, "" where here.
     """
 
     def __init__(
@@ -39,20 +42,22 @@ class PluginAdmin:
         attaching: Callable[[], Attaching],
         keep_objects: Callable[[], Awaitable[None]],
         turns: LoopTurns,
+        elsewhere: Callable[[], str],
     ) -> None:
         self._attaching = attaching
         self._keep_objects = keep_objects
         self._turns = turns
+        self._elsewhere = elsewhere
 
     def mount(self, router: web.UrlDispatcher) -> None:
         """Put the paths in."""
         router.add_get("/plugins", self._asked(self._list))
-        router.add_put("/plugins", self._asked(self._attach))
+        router.add_put("/plugins", self._asked(self._here(self._attach)))
         router.add_get("/plugins/{name}", self._asked(self._describe))
-        router.add_delete("/plugins/{name}", self._asked(self._detach))
+        router.add_delete("/plugins/{name}", self._asked(self._here(self._detach)))
         router.add_post("/plugins/{name}/recording", self._record)
-        router.add_put("/plugins/{name}/shadow", self._asked(self._shadow))
-        router.add_delete("/plugins/{name}/shadow", self._asked(self._shadow))
+        router.add_put("/plugins/{name}/shadow", self._asked(self._here(self._shadow)))
+        router.add_delete("/plugins/{name}/shadow", self._asked(self._here(self._shadow)))
 
     def _asked(self, answer: Answer) -> Answer:
         """That answer, given by the loop that owns the plugins."""
@@ -61,6 +66,16 @@ class PluginAdmin:
             return await self._turns.ask(lambda: answer(request))
 
         return asked
+
+    def _here(self, change: Answer) -> Answer:
+        """That change, unless it is to be made elsewhere."""
+
+        async def changed(request: web.Request) -> web.Response:
+            if elsewhere := self._elsewhere():
+                return http_status(409, "Conflict", elsewhere)
+            return await change(request)
+
+        return changed
 
     async def _list(self, _request: web.Request) -> web.Response:
         return _json({"plugins": self._attaching().list()})

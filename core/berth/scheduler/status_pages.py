@@ -8,6 +8,7 @@ Source: spec/core.md 8; spec/config.md 15.
 """
 
 import asyncio
+import os
 from dataclasses import dataclass, field
 from threading import get_ident
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from berth.scheduler.cache_debugger import CacheDebugger
 from berth.scheduler.health import Check, NotedCheck, ping
 from berth.scheduler.leadership import Leadership
 from berth.scheduler.loop_turns import LoopTurns
+from berth.scheduler.plugin_changes import KEPT_BY, changed_elsewhere
 from berth.scheduler.plugin_upkeep import PluginUpkeep
 from berth.scheduler.process_options import ProcessOptions
 from berth.scheduler.scheduler import Scheduler
@@ -77,7 +79,12 @@ class StatusPages:
             livez={"ping": ping, **turning},
             readyz={**leading, "shutdown": self.ending, "sched-handler-sync": self.synced},
             set_verbosity=set_verbosity if profiled else None,
-            plugins=PluginAdmin(lambda: self.plugins.attaching, self.plugins.raw.begin, self.turns).mount,
+            plugins=PluginAdmin(
+                lambda: self.plugins.attaching,
+                self.plugins.raw.begin,
+                self.turns,
+                lambda: changed_elsewhere(os.environ.get(KEPT_BY, ""), self.leadership),
+            ).mount,
             explain=lambda namespace, name: ask(lambda: explainer.explain(namespace, name)),
             cache=lambda: ask(self.debugger.report),
             resource_metrics=self._resource_metrics,
