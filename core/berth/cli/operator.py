@@ -109,6 +109,7 @@ def operator(
             lease,
             bind_address,
             secure_port,
+            _own_namespace(),
             kept_namespaces(namespaces),
         )
         run(_until_told(settings))

@@ -4,6 +4,7 @@ PlanError
 ├── MissingPluginError          PluginNotFound: a SchedulerPlugin that it names is not there
 ├── ServedTwiceError            ProfileServedTwice: kube-scheduler schedules the same pods under another lease
 ├── NotControlledError          NotControlled: an object of a name that it needs is another's
+│   └── ReservedNameError       the same of a name that is the operator's own
 └── ConfigurationProblemError   InvalidConfiguration: a scheduler would not start with it
 """
 
@@ -43,13 +44,20 @@ class NotControlledError(PlanError):
     """Carries the object that is left as it is."""
 
     reason = "NotControlled"
+    advice = (
+        "is not controlled by this Scheduler, and is left as it is; delete or rename it, or give the "
+        "Scheduler another name"
+    )
 
     def __init__(self, kind: str, name: str) -> None:
-        super().__init__(
-            f"{kind} {name} is there, is not controlled by this Scheduler, and is left as it is; "
-            "delete or rename it, or give the Scheduler another name"
-        )
+        super().__init__(f"{kind} {name} is there, {self.advice}")
         self.kind = kind
+
+
+class ReservedNameError(NotControlledError):
+    """Carries the object that has the name of one of the operator's."""
+
+    advice = "is not the operator's, and is left as it is; delete it: the operator needs the name"
 
 
 class ConfigurationProblemError(PlanError):

@@ -3,7 +3,8 @@
 Called by: reconciler, with a plan.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -34,9 +35,9 @@ from berth.operator.rendering.pod import HASH
 
 # An apply from this version creates an object where there is none, and conflicts with any that is there: no
 # object has it, for etcd counts from the empty store. Without it an apply would merge into what others made.
-_NONE_THERE: Final = "1"
+NONE_THERE: Final = "1"
 _RIGHTS: Final = ("ClusterRoleBinding", "RoleBinding")
-_NEEDED_BY_PODS: Final = (*_RIGHTS, "ConfigMap")
+_NEEDED_BY_PODS: Final = (*_RIGHTS, "ConfigMap", "Secret")
 
 
 @dataclass(slots=True)
@@ -68,25 +69,22 @@ class KeptObjects:
         mirror = self._observed.kept.get(kind)
         return mirror.objects.get(Name(namespace, name)) if mirror is not None else None
 
-    async def apply(self, scheduler: Json, made: Plan) -> Applied:
+    async def apply(self, scheduler: Json, made: Plan, done: Applied) -> None:
         """Make and change what differs from the plan; what fails does not keep the rest from being applied.
 
         Nothing runs under, or is bound to, a service account of another: what depends on an object that could
-        not be applied is left out.
+        not be applied is left out, also where `done` has it from before.
         """
-        done = Applied()
         for wanted in made.objects:
             kind = wanted["kind"]
             if kind in _dependents(done):
                 continue
             try:
-                if await self._ensure(scheduler, wanted):
-                    done.kinds.add(kind)
-            except NotControlledError as error:
+                with about(wanted):
+                    if await self._ensure(scheduler, wanted):
+                        done.kinds.add(kind)
+            except (NotControlledError, ClientError) as error:
                 done.wrong.append((kind, error))
-            except ClientError as error:
-                done.wrong.append((kind, _about(error, wanted)))
-        return done
 
     async def _ensure(self, scheduler: Json, wanted: Json) -> bool:
         """Say whether the object had to be written. Raises: NotControlledError, ClientError."""
@@ -107,7 +105,7 @@ class KeptObjects:
 
     async def _create(self, scheduler: Json, wanted: Json) -> None:
         try:
-            await self._write(wanted, resourceVersion=_NONE_THERE)
+            await self._write(wanted, resourceVersion=NONE_THERE)
         except ConflictError:
             # Made a moment ago and not seen yet, without its labels and so never seen, or another's.
             there = await self._look_up(wanted)
@@ -164,12 +162,12 @@ class KeptObjects:
         )
 
     async def collect(self, key: Key) -> None:
-        """Delete what no owner reference takes along with a Scheduler, once its last pod is gone.
+        """Delete what no owner reference takes along with a Scheduler.
+
+        To be called once its last pod is gone.
 
         Raises: ClientError.
         """
-        if self._observed.all_pods_of(key):
-            return
         for _, found in tuple(self._observed.kept_for(key)):
             if is_cluster_wide_of(found, key):
                 await self._delete(CLUSTER_ROLE_BINDINGS, found)
@@ -183,12 +181,16 @@ class KeptObjects:
             return
 
 
-async def apply(api: Api, resource: Resource, wanted: Json, subresource: str = "") -> None:
-    """Apply an object in the operator's name. Raises: ClientError."""
+async def apply(
+    api: Api, resource: Resource, wanted: Json, subresource: str = "", *, manager: str = FIELD_MANAGER
+) -> Json:
+    """Apply an object in the operator's name, and give it as stored. Raises: ClientError."""
     metadata = wanted["metadata"]
     path = resource.path(metadata.get("namespace", ""), metadata["name"], subresource)
-    query: dict[str, Any] = {"fieldManager": FIELD_MANAGER, "force": "true"}
-    await api.call("PATCH", path, msgspec.json.encode(wanted), query=query, content_type=APPLY_PATCH)
+    query: dict[str, Any] = {"fieldManager": manager, "force": "true"}
+    answer = await api.call("PATCH", path, msgspec.json.encode(wanted), query=query, content_type=APPLY_PATCH)
+    stored: Json = msgspec.json.decode(answer)
+    return stored
 
 
 def _dependents(done: Applied) -> tuple[str, ...]:
@@ -199,11 +201,15 @@ def _dependents(done: Applied) -> tuple[str, ...]:
     return ("Deployment",) if wrong.intersection(_NEEDED_BY_PODS) else ()
 
 
-def _about(error: ClientError, wanted: Json) -> ClientError:
-    """Put the object's name before the server's words."""
-    said = error.message if isinstance(error, AnsweredError) else str(error)
-    error.args = (f"{wanted['kind']} {wanted['metadata']['name']}: {said}",)
-    return error
+@contextmanager
+def about(wanted: Json) -> Iterator[None]:
+    """Put the object's name before the server's words, where a request about it fails."""
+    try:
+        yield
+    except ClientError as error:
+        said = error.message if isinstance(error, AnsweredError) else str(error)
+        error.args = (f"{wanted['kind']} {wanted['metadata']['name']}: {said}",)
+        raise
 
 
 def _lacks_owner(kind: str, found: Json) -> bool:

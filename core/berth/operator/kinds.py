@@ -14,6 +14,7 @@ PLUGINS: Final = Resource(GROUP, "v1alpha1", "schedulerplugins", namespaced=True
 _RBAC = "rbac.authorization.k8s.io"
 CLUSTER_ROLE_BINDINGS: Final = Resource(_RBAC, "v1", "clusterrolebindings", namespaced=False)
 CLUSTER_ROLES: Final = Resource(_RBAC, "v1", "clusterroles", namespaced=False)
+SECRETS: Final = Resource("", "v1", "secrets", namespaced=True)
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", namespaced=True)
 SERVICE_MONITORS: Final = Resource("monitoring.coreos.com", "v1", "servicemonitors", namespaced=True)
 
@@ -29,6 +30,11 @@ KEPT: Final[dict[str, Resource]] = {
     "ServiceMonitor": SERVICE_MONITORS,
 }
 """What is kept for a Scheduler, by kind, in the order in which it is applied."""
+
+AUTHORITY: Final = "berth-operator-ca"
+"""Secret and ConfigMap in the operator's namespace: its certificate authority, with and without keys."""
+SERVING_SECRET: Final = "berth-serving-certificates"  # noqa: S105 (a name)
+"""The Secret with what the schedulers of a namespace serve with; to others the operator has no right."""
 
 FIELD_MANAGER: Final = "berth-operator"
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"

@@ -40,6 +40,10 @@ class Mirror:
         self.objects.pop(_name(obj), None)
         self._told(obj, None)
 
+    def note(self, obj: Json) -> None:
+        """Take in what a write gave back, before the watch says so."""
+        self.objects[_name(obj)] = obj
+
     def on_synced(self) -> None:
         """Nothing waits for this."""
 
@@ -50,8 +54,11 @@ class Observed:
     def __init__(self, wanted: Callable[[Key], None], kept: tuple[str, ...]) -> None:
         self._wanted = wanted
         self.schedulers = Mirror(self._scheduler_changed)
-        self.plugins = Mirror(self._plugin_changed)
+        self.plugins = Mirror(self._others_changed)
         self.pods = Mirror(self._kept_changed)
+        self.authority = Mirror(self._authority_changed)
+        self.published = Mirror(self._authority_changed)
+        self.certificates = Mirror(self._others_changed)
         self.kept = {kind: Mirror(self._kept_changed) for kind in kept}
 
     def scheduler(self, key: Key) -> Json | None:
@@ -101,11 +108,15 @@ class Observed:
             for where, name in tuple(self.schedulers.objects):
                 self._wanted(Key(where, name))
 
-    def _plugin_changed(self, plugin: Json, _before: Json | None) -> None:
-        # Of its namespace all: one that stopped using it has no other way of telling.
+    def _others_changed(self, found: Json, _before: Json | None) -> None:
+        # Of its namespace all: one that stopped using a plugin has no other way of telling.
         for where, name in tuple(self.schedulers.objects):
-            if where == plugin["metadata"]["namespace"]:
+            if where == found["metadata"]["namespace"]:
                 self._wanted(Key(where, name))
+
+    def _authority_changed(self, _found: Json, _before: Json | None) -> None:
+        for where, name in tuple(self.schedulers.objects):
+            self._wanted(Key(where, name))
 
     def _kept_changed(self, obj: Json, _before: Json | None) -> None:
         key = scheduler_of(obj)

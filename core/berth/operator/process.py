@@ -19,19 +19,23 @@ from berth.client.errors import ClientError, DeadlineError, LeaseLostError, NotF
 from berth.client.events import EventRecorder
 from berth.client.leases import LeaderElector, LeaseSettings, new_identity
 from berth.client.reflector import Reflector
-from berth.client.resources import PODS, Resource
+from berth.client.resources import CONFIG_MAPS, PODS, Resource
 from berth.client.transport import Transport
 from berth.client.watch import Source
 from berth.client.wire import bounded
 from berth.framework.clock import SYSTEM_CLOCK
+from berth.operator.issuing import Issuing
 from berth.operator.kinds import (
+    AUTHORITY,
     CLUSTER_ROLE_BINDINGS,
     FIELD_MANAGER,
     KEPT,
     MANAGED_BY,
     PLUGINS,
     SCHEDULERS,
+    SECRETS,
     SERVICE_MONITORS,
+    SERVING_SECRET,
     Json,
     Key,
 )
@@ -43,7 +47,6 @@ from berth.operator.work_queue import WorkQueue
 from berth.scheduler.delegated_access import DelegatedAccess
 from berth.scheduler.listening import listen
 from berth.scheduler.serving import Endpoints, SecureServer
-from berth.scheduler.serving_certificate import server_context
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +67,7 @@ _OURS = f"{MANAGED_BY}={FIELD_MANAGER}"
 class OperatorSettings:
     """How to run. Without `lease` nobody is asked whether another operator leads; port 0 serves nothing.
 
-    `namespaces` are those whose Schedulers are kept; none means all.
+    `namespaces` are those whose Schedulers are kept; none means all. `namespace` is its own.
     """
 
     schedulers: Settings
@@ -72,6 +75,7 @@ class OperatorSettings:
     lease: LeaseSettings | None = None
     bind_address: str = "0.0.0.0"  # noqa: S104 (in a pod, its own address)
     port: int = 0
+    namespace: str = "berth-system"
     namespaces: tuple[str, ...] = ()
     on_ready: Callable[[], None] = field(default=lambda: None)
 
@@ -131,13 +135,15 @@ class Operator:
         self._synced = False
         lease = settings.lease
         self._elector = LeaderElector(leases, lease, new_identity()) if lease is not None else None
+        self._issuing = Issuing(self._api, self._observed, settings.namespace, _now)
         self._reconciler = Reconciler(
             self._api,
             self._observed,
             self._recorder,
             self._metrics,
+            issuing=self._issuing,
             settings=lambda: replace(settings.schedulers, service_monitors=self._monitors),
-            now=_now,
+            now=lambda: _now().strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
 
     async def serve(self) -> SecureServer | None:
@@ -149,14 +155,15 @@ class Operator:
         endpoints = Endpoints(
             self._metrics.text, _keep_metrics, dict, healthz={"lease": self._lease}, readyz=ready
         )
-        return await SecureServer.start(listener, server_context(), endpoints, review=self._review)
+        certificate = self._issuing.own_certificate()
+        return await SecureServer.start(listener, certificate, endpoints, review=self._review)
 
     async def until(self, stop: asyncio.Event) -> None:
         """Watch, campaign and work until `stop` is set."""
         self._spawn(self._recorder.run(), "events")
-        bindings = self._mirror(CLUSTER_ROLE_BINDINGS, self._observed.kept["ClusterRoleBinding"], _OURS)
+        common = self._common_mirrors()
         opening = [
-            self._spawn(self._open_scope(scope, bindings), f"mirrors of {scope or 'all namespaces'}")
+            self._spawn(self._open_scope(scope, common), f"mirrors of {scope or 'all namespaces'}")
             for scope in self._scopes
         ]
         working = self._spawn(self._lead(opening), "leadership")
@@ -178,13 +185,25 @@ class Operator:
         for task in self._running:
             task.cancel()
 
-    async def _open_scope(self, scope: str, bindings: Reflector[Json]) -> None:
+    def _common_mirrors(self) -> list[Reflector[Json]]:
+        """Watch what belongs to no namespace, or to the operator's own."""
+        own = {"fields": f"metadata.name={AUTHORITY}", "scope": self._settings.namespace}
+        return [
+            self._mirror(CLUSTER_ROLE_BINDINGS, self._observed.kept["ClusterRoleBinding"], _OURS),
+            self._mirror(SECRETS, self._observed.authority, **own),
+            self._mirror(CONFIG_MAPS, self._observed.published, **own),
+        ]
+
+    async def _open_scope(self, scope: str, common: Sequence[Reflector[Json]]) -> None:
         """Watch a namespace, and have its Schedulers looked at from when all of it is known."""
         mirrors = [
-            bindings,
+            *common,
             self._mirror(SCHEDULERS, self._observed.schedulers, scope=scope),
             self._mirror(PLUGINS, self._observed.plugins, scope=scope),
             self._mirror(PODS, self._observed.pods, _OURS, scope),
+            self._mirror(
+                SECRETS, self._observed.certificates, scope=scope, fields=f"metadata.name={SERVING_SECRET}"
+            ),
             *(
                 self._mirror(resource, self._observed.kept[kind], _OURS, scope)
                 for kind, resource in KEPT.items()
@@ -275,9 +294,9 @@ class Operator:
         return self._monitors
 
     def _mirror(
-        self, resource: Resource, mirror: Mirror, selector: str = "", scope: str = ""
+        self, resource: Resource, mirror: Mirror, selector: str = "", scope: str = "", fields: str = ""
     ) -> Reflector[Json]:
-        source = Source(resource, scope, label_selector=selector)
+        source = Source(resource, scope, fields, selector)
         reflector = Reflector(self._transport, source, _decode, mirror)
         self._spawn(reflector.run(), f"watch of {resource.plural}")
         return reflector
@@ -296,5 +315,5 @@ async def _keep_metrics() -> None:
     """The operator's metrics have no new start."""
 
 
-def _now() -> str:
-    return datetime.fromtimestamp(SYSTEM_CLOCK.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _now() -> datetime:
+    return datetime.fromtimestamp(SYSTEM_CLOCK.now(), UTC)

@@ -5,6 +5,7 @@ Called by: process, with one key after the other; it never runs twice at a time.
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from berth.client.api import Api
 from berth.client.errors import ClientError, NotFoundError
@@ -12,7 +13,8 @@ from berth.client.events import EventRecorder, Reference
 from berth.client.resources import Resource
 from berth.operator.conditions import DEGRADED, Condition, Problem, conditions, plugin_states
 from berth.operator.errors import NotControlledError, PlanError, ServedTwiceError
-from berth.operator.kept_objects import KeptObjects, apply
+from berth.operator.issuing import Issuing
+from berth.operator.kept_objects import Applied, KeptObjects, apply
 from berth.operator.kinds import PLUGINS, SCHEDULERS, VERSION, Json, Key, key_of
 from berth.operator.kube_scheduler import check_kube_scheduler
 from berth.operator.metrics import OperatorMetrics
@@ -40,6 +42,7 @@ class Reconciler:
         events: EventRecorder,
         metrics: OperatorMetrics,
         *,
+        issuing: Issuing,
         settings: Callable[[], Settings],
         now: Callable[[], str],
     ) -> None:
@@ -47,6 +50,7 @@ class Reconciler:
         self._observed = observed
         self._events = events
         self._metrics = metrics
+        self._issuing = issuing
         self._settings = settings
         self._now = now
         self._objects = KeptObjects(api, observed, metrics, self._drifted)
@@ -60,19 +64,24 @@ class Reconciler:
         scheduler = self._observed.scheduler(key)
         if scheduler is None:
             self._metrics.forget(key)
-            await self._objects.collect(key)
+            if not self._observed.all_pods_of(key):
+                await self._issuing.collect(key)
+                await self._objects.collect(key)
             return
         problem: Problem | None = None
         failure: Exception | None = None
         made: Plan | None = None
         try:
             await check_kube_scheduler(self._api, scheduler)
-            made = plan(scheduler, self._observed.plugins_in(key.namespace), self._settings())
+            settings = replace(self._settings(), authority=await self._issuing.bundle())
+            made = plan(scheduler, self._observed.plugins_in(key.namespace), settings)
             problem, failure = await self._bring_about(scheduler, made)
         except ServedTwiceError as error:  # its lease is not watched: looked at again as after a failure
             problem, failure = Problem(error.reason, str(error)), ClientError(str(error))
         except PlanError as error:
             problem = Problem(error.reason, str(error))
+        except ClientError as error:
+            problem, failure = Problem("ApplyFailed", str(error)), error
         except Exception as error:  # one Scheduler's; the others must not suffer from it
             log.exception("failed: scheduler=%s", key)
             problem, failure = Problem("InternalError", f"{type(error).__name__}: {error}"), error
@@ -83,7 +92,12 @@ class Reconciler:
 
     async def _bring_about(self, scheduler: Json, made: Plan) -> tuple[Problem | None, ClientError | None]:
         """Give what is wrong afterwards, and what to try again for."""
-        done = await self._objects.apply(scheduler, made)
+        done = Applied()
+        try:
+            await self._issuing.keep(scheduler)
+        except (NotControlledError, ClientError) as error:
+            done.wrong.append(("Secret", error))
+        await self._objects.apply(scheduler, made, done)
         try:
             await self._objects.prune(scheduler, made, done)
         except ClientError as error:

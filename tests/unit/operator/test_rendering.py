@@ -156,7 +156,9 @@ def test_tls():
         "tls"
     ]
     assert [("tls-far", "far-tls")] == [
-        (one["name"], one["secret"]["secretName"]) for one in pod(result)["volumes"] if "secret" in one
+        (one["name"], one["secret"]["secretName"])
+        for one in pod(result)["volumes"]
+        if one["name"].startswith("tls-")
     ]
     mounts = {"name": "tls-far", "mountPath": folder, "readOnly": True}
     assert mounts in pod(result)["containers"][0]["volumeMounts"]
@@ -254,7 +256,7 @@ def test_fingerprint():
     assert deployment(one) == deployment(other)
     assert files(one)["plugins.yaml"] != files(other)["plugins.yaml"]
     assert deployment(one)["template"] != deployment(third)["template"]
-    assert {"berth-main-config-" + third.fingerprint[:10], "berth-main-plugins"} == {
+    assert {"berth-main-config-" + third.fingerprint[:10], "berth-main-plugins", "berth-main-ca"} == {
         each["metadata"]["name"] for each in found(third, "ConfigMap")
     }
 

@@ -12,6 +12,8 @@ from berth.operator.kinds import (
     key_of,
 )
 
+CA_FILE = "ca.crt"
+
 
 def base_name(key: Key) -> str:
     """Give the name of most of what is made."""
@@ -44,15 +46,26 @@ def labels(key: Key) -> dict[str, str]:
 
 def owned(scheduler: Json, key: Key, name: str = "") -> Json:
     """Give the metadata of an object in the Scheduler's namespace, which goes with the Scheduler."""
-    owner = {
-        "apiVersion": VERSION,
-        "kind": "Scheduler",
-        "name": key.name,
-        "uid": scheduler["metadata"]["uid"],
-        "controller": True,
-    }
+    owner = {**owner_reference(scheduler), "controller": True}
     name = name or base_name(key)
     return {"name": name, "namespace": key.namespace, "labels": labels(key), "ownerReferences": [owner]}
+
+
+def owner_reference(scheduler: Json) -> Json:
+    """Give the reference by which something goes with the Scheduler."""
+    metadata = scheduler["metadata"]
+    return {"apiVersion": VERSION, "kind": "Scheduler", "name": metadata["name"], "uid": metadata["uid"]}
+
+
+def serving_files(name: str) -> tuple[str, str]:
+    """Give what a Scheduler's certificate and key are called in the Secret of its namespace."""
+    return f"{name}.crt", f"{name}.key"
+
+
+def serving_names(key: Key) -> tuple[str, ...]:
+    """Give the names that a scheduler's certificate is valid for, the first of them for who verifies it."""
+    name = base_name(key)
+    return f"{name}.{key.namespace}.svc", f"{name}.{key.namespace}", name
 
 
 def cluster_wide(key: Key, name: str) -> Json:

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 from berth.operator.kinds import GROUP, Json, Key, key_of
 from berth.operator.rendering.configuration import Configuration, configuration
-from berth.operator.rendering.names import base_name, cluster_wide, lease, owned, selector
+from berth.operator.rendering.names import (
+    CA_FILE,
+    base_name,
+    cluster_wide,
+    lease,
+    owned,
+    selector,
+    serving_names,
+)
 from berth.operator.rendering.pod import PORT, pod_template
 from berth.operator.rendering.rights import LEADER_ELECTION, cluster_roles
 from berth.operator.rendering.settings import Settings
@@ -68,6 +76,12 @@ def _objects(
         "kind": "ConfigMap",
         "metadata": owned(scheduler, key, f"{base_name(key)}-plugins"),
         "data": {"plugins.yaml": made.plugins_yaml},
+    }
+    yield {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": owned(scheduler, key, _authority(key)),
+        "data": {CA_FILE: settings.authority},
     }
     template = pod_template(scheduler, key, made, settings, config_map=config_map, fingerprint=fingerprint)
     yield _deployment(scheduler, key, template)
@@ -132,6 +146,11 @@ def _strategy(spec: Json, rollout: Json) -> Json:
     return {"type": "RollingUpdate", "rollingUpdate": rolling}
 
 
+def _authority(key: Key) -> str:
+    """Give the name of the ConfigMap by which clients of a scheduler verify its certificate."""
+    return f"{base_name(key)}-ca"
+
+
 def _network(scheduler: Json, key: Key, settings: Settings) -> Iterator[Json]:
     spec = scheduler["spec"]
     port = {"name": "https", "port": PORT, "targetPort": "https", "protocol": "TCP"}
@@ -164,7 +183,10 @@ def _service_monitor(scheduler: Json, key: Key, interval: str) -> Json:
         "scheme": "https",
         "interval": interval,
         "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
-        "tlsConfig": {"insecureSkipVerify": True},
+        "tlsConfig": {
+            "ca": {"configMap": {"name": _authority(key), "key": CA_FILE}},
+            "serverName": serving_names(key)[0],
+        },
     }
     return {
         "apiVersion": "monitoring.coreos.com/v1",

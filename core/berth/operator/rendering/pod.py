@@ -6,16 +6,18 @@ not see each other's files.
 
 from collections.abc import Sequence
 
-from berth.operator.kinds import Json, Key
+from berth.operator.kinds import SERVING_SECRET, Json, Key
 from berth.operator.rendering.configuration import CERTIFICATES, SOCKETS, Configuration, address
-from berth.operator.rendering.names import base_name, dashed, labels, selector, sidecar_name
+from berth.operator.rendering.names import base_name, dashed, labels, selector, serving_files, sidecar_name
 from berth.operator.rendering.settings import Settings
+from berth.scheduler.plugin_changes import KEPT_BY
 
 CONTAINER = "scheduler"
 PORT = 10259
 HASH = "berth.dev/configuration-hash"
 _CONFIG_FOLDER = "/etc/berth/config"
 _PLUGINS_FOLDER = "/etc/berth/plugins"
+_SERVING_FOLDER = "/etc/berth/serving"
 USER = 65532
 _GROUP_READS = 0o440
 _RESTRICTED: Json = {
@@ -70,7 +72,7 @@ def pod_template(
         },
         "terminationGracePeriodSeconds": 30,
         "topologySpreadConstraints": pod.get("topologySpreadConstraints") or _spread(key),
-        "containers": [_scheduler(spec, configuration, spec.get("image") or settings.image)],
+        "containers": [_scheduler(spec, key, configuration, spec.get("image") or settings.image)],
         "volumes": _volumes(key, configuration, config_map),
     }
     sidecars = _sidecars(configuration)
@@ -97,13 +99,13 @@ def _spread(key: Key) -> list[Json]:
     ]
 
 
-def _scheduler(spec: Json, configuration: Configuration, image: str) -> Json:
+def _scheduler(spec: Json, key: Key, configuration: Configuration, image: str) -> Json:
     return {
         "name": CONTAINER,
         "image": image,
         "imagePullPolicy": spec.get("imagePullPolicy", "IfNotPresent"),
         "args": _arguments(spec, configuration),
-        "env": _environment(spec),
+        "env": _environment(spec, key),
         "ports": [{"name": "https", "containerPort": PORT, "protocol": "TCP"}],
         "resources": spec.get("resources") or _REQUESTS,
         "securityContext": _RESTRICTED,
@@ -113,6 +115,7 @@ def _scheduler(spec: Json, configuration: Configuration, image: str) -> Json:
         "volumeMounts": [
             {"name": "config", "mountPath": _CONFIG_FOLDER, "readOnly": True},
             {"name": "plugins", "mountPath": _PLUGINS_FOLDER, "readOnly": True},
+            {"name": "serving", "mountPath": _SERVING_FOLDER, "readOnly": True},
             _TOKEN,
             *(_socket_mount(plugin) for plugin in _sidecars(configuration)),
             *(_tls_mount(plugin) for plugin in _over_tls(configuration)),
@@ -159,6 +162,8 @@ def _arguments(spec: Json, configuration: Configuration) -> list[str]:
         f"--plugins={_PLUGINS_FOLDER}/plugins.yaml",
         "--bind-address=0.0.0.0",
         f"--secure-port={PORT}",
+        f"--tls-cert-file={_SERVING_FOLDER}/tls.crt",
+        f"--tls-private-key-file={_SERVING_FOLDER}/tls.key",
     ]
     if configuration.feature_gates:
         arguments.append(f"--feature-gates={','.join(configuration.feature_gates)}")
@@ -169,10 +174,13 @@ def _arguments(spec: Json, configuration: Configuration) -> list[str]:
     return arguments
 
 
-def _environment(spec: Json) -> list[Json]:
-    pod = [
-        {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
-        for name, path in (("POD_NAME", "metadata.name"), ("POD_NAMESPACE", "metadata.namespace"))
+def _environment(spec: Json, key: Key) -> list[Json]:
+    pod: list[Json] = [
+        {"name": KEPT_BY, "value": str(key)},
+        *(
+            {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
+            for name, path in (("POD_NAME", "metadata.name"), ("POD_NAMESPACE", "metadata.namespace"))
+        ),
     ]
     tracing = (spec.get("telemetry") or {}).get("tracing")
     if not tracing:
@@ -215,6 +223,7 @@ def _volumes(key: Key, configuration: Configuration, config_map: str) -> Sequenc
     return [
         {"name": "config", "configMap": {"name": config_map}},
         {"name": "plugins", "configMap": {"name": f"{base_name(key)}-plugins"}},
+        _serving_volume(key),
         {"name": _TOKEN["name"], "projected": {"sources": _TOKEN_SOURCES}},
         {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}},
         *({"name": _socket_volume(name), "emptyDir": {"sizeLimit": "1Mi"}} for name in names),
@@ -227,3 +236,11 @@ def _volumes(key: Key, configuration: Configuration, config_map: str) -> Sequenc
             for plugin in _over_tls(configuration)
         ),
     ]
+
+
+def _serving_volume(key: Key) -> Json:
+    """Of the namespace's certificates this scheduler's, and no other's."""
+    files = zip(serving_files(key.name), ("tls.crt", "tls.key"), strict=True)
+    items = [{"key": name, "path": path} for name, path in files]
+    source = {"secretName": SERVING_SECRET, "defaultMode": _GROUP_READS, "items": items}
+    return {"name": "serving", "secret": source}
