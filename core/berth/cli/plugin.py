@@ -79,6 +79,7 @@ def describe(name: str, server: Server, output: str) -> None:
 @click.pass_context
 def attach(
     context: click.Context,
+    /,
     *,
     name: str | None,
     server: Server,
@@ -182,7 +183,9 @@ def _list_of(
 
 def _fields(**options: Any) -> dict[str, Any]:
     """Give options as fields of a SchedulerPlugin's spec."""
-    fields = {field: list(value) if isinstance(value, tuple) else value for field, value in options.items()}
+    fields: dict[str, Any] = {
+        field: list(value) if isinstance(value, tuple) else value for field, value in options.items()
+    }
     if "arguments" in fields:
         try:
             fields["arguments"] = json.loads(fields["arguments"])

@@ -70,10 +70,12 @@ _FIELDS = (
     "tls",
     "args",
     "metadataKeys",
+    "user",
 )
 _DEFAULTS = tuple(name for name in _FIELDS if name not in ("name", "address", "tls"))
 _TLS_FIELDS = ("caFile", "certFile", "keyFile", "serverName")
 _MAX_WEIGHT = 100
+_MAX_USER = 2**31 - 1
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
 _MAX_PORT = 65535
 _MAX_SOCKET_PATH = 107
@@ -211,7 +213,19 @@ class _ListReader:
             shadow=self._shadow(members.get("shadow"), f"{path}.shadow"),
             tls=self._tls(members.get("tls"), name, address, path),
             metadata_keys=self._metadata_keys(members.get("metadataKeys"), f"{path}.metadataKeys"),
+            user=self._user(members.get("user"), address, f"{path}.user"),
         )
+
+    def _user(self, value: Value, address: str, path: str) -> int | None:
+        user = to_plain(value)
+        if user is None:
+            return None
+        if not isinstance(user, int) or isinstance(user, bool) or not 0 <= user <= _MAX_USER:
+            self._say(path, "must be a user's number")
+            return None
+        if address and not is_unix(address):
+            self._say(path, "is for a unix socket; certificates say who serves host:port")
+        return user
 
     def _metadata_keys(self, value: Value, path: str) -> tuple[str, ...] | None:
         if value is None:

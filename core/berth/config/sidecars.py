@@ -87,7 +87,8 @@ class SidecarSpec:
     `extension_points` are those where a profile may enable it; `args` is plain JSON for every profile
     that has no arguments of its own for it; `profiles` have the plugin at all its points, with that weight,
     beside those that enable it themselves. In `shadow` it is shown what they schedule and has no say in it.
-    `metadata_keys` are the labels and annotations that it may write to pods (pod_metadata.py).
+    `metadata_keys` are the labels and annotations that it may write to pods (pod_metadata.py). `user` serves
+    its socket, where that is neither the scheduler's own user nor root.
     """
 
     name: str
@@ -102,6 +103,7 @@ class SidecarSpec:
     weight: int = 1
     exempt_pods: ExemptPods | None = None
     metadata_keys: tuple[str, ...] | None = None
+    user: int | None = None
 
     def policy_at(self, point: ExtensionPoint, pod: Pod | None = None) -> FailurePolicy:
         """Give what a failing call at a point means for a pod."""

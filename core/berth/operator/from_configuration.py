@@ -102,6 +102,8 @@ def _plugin(sidecar: SidecarSpec, images: Mapping[str, str]) -> Json:
     if sidecar.tls is not None:
         named = {"serverName": sidecar.tls.server_name} if sidecar.tls.server_name else {}
         spec["tls"] = {"secretName": _secret(sidecar), **named}
+    if sidecar.user is not None and "image" in spec:
+        spec["runAsUser"] = sidecar.user
     if sidecar.shadow:
         spec["shadow"] = True
     if sidecar.args is not None:

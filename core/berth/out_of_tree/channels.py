@@ -36,7 +36,7 @@ async def open_channel(spec: SidecarSpec) -> AsyncIterator[grpc.aio.Channel]:
         none for an address on a network.
     """
     if is_unix(spec.address):
-        with held_socket(spec.name, socket_path(spec.address)) as path:
+        with held_socket(spec.name, socket_path(spec.address), spec.user) as path:
             async with grpc.aio.insecure_channel(f"unix:{path}", CHANNEL_OPTIONS) as channel:
                 yield channel
         return

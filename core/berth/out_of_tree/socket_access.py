@@ -5,6 +5,10 @@ one in a folder that belongs to another user, who could put another socket there
 write to is reported and not refused: a volume of Kubernetes is one (emptyDir has mode 0777), and what takes a
 socket's place in it has to be served by a trusted user all the same.
 
+Trusted are root, our own user, and the one that the plugin's entry names. That one's socket may be open to a
+group of ours: who else is in the group is for those to see to who made it (an operator gives each plugin a
+volume that no other sees).
+
     path --open, O_PATH--> the socket itself --looked at--> dialled by its descriptor
 
 What is dialled is what was looked at, whatever the path leads to by then; where the system has no descriptors
@@ -27,18 +31,20 @@ WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
-def check_socket(plugin: str, path: str) -> None:
+def check_socket(plugin: str, path: str, user: int | None = None) -> None:
     """Check the socket's owner and mode, the folders that lead to it, and who serves it.
 
     Raises: NotConnectedError with what is wrong.
     """
-    with held_socket(plugin, path):
+    with held_socket(plugin, path, user):
         pass
 
 
 @contextmanager
-def held_socket(plugin: str, path: str) -> Iterator[str]:
+def held_socket(plugin: str, path: str, user: int | None = None) -> Iterator[str]:
     """The path by which to dial the socket that was checked, and no other, until the block ends.
+
+    `user` may serve it, besides ours and root.
 
     Raises: NotConnectedError with what is wrong.
     """
@@ -48,7 +54,7 @@ def held_socket(plugin: str, path: str) -> Iterator[str]:
         raise NotConnectedError(plugin, f"{path}: {error.strerror or error}") from error
     try:
         held = path if descriptor is None else f"/proc/self/fd/{descriptor}"
-        _check(plugin, path, held)
+        _check(plugin, path, held, user)
         yield held
     finally:
         if descriptor is not None:
@@ -82,12 +88,12 @@ def _opened(path: str) -> int | None:
     return os.open(path, only_path | os.O_CLOEXEC)
 
 
-def _check(plugin: str, path: str, held: str) -> None:
+def _check(plugin: str, path: str, held: str, user: int | None) -> None:
     try:
         found = Path(held).stat()
         if not stat.S_ISSOCK(found.st_mode):
             raise NotConnectedError(plugin, f"{path} is no socket")
-        if found.st_mode & WRITABLE_BY_OTHERS:
+        if found.st_mode & (stat.S_IWOTH if _is_shared(found, user) else WRITABLE_BY_OTHERS):
             mode = stat.S_IMODE(found.st_mode)
             raise NotConnectedError(plugin, f"others may write to {path} (mode {mode:04o}): make it 0600")
         owners = [(folder.stat().st_uid, f"{folder} belongs to") for folder in _folders(path)]
@@ -95,8 +101,9 @@ def _check(plugin: str, path: str, held: str) -> None:
     except OSError as error:
         raise NotConnectedError(plugin, f"{path}: {error.strerror or error}") from error
     for uid, whose in (*owners, (found.st_uid, f"{path} belongs to"), (served_by, f"{path} is served by")):
-        if uid is not None and not _trusted(uid):
-            raise NotConnectedError(plugin, f"{whose} user {uid}, which is neither ours nor root")
+        if uid is not None and not _trusted(uid, user):
+            named = "" if user is None else f" nor {user}"
+            raise NotConnectedError(plugin, f"{whose} user {uid}, which is neither ours nor root{named}")
 
 
 def _folders(path: str) -> list[Path]:
@@ -118,7 +125,12 @@ def _served_by(path: str) -> int | None:
         return uid
 
 
-def _trusted(uid: int) -> bool:
-    """Whether that user may decide for us: root may, we may, and root trusts whom it was told to dial."""
+def _is_shared(found: os.stat_result, user: int | None) -> bool:
+    """Whether another user was named who serves the socket, and it is open to a group of ours."""
+    return user is not None and found.st_gid in (os.getegid(), *os.getgroups())
+
+
+def _trusted(uid: int, user: int | None) -> bool:
+    """Whether that user may decide for us: root and we may, and who is named; root trusts all of them."""
     ours = os.geteuid()
-    return uid in (0, ours) or ours == 0
+    return uid in (0, ours, user) or ours == 0

@@ -166,7 +166,7 @@ def _problem(spec: SidecarSpec, directory: SocketDirectory) -> str:
     if spec.address != directory.address_of(spec.name):
         return f"its entry of the list says {spec.address}"
     try:
-        check_socket(spec.name, directory.path_of(spec.name))
+        check_socket(spec.name, directory.path_of(spec.name), spec.user)
     except NotConnectedError as error:
         return str(error)
     return ""

@@ -40,14 +40,25 @@ func unixPath(address string) (string, bool) {
 	return strings.TrimPrefix(path, "//"), unix
 }
 
-// listenOnSocket makes a socket that is private from its first moment on.
+// isShared tells whether the socket is open to the group of the process: a
+// host of another user dials it.
+func isShared() bool {
+	return os.Getenv("BERTH_PLUGIN_SOCKET_SHARED") == "true"
+}
+
+// listenOnSocket makes a socket that is private, or open to its group alone,
+// from its first moment on.
 func listenOnSocket(path string) (net.Listener, error) {
 	if err := prepareSocket(path); err != nil {
 		return nil, fmt.Errorf("unix:%s: %w", path, err)
 	}
 	umasking.Lock()
 	defer umasking.Unlock()
-	before := syscall.Umask(0o177)
+	mask := 0o177
+	if isShared() {
+		mask = 0o117
+	}
+	before := syscall.Umask(mask)
 	defer syscall.Umask(before)
 	listener, err := net.Listen("unix", path)
 	if err != nil {
@@ -63,10 +74,19 @@ func prepareSocket(path string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	if info, err := os.Stat(folder); err == nil && info.Mode().Perm()&0o022 != 0 {
+	info, err := os.Stat(folder)
+	if err != nil {
+		return err
+	}
+	if isShared() && info.Mode().Perm() == 0o700 {
+		if err := os.Chmod(folder, 0o750); err != nil {
+			return err
+		}
+	}
+	if info.Mode().Perm()&0o022 != 0 {
 		slog.Warn("others may write to the socket's directory", "path", folder)
 	}
-	info, err := os.Lstat(path)
+	info, err = os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil

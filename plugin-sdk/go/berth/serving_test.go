@@ -107,6 +107,21 @@ func TestTheSocketIsPrivateAndGoesWithTheServer(t *testing.T) {
 	}
 }
 
+func TestASharedSocketIsOpenToItsGroup(t *testing.T) {
+	t.Setenv("BERTH_PLUGIN_SOCKET_SHARED", "true")
+	path := filepath.Join(filepath.Dir(socketPath(t)), "new", "x.sock")
+	server := started(t, anyNode(), "unix:"+path)
+	defer server.Stop()
+
+	for name, want := range map[string]os.FileMode{filepath.Dir(path): 0o750, path: 0o660} {
+		info, err := os.Stat(name)
+		must(t, err)
+		if mode := info.Mode().Perm(); mode != want {
+			t.Errorf("the mode of %s is %o", name, mode)
+		}
+	}
+}
+
 func TestASocketThatNobodyServesIsTakenOver(t *testing.T) {
 	path := socketPath(t)
 	left, err := net.Listen("unix", path)

@@ -20,6 +20,7 @@ export async function prepareSocket(path: string): Promise<void> {
   try {
     const folder = dirname(path);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
+    if (isShared() && (statSync(folder).mode & 0o777) === 0o700) chmodSync(folder, 0o750);
     if (statSync(folder).mode & 0o022)
       log.warn("others may write to the socket's directory", { path: folder });
     if (!existsSync(path)) return;
@@ -32,9 +33,14 @@ export async function prepareSocket(path: string): Promise<void> {
   }
 }
 
-/** Nobody but the owner. */
+/** Whether the socket is open to the group of the process: a host of another user dials it. */
+export function isShared(): boolean {
+  return process.env.BERTH_PLUGIN_SOCKET_SHARED === "true";
+}
+
+/** Nobody but the owner, and the group where it is shared. */
 export function makePrivate(path: string): void {
-  chmodSync(path, 0o600);
+  chmodSync(path, isShared() ? 0o660 : 0o600);
 }
 
 function isServed(path: string): Promise<boolean> {

@@ -11,7 +11,7 @@ import {
   type ServerWritableStream,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { makePrivate, prepareSocket, unixPath } from "./address.ts";
+import { isShared, makePrivate, prepareSocket, unixPath } from "./address.ts";
 import { Answering, CALLS, PATIENCE_MILLISECONDS } from "./conversing.ts";
 import { AddressError, type CallError, describe } from "./errors.ts";
 import { IdentityServiceService } from "./generated/berth/plugin/v1/identity.ts";
@@ -139,7 +139,8 @@ export class Server {
       throw new AddressError(`${this.address}: only unix:/path sockets are served without certificates`);
     }
     const credentials = (!path && this.#credentials) || ServerCredentials.createInsecure();
-    const before = process.umask(0o177); // the socket is private from its first moment on
+    // The socket is private, or open to its group alone, from its first moment on.
+    const before = process.umask(isShared() ? 0o117 : 0o177);
     try {
       await new Promise<void>((resolve, reject) => {
         const where = path ? `unix:${path}` : this.address;

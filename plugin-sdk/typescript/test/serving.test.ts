@@ -109,6 +109,22 @@ test("readiness is told apart from liveness", async () => {
   assert.deepEqual([before, after, mode & 0o777], [[1, 2], 1, 0o600]);
 });
 
+test("a shared socket, and its new directory, are open to the group", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "berth-"));
+  process.env.BERTH_PLUGIN_SOCKET_SHARED = "true";
+  const server = new Server(definePlugin({ name: "x" }), `unix:${join(folder, "new", "x.sock")}`);
+  await server.start();
+  delete process.env.BERTH_PLUGIN_SOCKET_SHARED;
+  const modes = await Promise.all(["new", "new/x.sock"].map(async (each) => (await stat(join(folder, each))).mode));
+  await server.stop();
+  await rm(folder, { recursive: true });
+
+  assert.deepEqual(
+    modes.map((mode) => mode & 0o777),
+    [0o750, 0o660],
+  );
+});
+
 test("an address that is in use, or is no socket, or has no certificates is refused", async () => {
   await using host = await running(definePlugin({ name: "x" }));
   const folder = await mkdtemp(join(tmpdir(), "berth-"));

@@ -85,7 +85,8 @@ def test_default_policy():
             HEAD + "- 5",
             (
                 "plugins[0]: must be an object with the fields address, args, exemptPods, extensionPoints,"
-                " failurePolicy, metadataKeys, name, profiles, shadow, timeout, tls, weight"
+                " failurePolicy, metadataKeys, name, profiles, shadow, timeout, tls,"
+                " user, weight"
             ),
         ),
         (HEAD + " []\nmore: 1", "more: unknown field; known ones are: apiVersion, directory, kind, plugins"),
@@ -93,7 +94,8 @@ def test_default_policy():
             one(adress=1),
             (
                 "plugins[0].adress: unknown field; known ones are: address, args, exemptPods,"
-                " extensionPoints, failurePolicy, metadataKeys, name, profiles, shadow, timeout, tls, weight"
+                " extensionPoints, failurePolicy, metadataKeys, name, profiles, shadow, timeout, tls,"
+                " user, weight"
             ),
         ),
         (
@@ -110,6 +112,8 @@ def test_default_policy():
                 " plugins may not write it"
             ),
         ),
+        (one(user="x"), "plugins[0].user: must be a user's number"),
+        (one(user="-1"), "plugins[0].user: must be a user's number"),
         (
             one(metadataKeys="x"),
             "plugins[0].metadataKeys: must be a list of label and annotation keys, or prefix/*",

@@ -144,6 +144,17 @@ def test_metadata_keys():
     assert ["example.com/*"] == files(result)["plugins.yaml"]["plugins"][0]["metadataKeys"]
 
 
+def test_user_of_its_own():
+    """A sidecar with a user of its own opens its socket to the pod's group; the scheduler trusts it."""
+    result = made(kit.plugin("gpu-share", runAsUser=65601))
+    (sidecar,) = pod(result)["initContainers"]
+    (listed,) = files(result)["plugins.yaml"]["plugins"]
+
+    assert (65601, 65601) == (sidecar["securityContext"]["runAsUser"], listed["user"])
+    assert {"name": "BERTH_PLUGIN_SOCKET_SHARED", "value": "true"} in sidecar["env"]
+    assert pod(result)["securityContext"]["runAsUser"] == pod(result)["securityContext"]["fsGroup"] == 65532
+
+
 def test_tls():
     """A plugin at host:port is dialled with its Secret's certificates, which the scheduler alone mounts."""
     far = kit.plugin("far", address="plugins.team:50051", tls={"secretName": "far-tls", "serverName": "far"})

@@ -243,7 +243,7 @@ def test_a_strangers_folder(tmp_path, monkeypatch):
         listener.bind("p.sock")
         listener.listen()
         path.chmod(0o600)
-        monkeypatch.setattr("berth.out_of_tree.socket_access._trusted", lambda uid: uid != os.geteuid())
+        monkeypatch.setattr("berth.out_of_tree.socket_access._trusted", lambda uid, _: uid != os.geteuid())
         with pytest.raises(NotConnectedError, match=r"belongs to user .*, which is neither ours nor root"):
             check_socket("p", str(path))
 

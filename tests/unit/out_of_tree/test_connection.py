@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import grpc
@@ -305,6 +306,9 @@ def test_nobody_listens(folder):
         check_socket("p", str(path))
 
 
+OURS, OTHERS = "ours", "others'"
+
+
 @pytest.mark.parametrize(("ours", "trusted"), [(0, True), (1000, False)])
 def test_others_socket(folder, monkeypatch, ours, trusted):
     """Only root takes the word of another user's process."""
@@ -321,6 +325,34 @@ def test_others_socket(folder, monkeypatch, ours, trusted):
         else:
             with pytest.raises(NotConnectedError, match="is served by user 4242"):
                 check_socket("p", str(path))
+
+
+@pytest.mark.parametrize(
+    ("how", "user", "complaint"),
+    [
+        pytest.param((0o600, OURS, 4242), 4242, "", id="the user that is named"),
+        pytest.param((0o660, OURS, 4242), 4242, "", id="open to a group of ours"),
+        pytest.param((0o660, OTHERS, 4242), 4242, "others may write to", id="open to a group of others"),
+        pytest.param((0o662, OURS, 4242), 4242, "others may write to", id="open to all"),
+        pytest.param((0o660, OURS, 1000), None, "others may write to", id="open to a group, no user named"),
+        pytest.param((0o600, OURS, 4343), 4242, "neither ours nor root nor 4242", id="another than is named"),
+    ],
+)
+def test_named_user(folder, monkeypatch, how, user, complaint):
+    """Who is named in the plugin's entry is trusted, with a socket that a group of ours may write to."""
+    path, access = folder / "p.sock", "berth.out_of_tree.socket_access"
+    mode, group, served_by = how
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        path.chmod(mode)
+        owners = {folder.stat().st_uid for folder in (path, *path.parents)}
+        monkeypatch.setattr(f"{access}.os.geteuid", lambda: max(owners) or 1000)
+        monkeypatch.setattr(f"{access}.os.getegid", lambda: path.stat().st_gid + (group is OTHERS))
+        monkeypatch.setattr(f"{access}.os.getgroups", list)
+        monkeypatch.setattr(f"{access}._served_by", lambda _: served_by)
+        with pytest.raises(NotConnectedError, match=complaint) if complaint else nullcontext():
+            check_socket("p", str(path), user)
 
 
 def test_missing_folder(folder):

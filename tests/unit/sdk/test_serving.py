@@ -53,6 +53,17 @@ async def test_alive_before_ready(tmp_path):
     await server.stop(0)
 
 
+async def test_socket_is_shared(tmp_path, monkeypatch):
+    """A socket that is shared, and its new directory, are open to the group and to no others."""
+    monkeypatch.setenv("BERTH_PLUGIN_SOCKET_SHARED", "true")
+    server = Server(Passes(), f"unix:{tmp_path}/new/x.sock")
+    await server.start()
+    modes = [stat.S_IMODE((tmp_path / each).stat().st_mode) for each in ("new", "new/x.sock")]
+    await server.stop(0)
+
+    assert [0o750, 0o660] == modes
+
+
 async def test_socket_is_private(tmp_path):
     """A new directory is the owner's alone, and so is the socket; both copies of a path work."""
     server = Server(Passes(), f"unix://{tmp_path}/new/x.sock")

@@ -21,9 +21,10 @@ from berth.operator.definitions.schema import (
     text,
 )
 
-_OF_SIDECARS = ("command", "args", "env", "resources", "automountServiceAccountToken")
+_OF_SIDECARS = ("command", "args", "env", "resources", "automountServiceAccountToken", "runAsUser")
 MAX_KEY = 317
 """A key: 253 bytes of prefix, "/", 63 bytes of name."""
+MAX_USER = 2**31 - 1
 POINTS = tuple(point.value for point in ExtensionPoint if point in SIDECAR_POINTS)
 
 
@@ -81,6 +82,12 @@ def _spec() -> Schema:
             "args": listed(text(longest=TEXT_LENGTH), "The sidecar's arguments.", most=64),
             "env": free_list("The sidecar's environment, as a container's."),
             "resources": resources("What the sidecar asks for."),
+            "runAsUser": integer(
+                "The user that the sidecar runs as, one of its own where its image allows; the scheduler's if "
+                "not given.",
+                least=1,
+                most=MAX_USER,
+            ),
             "automountServiceAccountToken": flag(
                 "Whether the sidecar has the token of the scheduler's service account."
             ),

@@ -124,6 +124,8 @@ def _entry(plugin: Json) -> Json:
     spec = plugin["spec"]
     entry: Json = {"name": plugin["metadata"]["name"], "address": address(plugin)}
     entry |= {name: spec[name] for name in _SAME if name in spec}
+    if "runAsUser" in spec:
+        entry["user"] = spec["runAsUser"]
     if "tls" in spec:
         entry["tls"] = _tls(plugin)
     if "arguments" in spec:

@@ -206,9 +206,9 @@ def _sidecar(plugin: Json) -> Json:
         "image": spec["image"],
         "imagePullPolicy": spec.get("imagePullPolicy", "IfNotPresent"),
         "restartPolicy": "Always",
-        "env": [{"name": "BERTH_PLUGIN_ADDRESS", "value": address(plugin)}, *(spec.get("env") or ())],
+        "env": [*_socket(plugin), *(spec.get("env") or ())],
         "resources": spec.get("resources") or _PLUGIN_REQUESTS,
-        "securityContext": _RESTRICTED,
+        "securityContext": {**_RESTRICTED, **_user(plugin)},
         "volumeMounts": [
             _socket_mount(plugin),
             {"name": _tmp_volume(name), "mountPath": "/tmp"},  # noqa: S108 (the container's own)
@@ -216,6 +216,18 @@ def _sidecar(plugin: Json) -> Json:
         ],
     }
     return container | {field: spec[field] for field in ("command", "args") if spec.get(field)}
+
+
+def _socket(plugin: Json) -> list[Json]:
+    """Where the plugin listens; one of another user opens its socket to the pod's group."""
+    variables = {"BERTH_PLUGIN_ADDRESS": address(plugin)}
+    if _user(plugin):
+        variables["BERTH_PLUGIN_SOCKET_SHARED"] = "true"
+    return [{"name": name, "value": value} for name, value in variables.items()]
+
+
+def _user(plugin: Json) -> Json:
+    return {"runAsUser": plugin["spec"]["runAsUser"]} if "runAsUser" in plugin["spec"] else {}
 
 
 def _volumes(key: Key, configuration: Configuration, config_map: str) -> Sequence[Json]:

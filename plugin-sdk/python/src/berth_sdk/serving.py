@@ -113,7 +113,7 @@ class Server:
         self._bind()
         await self._server.start()
         if path := unix_path(self.address):
-            path.chmod(0o600)
+            path.chmod(0o660 if is_shared() else 0o600)
         self._watch = asyncio.create_task(self._watch_readiness())
         log.info(
             "serving plugin=%s version=%s address=%s", self.plugin.name, self.plugin.version, self.address
@@ -151,7 +151,8 @@ class Server:
             prepare_socket(path)
         elif self._credentials is None:
             raise AddressError(f"{self.address}: only unix:/path sockets are served without certificates")
-        before = os.umask(0o177)  # the socket is private from its first moment on
+        # The socket is private, or open to its group alone, from its first moment on.
+        before = os.umask(0o117 if is_shared() else 0o177)
         try:
             if self._credentials and not path:
                 self._server.add_secure_port(self.address, self._credentials)
@@ -379,6 +380,11 @@ def unix_path(address: str) -> Path | None:
     return Path(path.removeprefix("//")) if scheme == "unix" else None
 
 
+def is_shared() -> bool:
+    """Return whether the socket is open to the group of the process: a host of another user dials it."""
+    return os.environ.get("BERTH_PLUGIN_SOCKET_SHARED") == "true"
+
+
 def prepare_socket(path: Path) -> None:
     """Make the socket's directory, private if it is new, and take away a socket that nobody serves.
 
@@ -386,6 +392,8 @@ def prepare_socket(path: Path) -> None:
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if is_shared() and path.parent.stat().st_mode & 0o777 == stat.S_IRWXU:
+            path.parent.chmod(0o750)
         if path.parent.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             log.warning("others may write to the socket's directory path=%s", path.parent)
         if not path.exists():
