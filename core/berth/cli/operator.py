@@ -33,7 +33,15 @@ _EVERYWHERE = "0.0.0.0"  # noqa: S104 (in a pod, its own address)
     envvar="BERTH_SCHEDULER_ROLE",
     default="berth-scheduler",
     show_default=True,
-    help="The ClusterRole of all schedulers; the others are called ROLE-GROUP.",
+    help="The ClusterRole of all schedulers.",
+)
+@click.option(
+    "--scheduler-affinity-role",
+    "affinity_role",
+    envvar="BERTH_SCHEDULER_AFFINITY_ROLE",
+    default="berth-scheduler-affinity",
+    show_default=True,
+    help="The ClusterRole of the group affinity; those of other groups are called like it.",
 )
 @click.option(
     "--scheduler-priority-class",
@@ -75,6 +83,7 @@ def operator(
     kubeconfig: str,
     scheduler_image: str,
     scheduler_role: str,
+    affinity_role: str,
     priority_class: str,
     namespaces: str,
     leader_elect: bool,
@@ -104,7 +113,12 @@ def operator(
             where = namespace or _own_namespace()
             lease = LeaseSettings(where, LEASE, lease_seconds, renew_seconds, retry_seconds)
         settings = OperatorSettings(
-            Settings(scheduler_image, role=scheduler_role, priority_class=priority_class),
+            Settings(
+                scheduler_image,
+                role=scheduler_role,
+                affinity_role=affinity_role,
+                priority_class=priority_class,
+            ),
             kubeconfig,
             lease,
             bind_address,

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from berth.operator.definitions import plugin_definition, scheduler_definition
+from berth.operator.rendering import Settings
 from tests.unit.operator import kit
 
 KUSTOMIZE = Path(__file__).parents[3] / "kustomize"
@@ -20,6 +21,16 @@ KUBECTL = Path(sys.executable).with_name("kubectl")
 OVERLAYS = sorted(path.name for path in (KUSTOMIZE / "overlays").iterdir())
 PLUGINS = sorted(path.name for path in (KUSTOMIZE / "components/plugins").iterdir())
 OURS = {"Scheduler", "SchedulerPlugin"}
+GROUPS = (
+    "affinity",
+    "device-taint-rules",
+    "dynamic-resources",
+    "leader-election",
+    "pod-groups",
+    "preemption",
+    "spreading",
+    "volumes",
+)
 
 
 @cache
@@ -220,7 +231,7 @@ def transformed(tmp_path, base, **fields):
     return built(str(tmp_path))
 
 
-@pytest.mark.parametrize("base", ["base", "overlays/all-plugins"])
+@pytest.mark.parametrize("base", ["base", "overlays/all-plugins", "overlays/default"])
 def test_other_namespace(tmp_path, base):
     """In another namespace the operator has all its rights: each binding follows its service account."""
     objects = transformed(tmp_path, base, namespace="sched-prod")
@@ -234,14 +245,19 @@ def test_other_namespace(tmp_path, base):
     assert {"sched-prod"} == {one["metadata"]["name"] for one in of_kind(objects, "Namespace")}
 
 
-def test_prefix(tmp_path):
-    """With a prefix the operator binds, and may bind, the roles by their new names."""
+@pytest.mark.parametrize("renamed", [{"namePrefix": "prod-"}, {"nameSuffix": "-prod"}], ids=str)
+@pytest.mark.parametrize("base", ["overlays/all-plugins", "overlays/default"])
+def test_renamed(tmp_path, base, renamed):
+    """Renamed, the operator binds and may bind the roles by their new names."""
     config = os.path.relpath(KUSTOMIZE / "config", tmp_path.resolve())
-    objects = transformed(tmp_path, "overlays/all-plugins", namePrefix="prod-", components=[config])
+    objects = transformed(tmp_path, base, components=[config], **renamed)
     roles = {one["metadata"]["name"]: one for one in of_kind(objects, "ClusterRole")}
     (deployment,) = of_kind(objects, "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     told = {one["name"]: one["value"] for one in container["env"]}
+    settings = Settings(
+        "x", role=told["BERTH_SCHEDULER_ROLE"], affinity_role=told["BERTH_SCHEDULER_AFFINITY_ROLE"]
+    )
     may_bind = {
         name
         for role in roles.values()
@@ -252,8 +268,9 @@ def test_prefix(tmp_path):
     asked = {
         name for one in of_kind(objects, "SchedulerPlugin") for name in one["spec"].get("clusterRoles", ())
     }
+    lease = {settings.role_of("lease-of-kube-scheduler")} if base == "overlays/default" else set()
 
-    assert {name for name in roles if name.startswith(told["BERTH_SCHEDULER_ROLE"])} == may_bind - asked
+    assert {settings.role, *map(settings.role_of, GROUPS), *lease} == may_bind - asked
     assert asked < may_bind < set(roles)
     assert [told["BERTH_SCHEDULER_PRIORITY_CLASS"]] == [
         one["metadata"]["name"] for one in of_kind(objects, "PriorityClass")
@@ -285,14 +302,19 @@ def test_all_namespaces(tmp_path):
 
 @pytest.mark.parametrize("name", OVERLAYS)
 def test_one_lease_with_kube_scheduler(name):
-    """Where a profile is kube-scheduler's the lease is, too, with the right to it in its namespace."""
+    """Where a profile is kube-scheduler's the lease is, too, and the operator may give the right to it."""
     objects = overlay(name)
     spec = of_kind(objects, "Scheduler")[0]["spec"]
     shares = any(one["schedulerName"] == "default-scheduler" for one in spec["profiles"])
     lease = {"resourceName": "kube-scheduler", "resourceNamespace": "kube-system"}
-    given = [one for one in of_kind(objects, "RoleBinding") if one["metadata"]["namespace"] == "kube-system"]
+    roles = {one["metadata"]["name"] for one in of_kind(objects, "ClusterRole")}
 
     assert shares == (lease.items() <= spec.get("leaderElection", {}).items())
-    assert [("berth-main", "berth-system")] * shares == [
-        (subject["name"], subject["namespace"]) for one in given for subject in one["subjects"]
-    ]
+    assert shares == ("berth-scheduler-lease-of-kube-scheduler" in roles)
+
+
+def test_nothing_in_kube_system():
+    """No overlay has an object outside its namespace, which a user's kustomization would move."""
+    found = {one["metadata"].get("namespace", "berth-system") for name in OVERLAYS for one in overlay(name)}
+
+    assert {"berth-system"} == found

@@ -83,8 +83,8 @@ def _spec() -> Schema:
             "env": free_list("The sidecar's environment, as a container's."),
             "resources": resources("What the sidecar asks for."),
             "runAsUser": integer(
-                "The user that the sidecar runs as, one of its own where its image allows; the scheduler's if "
-                "not given.",
+                "The user that the sidecar runs as, one of its own where its image allows; the scheduler's "
+                "if not given.",
                 least=1,
                 most=MAX_USER,
             ),

@@ -98,7 +98,7 @@ def _objects(
 def _bindings(scheduler: Json, key: Key, made: Configuration, settings: Settings) -> Iterator[Json]:
     subjects = [{"kind": "ServiceAccount", "name": base_name(key), "namespace": key.namespace}]
     api = f"{_RBAC}/v1"
-    for role in cluster_roles(made.loaded, made.plugins, settings.role):
+    for role in cluster_roles(made.loaded, made.plugins, settings):
         yield {
             "apiVersion": api,
             "kind": "ClusterRoleBinding",
@@ -106,7 +106,7 @@ def _bindings(scheduler: Json, key: Key, made: Configuration, settings: Settings
             "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
             "subjects": subjects,
         }
-    # In another namespace the operator gives no rights; who shares a lease there gives them.
+    # In another namespace than these two the operator gives no rights; who shares a lease there gives them.
     elects = made.loaded.configuration.leader_election.leader_elect
     if elects and lease(scheduler).namespace == key.namespace:
         yield {
@@ -116,7 +116,7 @@ def _bindings(scheduler: Json, key: Key, made: Configuration, settings: Settings
             "roleRef": {
                 "apiGroup": _RBAC,
                 "kind": "ClusterRole",
-                "name": f"{settings.role}-{LEADER_ELECTION}",
+                "name": settings.role_of(LEADER_ELECTION),
             },
             "subjects": subjects,
         }

@@ -12,5 +12,12 @@ class Settings:
     """Certificates that clients of schedulers are to trust, in PEM."""
     service_monitors: bool = False
     role: str = "berth-scheduler"
-    """The name of the role that all schedulers need, and the beginning of the others'."""
+    """The name of the role that all schedulers need."""
+    affinity_role: str = "berth-scheduler-affinity"
+    """The name of the role of the group `affinity`; those of other groups are called like it."""
     priority_class: str = "berth-critical"
+
+    def role_of(self, group: str) -> str:
+        """Give the name of a group's role: a kustomization may have put something before it and behind it."""
+        before, _, behind = self.affinity_role.rpartition("-affinity")
+        return f"{before}-{group}{behind}"
