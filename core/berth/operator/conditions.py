@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from berth.operator.kinds import Json
+from berth.operator.mounts import FAILED_MOUNT
 from berth.operator.rendering.names import sidecar_name
 
 AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY = "Available", "Progressing", "Degraded", "PluginsReady"
@@ -37,13 +38,21 @@ class Problem(NamedTuple):
 
 
 def conditions(
-    deployment: Json | None, pods: Sequence[Json], states: Mapping[str, str], problem: Problem | None
+    deployment: Json | None,
+    pods: Sequence[Json],
+    states: Mapping[str, str],
+    problem: Problem | None,
+    mounts: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Condition]:
     """Give the conditions.
 
-    `problem` is what keeps the spec from being rolled out, `states` what is wrong with each plugin.
+    `problem` is what keeps the spec from being rolled out, `states` what is wrong with each plugin, `mounts`
+    what is wrong with the volumes of a pod, by its name.
     """
     failure = next((found for pod in pods if (found := pod_problem(pod)) is not None), None)
+    failure = failure or next(
+        (Problem(FAILED_MOUNT, f"pod {pod}: {text}") for pod, text in mounts.items()), None
+    )
     failure = failure or deployment_problem(deployment)
     progressing = _progressing(deployment)
     return [

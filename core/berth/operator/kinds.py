@@ -14,6 +14,7 @@ PLUGINS: Final = Resource(GROUP, "v1alpha1", "schedulerplugins", namespaced=True
 _RBAC = "rbac.authorization.k8s.io"
 CLUSTER_ROLE_BINDINGS: Final = Resource(_RBAC, "v1", "clusterrolebindings", namespaced=False)
 CLUSTER_ROLES: Final = Resource(_RBAC, "v1", "clusterroles", namespaced=False)
+EVENTS: Final = Resource("", "v1", "events", namespaced=True)
 SECRETS: Final = Resource("", "v1", "secrets", namespaced=True)
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", namespaced=True)
 SERVICE_MONITORS: Final = Resource("monitoring.coreos.com", "v1", "servicemonitors", namespaced=True)

@@ -1,9 +1,10 @@
 """What the operator sees of the cluster: its own kinds, what it keeps, and the schedulers' pods, mirrored."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from berth.operator.kinds import Json, Key, key_of, scheduler_of
+from berth.operator.mounts import about_pod, mount_failure
 
 _FINISHED = ("Succeeded", "Failed")
 
@@ -59,6 +60,8 @@ class Observed:
         self.authority = Mirror(self._authority_changed)
         self.published = Mirror(self._authority_changed)
         self.certificates = Mirror(self._others_changed)
+        self.mounts = Mirror(self._mount_failed)
+        """Events of volumes that could not be mounted."""
         self.kept = {kind: Mirror(self._kept_changed) for kind in kept}
 
     def scheduler(self, key: Key) -> Json | None:
@@ -95,6 +98,12 @@ class Observed:
         """Give a Scheduler's pods, those that are going and those that have ended included."""
         return [one for one in self.pods.objects.values() if scheduler_of(one) == key]
 
+    def mount_failures(self, pods: Iterable[Json]) -> dict[str, str]:
+        """Give what keeps volumes of pods from being mounted, by the pod's name."""
+        events = tuple(self.mounts.objects.values())
+        found = {pod["metadata"]["name"]: mount_failure(pod, events) for pod in pods} if events else {}
+        return {name: text for name, text in found.items() if text}
+
     def everything(self) -> set[Key]:
         """Give every Scheduler that there is, or was while something is still kept for it."""
         keys = {key_of(one) for one in self.schedulers.objects.values()}
@@ -117,6 +126,11 @@ class Observed:
     def _authority_changed(self, _found: Json, _before: Json | None) -> None:
         for where, name in tuple(self.schedulers.objects):
             self._wanted(Key(where, name))
+
+    def _mount_failed(self, event: Json, _before: Json | None) -> None:
+        pod = self.pods.objects.get(Name(*about_pod(event)))
+        if pod is not None:
+            self._kept_changed(pod, None)
 
     def _kept_changed(self, obj: Json, _before: Json | None) -> None:
         key = scheduler_of(obj)

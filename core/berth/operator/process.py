@@ -28,6 +28,7 @@ from berth.operator.issuing import Issuing
 from berth.operator.kinds import (
     AUTHORITY,
     CLUSTER_ROLE_BINDINGS,
+    EVENTS,
     FIELD_MANAGER,
     KEPT,
     MANAGED_BY,
@@ -40,6 +41,7 @@ from berth.operator.kinds import (
     Key,
 )
 from berth.operator.metrics import OperatorMetrics
+from berth.operator.mounts import FAILED_MOUNT
 from berth.operator.observed import Mirror, Observed
 from berth.operator.reconciler import Reconciler
 from berth.operator.rendering import Settings
@@ -201,6 +203,7 @@ class Operator:
             self._mirror(SCHEDULERS, self._observed.schedulers, scope=scope),
             self._mirror(PLUGINS, self._observed.plugins, scope=scope),
             self._mirror(PODS, self._observed.pods, _OURS, scope),
+            self._mirror(EVENTS, self._observed.mounts, scope=scope, fields=f"reason={FAILED_MOUNT}"),
             self._mirror(
                 SECRETS, self._observed.certificates, scope=scope, fields=f"metadata.name={SERVING_SECRET}"
             ),

@@ -117,7 +117,8 @@ class Reconciler:
         key = key_of(scheduler)
         deployment = self._objects.found("Deployment", key.namespace, base_name(key))
         states = self._plugin_states(scheduler, self._running_plugins(key, scheduler, made))
-        found = conditions(deployment, self._observed.pods_of(key), states, problem)
+        pods = self._observed.pods_of(key)
+        found = conditions(deployment, pods, states, problem, self._observed.mount_failures(pods))
         self._metrics.conditions(key, found)
         self._announce(key, scheduler, found)
         status = scheduler_status(

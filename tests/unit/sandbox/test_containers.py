@@ -164,7 +164,13 @@ async def test_waits_for_volume(sandbox):
     """A pod starts when its ConfigMap is there, and says until then what is missing."""
     begin(sandbox, pod())
     await eventually(lambda: "not found" in json.dumps(status(sandbox)))
-    assert 'configmap "settings" not found' == container(sandbox)["state"]["waiting"]["message"]
+    said = container(sandbox)["state"]["waiting"]["message"]
+    assert said.endswith(': configmap "settings" not found')
+    assert [said] == [
+        entry.decode()["message"]
+        for entry in sandbox.store.collection("events").entries()
+        if entry.decode()["reason"] == "FailedMount"
+    ]
 
     sandbox.load([settings("")])
     await eventually(lambda: is_ready(sandbox))

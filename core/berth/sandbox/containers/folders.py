@@ -77,7 +77,13 @@ class Sources:
         if plural == "secrets":
             data = {key: base64.b64decode(value) for key, value in (found.get("data") or {}).items()}
         items = source.get("items")
-        return {item["path"]: data[item["key"]] for item in items if item["key"] in data} if items else data
+        if not items:
+            return data
+        missing = [item["key"] for item in items if item["key"] not in data]
+        if missing and not source.get("optional"):
+            kind = "secret" if plural == "secrets" else "config"
+            raise MissingError(f"references non-existent {kind} key: {missing[0]}")
+        return {item["path"]: data[item["key"]] for item in items if item["key"] in data}
 
 
 def _downward(source: Json, pod: Json) -> Files:
@@ -122,7 +128,11 @@ class PodFolder:
         Raises: MissingError.
         """
         for volume in self._pod["spec"].get("volumes") or ():
-            files = self._sources.files(volume, self._pod)
+            try:
+                files = self._sources.files(volume, self._pod)
+            except MissingError as error:
+                text = f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}'
+                raise MissingError(text) from None
             self._write(f"v-{volume['name']}", files)
         self._write("account", self._sources.account())
 

@@ -26,6 +26,8 @@ class Surroundings:
     service: Mapping[str, str]
     now: Callable[[], str]
     restart_seconds: float
+    complain: Callable[[Json, str, str], None]
+    """Writes an event about a pod: its reason, its message."""
 
 
 class PodRun:
@@ -110,6 +112,7 @@ class PodRun:
                 self.folder.prepare()
             except MissingError as error:
                 self._main[0].wait_for("ContainerCreating", str(error))
+                self._surroundings.complain(self.pod, "FailedMount", str(error))
                 await asyncio.sleep(_LOOK_AGAIN_SECONDS)
             else:
                 return

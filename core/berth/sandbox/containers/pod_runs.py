@@ -4,9 +4,11 @@ Called by: the fake kubelet, which leaves to it the pods whose images are known.
 """
 
 import asyncio
+import hashlib
 import random
 import tempfile
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +39,11 @@ class PodRuns:
         restart_seconds: float = 0.5,
     ) -> None:
         pods = rest.catalogue.get("", "v1", "pods")
+        events = rest.catalogue.get("", "v1", "events")
         assert pods is not None
+        assert events is not None
         self._pods: Resource = pods
+        self._events: Resource = events
         self._rest = rest
         self._images = images
         self._access = access
@@ -88,7 +93,9 @@ class PodRuns:
         pod["status"] |= {"hostIP": host, "podIP": _address(self._network, self._count)}
         folder = PodFolder(Path(self._folder.name, str(self._count)), pod, self._sources(pod))
         read = self._reader(pod)
-        surroundings = Surroundings(self._images, read, self._service, self._rest.now, self._restart_seconds)
+        surroundings = Surroundings(
+            self._images, read, self._service, self._rest.now, self._restart_seconds, self._complain
+        )
         run = PodRun(pod, folder, surroundings, lambda: self._report_soon(key))
         self._runs[key] = run
         run.start()
@@ -126,6 +133,27 @@ class PodRuns:
     def _end(self, run: PodRun, work: Coroutine[Any, Any, None]) -> None:
         task = self._endings[run.uid] = asyncio.create_task(work)
         task.add_done_callback(lambda _: self._endings.pop(run.uid, None))
+
+    def _complain(self, pod: Json, reason: str, message: str) -> None:
+        """Write a kubelet's event, once for each thing that it says of a pod."""
+        metadata, now = pod["metadata"], self._rest.now()
+        digest = hashlib.sha256(f"{metadata['uid']}{reason}{message}".encode()).hexdigest()[:16]
+        about = {name: metadata[name] for name in ("namespace", "name", "uid")}
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{metadata['name']}.{digest}", "namespace": metadata["namespace"]},
+            "involvedObject": {"apiVersion": "v1", "kind": "Pod", **about},
+            "type": "Warning",
+            "reason": reason,
+            "message": message,
+            "source": {"component": "kubelet"},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        with suppress(ApiError):  # it is there already
+            self._rest.create(self._events, metadata["namespace"], event)
 
     def _sources(self, pod: Json) -> Sources:
         namespace, account = pod["metadata"]["namespace"], pod["spec"].get("serviceAccountName") or "default"
