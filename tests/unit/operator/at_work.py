@@ -5,7 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 from berth.client import Api, load_endpoint
-from berth.client.errors import NotFoundError
+from berth.client.errors import ConflictError, NotFoundError
 from berth.client.leases import LeaseSettings
 from berth.operator.definitions import plugin_definition, scheduler_definition
 from berth.operator.process import OperatorSettings, run
@@ -64,16 +64,20 @@ class AtWork:
         """Put pods on a node until the claim holds."""
         async with asyncio.timeout(30):
             while not claim():
-                for name, pod in self.objects("pods").items():
-                    if not pod["spec"].get("nodeName"):
-                        await self._bind(pod["metadata"]["namespace"], name)
+                await self.place()
                 await asyncio.sleep(0.01)
+
+    async def place(self):
+        """Put every pod that waits on a node."""
+        for name, pod in self.objects("pods").items():
+            if not pod["spec"].get("nodeName"):
+                await self._bind(pod["metadata"]["namespace"], name)
 
     async def _bind(self, namespace, name):
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
         try:
             await self.send("POST", path, {"metadata": {"name": name}, "target": {"name": "n1"}})
-        except NotFoundError:  # its controller has taken it away
+        except (ConflictError, NotFoundError):  # placed already, or its controller has taken it away
             return
 
 

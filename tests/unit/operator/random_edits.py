@@ -1,24 +1,27 @@
 """Random edits by two users, under three Schedulers and an operator that is ended again and again.
 
 `python -m tests.unit.operator.random_edits --seconds 600` plays them for so long; a test plays a few. One
-user has what `edit` gives on the objects that are kept, the other has berth-editor. When they stop, all is as
-the specs say, and what is not the operator's is as it was.
+user has what `edit` gives on the objects that are kept, references to their owners included, the other has
+berth-editor. When they stop, and what is no longer the operator's is deleted as its conditions ask, all is as the
+specs say, and what is not the operator's is as it was. The Deployment of one Scheduler is spared: however its
+spec is edited and its operator ended, a replica of it is ready at any time.
 """
 
 import asyncio
 import json
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
 
 import click
 
 from berth.client import Api, load_endpoint
-from berth.client.errors import ClientError
+from berth.client.errors import ClientError, NotFoundError
 from berth.operator.drift import differs
-from berth.operator.kinds import CLUSTER_ROLES, KEPT
+from berth.operator.kinds import AUTHORITY, CLUSTER_ROLES, KEPT, SECRETS
+from berth.operator.ownership import controller_uid
 from berth.operator.rendering import Settings, plan
 from berth.sandbox.access.identity import service_account
 from tests.unit.client.conftest import transport_to
@@ -29,16 +32,18 @@ from tests.unit.operator.rights import RBAC
 NAMES = ("one", "two", "three")
 FOREIGN = "not-of-berth"
 # What editors of a namespace may change of what is kept in it.
+SPARED = NAMES[-1]
 EDITED = ("services", "configmaps", "deployments", "networkpolicies", "poddisruptionbudgets")
-_BY_PLURAL = {resource.plural: (kind, resource) for kind, resource in KEPT.items()}
+RESOURCES = {resource.plural: resource for resource in (*KEPT.values(), SECRETS)}
+OTHER_OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "of-what-is-gone"}
 _EDIT = {
     "apiVersion": f"{RBAC}/v1",
     "kind": "ClusterRole",
     "metadata": {"name": "edit-kept"},
     "rules": [
         {
-            "apiGroups": sorted({_BY_PLURAL[plural][1].group for plural in EDITED}),
-            "resources": list(EDITED),
+            "apiGroups": sorted({RESOURCES[plural].group for plural in EDITED}),
+            "resources": [*EDITED, "secrets"],
             "verbs": ["create", "patch", "delete"],
         }
     ],
@@ -61,18 +66,23 @@ GRANTS = [
 
 def collection(plural):
     """Give the name under which the sandbox stores a kind."""
-    group = _BY_PLURAL[plural][1].group
+    group = RESOURCES[plural].group
     return f"{plural}.{group}" if group else plural
 
 
 def edit_of_kept(rng, work):
     """Give an edit of an object that is kept: (method, path, body)."""
-    plural = rng.choice(EDITED)
+    plural = rng.choice((*EDITED, "secrets"))
     names = [name for name in work.objects(collection(plural)) if name.startswith("berth-")]
+    if plural == "deployments":
+        names = [name for name in names if not name.endswith(SPARED)]
     if not names:
         return None
-    path = _BY_PLURAL[plural][1].path(SYSTEM, rng.choice(sorted(names)))
+    path = RESOURCES[plural].path(SYSTEM, rng.choice(sorted(names)))
     changes = [{"metadata": {"labels": None}}, {"metadata": {"annotations": None}}]
+    changes += [{"metadata": {"ownerReferences": owners}} for owners in (None, [OTHER_OWNER])]
+    if plural == "secrets":
+        changes.append({"data": None})
     if plural == "deployments":
         changes += [{"spec": {"replicas": 0}}, {"spec": {"minReadySeconds": 3, "paused": True}}]
     return rng.choice([("DELETE", path, {}), *(("PATCH", path, change) for change in changes)])
@@ -116,11 +126,14 @@ def wrong(work):
     """Give what is not as the specs say."""
     found = work.objects("schedulers.berth.dev")
     plugins = work.objects("schedulerplugins.berth.dev")
+    settings = Settings(
+        "berth/scheduler:test", authority=work.objects("configmaps")[AUTHORITY]["data"]["ca.crt"]
+    )
     stored = {kind: work.objects(collection(resource.plural)) for kind, resource in KEPT.items()}
     return [
         f"{one['kind']} {one['metadata']['name']}"
         for name in NAMES
-        for one in plan(found[name], plugins, Settings("berth/scheduler:test")).objects
+        for one in plan(found[name], plugins, settings).objects
         if differs(stored[one["kind"]].get(one["metadata"]["name"]), one)
     ]
 
@@ -146,14 +159,73 @@ async def play(folder, rounds, edits, seed):
             transport_to(load_endpoint(kubeconfig=str(folder / "berth-editor"), environ={})) as second,
         ):
             clients = {"editor": Api(first), "berth-editor": Api(second)}
-            for _ in range(rounds):
-                with suppress(asyncio.CancelledError):
-                    async with operator(folder, work) as process:
-                        await edit(rng, work, clients, edits)
-                        process.cancel()
-        await end(folder, work)
+            async with placing(work), always_ready(work, SPARED):
+                for _ in range(rounds):
+                    with suppress(asyncio.CancelledError):
+                        async with operator(folder, work) as process:
+                            await edit(rng, work, clients, edits)
+                            process.cancel()
+                await end(folder, work)
         assert before == [work.objects(plural)[FOREIGN] for plural in ("services", "configmaps")]
         assert roles == set(work.objects(f"{CLUSTER_ROLES.plural}.{CLUSTER_ROLES.group}"))
+
+
+@asynccontextmanager
+async def placing(work):
+    """Pods are put on a node, until the block ends."""
+
+    async def place():
+        while True:
+            await work.place()
+            await asyncio.sleep(0.01)
+
+    task = asyncio.create_task(place())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def always_ready(work, name):
+    """From its first ready replica on a Scheduler is at no change of a pod without one."""
+    counts, pods = [], work.sandbox.store.collection("pods")
+
+    def count():
+        found = (entry.decode() for entry in pods.entries())
+        counts.append(sum(is_ready(pod) for pod in found if of_scheduler(pod) == name))
+
+    unsubscribe = pods.subscribe(count)
+    try:
+        yield
+    finally:
+        unsubscribe()
+    served = counts[next(index for index, ready in enumerate(counts) if ready) :]
+    assert 0 < min(served), f"{served.count(0)} of {len(served)} times"
+
+
+def is_ready(pod):
+    """Say whether a pod serves, and is not about to end."""
+    conditions = {one["type"]: one["status"] for one in pod["status"].get("conditions", ())}
+    return conditions.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
+
+
+def of_scheduler(pod):
+    """Give the name of the Scheduler that a pod is of."""
+    return pod["metadata"].get("labels", {}).get("berth.dev/scheduler")
+
+
+async def delete_strays(work):
+    """Delete what the operator refuses to touch because its owner or its labels were taken away."""
+    for plural, resource in RESOURCES.items():
+        if plural not in (*EDITED, "secrets"):
+            continue
+        for name, one in work.objects(collection(plural)).items():
+            ours = "app.kubernetes.io/managed-by" in one["metadata"].get("labels", {})
+            if name.startswith("berth-") and not (ours if plural == "secrets" else controller_uid(one)):
+                with suppress(NotFoundError):
+                    await work.send("DELETE", resource.path(SYSTEM, name))
 
 
 async def end(folder, work):
@@ -166,6 +238,7 @@ async def end(folder, work):
             "rollout": {"paused": False},
         }
         await work.send("PATCH", f"{SCHEDULERS}/{name}", {"spec": spec})
+    await delete_strays(work)
     async with operator(folder, work):
         for name in NAMES:
             await work.reach(lambda one=name: work.condition("Progressing", one) == ("False", "RolledOut"))
