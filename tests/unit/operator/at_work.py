@@ -105,7 +105,7 @@ async def installed(tmp_path, *, more=(), grants=()):
 async def operator(tmp_path, work, *, namespaces=(SYSTEM,)):
     """An operator that leads until the block ends."""
     stop, ready = asyncio.Event(), asyncio.Event()
-    lease = LeaseSettings(SYSTEM, "berth-operator", 3.0, 2.0, 0.2)
+    lease = LeaseSettings(SYSTEM, "berth-operator", 10.0, 8.0, 0.2)
     settings = OperatorSettings(
         Settings("berth/scheduler:test"),
         str(tmp_path / "account"),
