@@ -4,16 +4,42 @@ With RBAC, the admission plugins of a cluster and kube-controller-manager; the s
 tests/unit/operator/test_confinement.py.
 """
 
+import asyncio
+import base64
 import json
+import logging
+import time
+from itertools import count
 
 import pytest
+from cryptography import x509
 
-from tests.e2e.installation import KUSTOMIZE, SYSTEM
+from berth.client import Api, load_endpoint
+from berth.client.errors import RejectedError
+from berth.operator.kinds import AUTHORITY, SERVING_SECRET
+from tests.e2e.installation import KUSTOMIZE, PATIENCE_SECONDS, SYSTEM
 from tests.e2e.real_installation import RealInstallation
+from tests.unit.client.conftest import transport_to
+from tests.unit.operator import kit
 from tests.unit.operator.at_work import MONITOR
+from tests.unit.operator.bad_specs import SCHEDULERS as TOLD
+from tests.unit.operator.test_definitions import BAD_PLUGINS, BAD_SCHEDULERS
 
 pytestmark = pytest.mark.e2e
+log = logging.getLogger(__name__)
 IN = ("-n", SYSTEM)
+BERTH = f"/apis/berth.dev/v1alpha1/namespaces/{SYSTEM}"
+REFUSED = [
+    (
+        {
+            key: value
+            for key, value in ({"profiles": [{"schedulerName": "packing"}]} | spec).items()
+            if value is not None
+        },
+        field,
+    )
+    for spec, field, _ in BAD_SCHEDULERS
+]
 
 
 def started(folder, overlay):
@@ -33,6 +59,42 @@ def cluster(tmp_path_factory):
         yield found
     finally:
         found.stop()
+
+
+class Administrator:
+    """Creates bad objects, one at a time, and counts how long each took to be told."""
+
+    def __init__(self, api):
+        self.api, self.seconds, self.names = api, [], count()
+
+    async def is_refused(self, plural, spec):
+        """Say whether the API server refuses it."""
+        try:
+            await self._create(plural, "refused", spec)
+        except RejectedError:
+            return True
+        return False
+
+    async def is_told(self, spec, field):
+        """Say whether the condition names the field, and take the Scheduler away again."""
+        name, began = f"bad-{next(self.names)}", time.monotonic()
+        await self._create("schedulers", name, {"profiles": [{"schedulerName": "packing"}], **spec})
+        message = ""
+        while not message and time.monotonic() < began + PATIENCE_SECONDS:
+            await asyncio.sleep(0.05)
+            found = json.loads(await self.api.call("GET", f"{BERTH}/schedulers/{name}"))
+            told = found.get("status", {}).get("conditions", ())
+            message = next(
+                (one["message"] for one in told if (one["type"], one["status"]) == ("Degraded", "True")), ""
+            )
+        self.seconds.append(time.monotonic() - began)
+        await self.api.call("DELETE", f"{BERTH}/schedulers/{name}")
+        return field in message
+
+    async def _create(self, plural, name, spec):
+        kind = {"schedulers": "Scheduler", "schedulerplugins": "SchedulerPlugin"}[plural]
+        body = {"apiVersion": "berth.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        await self.api.call("POST", f"{BERTH}/{plural}", json.dumps(body).encode())
 
 
 def profile(name, *disabled):
@@ -120,6 +182,47 @@ def test_columns(cluster):
     shown = cluster.kubectl("get", "scheduler", "main", *IN, "--no-headers").split()[1]
 
     assert expected == set(json.loads(shown))
+
+
+def test_certificates(cluster):
+    """A scheduler's certificate is signed by what its ConfigMap says; the operator has two Secrets by name."""
+    cluster.schedulers(("certified", profile("certified")))
+    cluster.until(lambda: cluster.get("configmap", "berth-certified-ca"), "its authority is published")
+    trusted = cluster.get("configmap", "berth-certified-ca")["data"]["ca.crt"]
+    data = cluster.until(lambda: cluster.get("secret", SERVING_SECRET).get("data"), "it is issued")
+    certificate = x509.load_pem_x509_certificate(base64.b64decode(data["certified.crt"]))
+    certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(trusted.encode()))
+    account = f"--as=system:serviceaccount:{SYSTEM}:berth-operator"
+    asked = [
+        ("secret", False),
+        ("secret/other", False),
+        (f"secret/{SERVING_SECRET}", True),
+        (f"secret/{AUTHORITY}", True),
+    ]
+    may = [
+        cluster.kubectl("auth", "can-i", "patch", one, account, *IN, fails=not named).strip()
+        for one, named in asked
+    ]
+
+    assert ["yes", "yes"] == may[2:]
+
+
+async def test_hundred_bad_specs(cluster):
+    """Bad specs are refused, or the condition names the field; how long the slowest took is logged."""
+    endpoint = load_endpoint(kubeconfig=str(cluster.kubeconfig), environ={})
+    async with transport_to(endpoint) as transport:
+        admin = Administrator(Api(transport))
+        unnoticed = [field for spec, field in REFUSED if not await admin.is_refused("schedulers", spec)]
+        unnoticed += [
+            field
+            for spec, field, _ in BAD_PLUGINS
+            if not await admin.is_refused("schedulerplugins", kit.plugin(**spec)["spec"])
+        ]
+        unnoticed += [field for spec, field in TOLD if not await admin.is_told(spec, field)]
+    log.info("told=%d slowest_seconds=%.1f", len(admin.seconds), max(admin.seconds))
+
+    assert [] == unnoticed
+    assert 100 <= len(REFUSED) + len(BAD_PLUGINS) + len(TOLD)
 
 
 def test_uninstalled(tmp_path):

@@ -3,8 +3,8 @@
 `python -m tests.unit.operator.random_edits --seconds 600` plays them for so long; a test plays a few. One
 user has what `edit` gives on the objects that are kept, references to their owners included, the other has
 berth-editor. When they stop, and what is no longer the operator's is deleted as its conditions ask, all is
-as the specs say, and what is not the operator's is as it was. The Deployment of one Scheduler is spared: however
-its spec is edited and its operator ended, a replica of it is ready at any time.
+as the specs say, and what is not the operator's is as it was. The Deployment of one Scheduler is spared:
+however its spec is edited and its operator ended, a replica of it is ready at any time.
 """
 
 import asyncio
