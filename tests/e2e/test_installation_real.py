@@ -185,7 +185,7 @@ def test_columns(cluster):
 
 
 def test_certificates(cluster):
-    """A scheduler's certificate is signed by what its ConfigMap says; the operator has two Secrets by name."""
+    """A scheduler's certificate is signed by what its ConfigMap says; the operator has two by name."""
     cluster.schedulers(("certified", profile("certified")))
     cluster.until(lambda: cluster.get("configmap", "berth-certified-ca"), "its authority is published")
     trusted = cluster.get("configmap", "berth-certified-ca")["data"]["ca.crt"]
