@@ -15,7 +15,7 @@ from berth.scheduler.access import Review
 from berth.scheduler.control_thread import ControlThread
 from berth.scheduler.listening import listen
 from berth.scheduler.process_options import Serving
-from berth.scheduler.serving_certificate import NamedCertificate, self_made
+from berth.scheduler.serving_certificate import Certificate, NamedCertificate, self_made
 from berth.scheduler.status_pages import StatusPages
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ class SecurePort:
         # Imported here: aiohttp takes 0.3 s of CPU, which the first lists need not wait for.
         from berth.scheduler.serving import SecureServer  # noqa: PLC0415 (see above)
 
-        certificate = self._named_certificate or await asyncio.to_thread(self_made)
+        certificate: Certificate | None = self._named_certificate
+        if certificate is None:
+            certificate = await asyncio.to_thread(self_made)
         assert self._listener is not None, "there is something to be served"
         return await SecureServer.start(
             self._listener,

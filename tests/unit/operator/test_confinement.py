@@ -7,6 +7,7 @@ import pytest
 from berth.operator.rendering import plan
 from tests.unit.operator import kit
 from tests.unit.operator.at_work import PLUGINS, SCHEDULERS, SYSTEM, operating
+from tests.unit.operator.rights import documents
 
 CORE = f"/api/v1/namespaces/{SYSTEM}"
 BINDINGS = "clusterrolebindings.rbac.authorization.k8s.io"
@@ -241,7 +242,8 @@ def kube_schedulers_lease(renewed):
 
 async def test_beside_kube_scheduler(tmp_path):
     """A Scheduler of kube-scheduler's profile is not rolled out until it shares the lease."""
-    async with operating(tmp_path) as work:
+    grants = documents("../components/lease-of-kube-scheduler/rights.yaml")
+    async with operating(tmp_path, grants=grants) as work:
         lease = kube_schedulers_lease("2999-01-01T00:00:00")
         await work.send("POST", LEASES, lease)
         await work.send("POST", SCHEDULERS, kit.scheduler(profiles=DEFAULT))
@@ -254,6 +256,8 @@ async def test_beside_kube_scheduler(tmp_path):
         assert {} == work.objects("rolebindings.rbac.authorization.k8s.io").get(
             "berth-main-leader-election", {}
         )
+        shared = f"berth-scheduler-lease-of-kube-scheduler:{SYSTEM}:main"
+        assert shared in work.objects("clusterrolebindings.rbac.authorization.k8s.io")
 
 
 async def test_after_kube_scheduler(tmp_path):

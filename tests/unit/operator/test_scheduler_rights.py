@@ -5,6 +5,7 @@ import asyncio
 from berth.client import Api, load_endpoint
 from berth.client.resources import PODS
 from berth.config import load, parse_feature_gates
+from berth.operator.rendering import Settings
 from berth.operator.rendering.rights import cluster_roles
 from berth.sandbox.access.identity import service_account
 from berth.sandbox.errors import ApiError
@@ -166,7 +167,7 @@ async def test_pod_groups(tmp_path):
         sandbox.load([*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles), node("n0")])
         gates = parse_feature_gates(["GenericWorkload=true,GangScheduling=true"])
         loaded = load(CONFIGURATION.format(kubeconfig=kubeconfig), gates=gates)
-        assert POD_GROUPS in cluster_roles(loaded, [], "berth-scheduler")
+        assert POD_GROUPS in cluster_roles(loaded, [], Settings("x"))
         stop = asyncio.Event()
         async with running(run(ProcessOptions(loaded, seed=1), stop), stop):
             sandbox.load(gang("trio", 3))
@@ -186,8 +187,8 @@ async def test_device_taint_rules(tmp_path):
         sandbox.load([*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles)])
         text = CONFIGURATION.format(kubeconfig=kubeconfig)
         loaded, without = load(text, gates=gates), load(text + WITHOUT_DEVICES, gates=gates)
-        assert TAINT_RULES in cluster_roles(loaded, [], "berth-scheduler")
-        assert TAINT_RULES not in cluster_roles(without, [], "berth-scheduler")
+        assert TAINT_RULES in cluster_roles(loaded, [], Settings("x"))
+        assert TAINT_RULES not in cluster_roles(without, [], Settings("x"))
         stop = asyncio.Event()
         async with running(run(ProcessOptions(loaded, seed=1), stop), stop):
             await eventually(lambda: not ledger.spare([ruled]) or ledger.denied)
