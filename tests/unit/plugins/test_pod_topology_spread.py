@@ -8,7 +8,7 @@ from berth.framework.listers import Listers
 from berth.framework.status import Code
 from berth.objects.api_object import ObjectMeta, OwnerReference
 from berth.objects.label_selector import LabelSelector, Requirement
-from berth.objects.pod import TopologySpreadConstraint
+from berth.objects.pod import Pod, TopologySpreadConstraint
 from berth.objects.taint import Taint, Toleration
 from berth.objects.workloads import ReplicaSet, Service, ServiceSpec, WorkloadSpec
 from berth.plugins.controller_selector import controller_selector
@@ -157,7 +157,7 @@ def listers(*, service=None, replica_set=None):
 def owned(kind="ReplicaSet", name="r"):
     owner = OwnerReference("apps/v1", kind, name, controller=True)
     meta = ObjectMeta("p", "default", labels={"app": "web", "tier": "front"}, owner_references=(owner,))
-    return make_pod().__class__(metadata=meta)
+    return Pod.of(meta)
 
 
 @pytest.mark.parametrize(
