@@ -179,7 +179,7 @@ def test_a_column_of_saturated_pods_is_right_again_once_they_are_gone():
 def test_percents_of_amounts_near_the_end_stay_percents(held, request, offered):
     """As integers without an end would have them, but for the last bits of what is beyond 2**56."""
     offer = Offer(np.array([offered]), np.array([offered]))
-    used = with_pod(np.array([held]), request, offer)
+    used = with_pod(np.array([held]), request, offer, np.empty(1))
 
     exact = 100 * min(used[0].item(), offered) // offered
     assert min(held + request, MAX_INT64) == used[0]
