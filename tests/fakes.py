@@ -17,9 +17,9 @@ from berth.cycle.assume_and_bind import AssumeAndBind
 from berth.cycle.attempts import Attempts
 from berth.cycle.budgets import CycleBudgets
 from berth.cycle.failure import FailureHandler
-from berth.cycle.find_nodes import NodeSearch, Rotation
 from berth.cycle.schedule_one import ScheduleOne
 from berth.cycle.schedule_pod import SchedulePod
+from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.event_handlers.pods import lister
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord

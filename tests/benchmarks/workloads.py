@@ -11,9 +11,9 @@ import yaml
 
 from berth.cache.cache import Cache
 from berth.config import load
-from berth.cycle.equal_pods import EqualPods
-from berth.cycle.find_nodes import NodeSearch, Rotation
 from berth.cycle.schedule_pod import SchedulePod
+from berth.evaluation.equal_pods import EqualPods
+from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState

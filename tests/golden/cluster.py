@@ -7,7 +7,7 @@ from typing import Any
 
 from berth.cache.cache import Cache
 from berth.config.loading import Loaded, load
-from berth.cycle.find_nodes import NodeSearch, Rotation
+from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState

@@ -5,15 +5,16 @@ import random
 import msgspec
 import numpy as np
 
-from berth.cycle.equal_pods import EqualPods
-from berth.cycle.find_nodes import Feasible
 from berth.cycle.schedule_pod import SchedulePod
+from berth.evaluation.equal_pods import EqualPods
+from berth.evaluation.filtering import codes_on, run_pre_filters
+from berth.evaluation.find_nodes import Feasible
+from berth.evaluation.scoring import run_pre_scores, run_scores
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis, FitError
-from berth.framework.filtering import codes_on, run_pre_filters
 from berth.framework.interface import FilterPlugin, PreFilterPlugin
+from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework
-from berth.framework.scoring import NodeScores, run_pre_scores, run_scores
 from berth.framework.status import PluginError, Status
 from berth.objects.pod import Pod
 from berth.plugins.volume_binding import VolumeBinding

@@ -13,19 +13,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from berth.cycle.equal_pods import EqualPods, Question
-from berth.cycle.find_nodes import Feasible, NodeSearch
-from berth.cycle.remembered import OutdatedError, Remembered
-from berth.cycle.select_host import select_host
+from berth.evaluation.equal_pods import EqualPods, Question
+from berth.evaluation.extending import add_priorities
+from berth.evaluation.find_nodes import Feasible, NodeSearch
+from berth.evaluation.kept import Kept
+from berth.evaluation.post_filtering import run_post_filters
+from berth.evaluation.remembered import OutdatedError, Remembered
+from berth.evaluation.scoring import run_pre_scores, run_scores, score_within
+from berth.evaluation.select_host import select_host
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.diagnosis import FitError
-from berth.framework.extending import add_priorities
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo
-from berth.framework.kept import Kept
-from berth.framework.post_filtering import run_post_filters
+from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework
-from berth.framework.scoring import NodeScores, run_pre_scores, run_scores, score_within
 from berth.framework.status import SUCCESS, PluginError, Status, failed
 
 log = logging.getLogger(__name__)

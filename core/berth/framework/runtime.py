@@ -13,7 +13,7 @@ from typing import Any
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.extender import Extender
-from berth.framework.extending import run_extender_bind
+from berth.framework.extender_binding import run_extender_bind
 from berth.framework.interface import (
     BindPlugin,
     FilterPlugin,

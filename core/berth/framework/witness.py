@@ -5,7 +5,7 @@ from typing import Protocol
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import PostFilterResult
-from berth.framework.scoring import NodeScores
+from berth.framework.node_scores import NodeScores
 
 
 class Witness(Protocol):

@@ -25,7 +25,7 @@ from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import PostFilterResult
-from berth.framework.scoring import NodeScores
+from berth.framework.node_scores import NodeScores
 from berth.framework.status import Code, Status
 from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import FILTER, PRE_ENQUEUE, RESERVE

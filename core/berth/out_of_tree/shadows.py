@@ -16,8 +16,8 @@ from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import PostFilterResult
+from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework
-from berth.framework.scoring import NodeScores
 from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.shadow import Shadow
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin

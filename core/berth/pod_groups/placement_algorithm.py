@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from berth.evaluation.placing import run_generate, run_placement_scores
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Placement, ProposedPlacement
-from berth.framework.placing import run_generate, run_placement_scores
 from berth.framework.status import PluginError, failed, unschedulable
 from berth.pod_groups.group_algorithm import Ground, GroupQuestion, try_group
 from berth.pod_groups.group_result import GroupResult

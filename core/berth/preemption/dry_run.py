@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from berth.evaluation.nominated import Promised
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import FilterPlugin, PreFilterExtensions
-from berth.framework.nominated import Promised
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError, Status, failed, unresolvable
 from berth.preemption.candidates import Candidate

@@ -13,14 +13,14 @@ Source: spec/core.md 6.2; spec/plugins.md 5.18.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from berth.evaluation.extending import run_extender_preemption
+from berth.evaluation.nominated import NominatedPods
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.diagnosis import FitError
 from berth.framework.extender import Victims
-from berth.framework.extending import run_extender_preemption
 from berth.framework.handle import Handle
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode, PostFilterResult
-from berth.framework.nominated import NominatedPods
 from berth.framework.preempting import GroupPreemptionRequest, PreemptionRequest
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, PluginError, Status, failed, unschedulable

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from berth.evaluation.filtering import follow_pods, run_filters
+from berth.evaluation.nominated import Promised
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
-from berth.framework.filtering import follow_pods, run_filters
 from berth.framework.interface import FilterPlugin, PreFilterExtensions
-from berth.framework.nominated import Promised
 from berth.framework.runtime import Framework
 from berth.objects.host_ports import HostPort
 from berth.snapshot.columns import Ints, Mask, Rows

@@ -8,9 +8,9 @@ Source: spec/core.md 2.6.
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 
+from berth.evaluation.filtering import drop_unread
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ClusterEvent
-from berth.framework.filtering import drop_unread
 from berth.framework.interface import MaybeAwaitable, PreEnqueuePlugin
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import Code, Status, failed

@@ -10,15 +10,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from berth.cycle.find_nodes import Feasible, NodeSearch, Rotation
+from berth.evaluation.extending import add_priorities
+from berth.evaluation.find_nodes import Feasible, NodeSearch, Rotation
+from berth.evaluation.scoring import run_pre_scores, run_scores
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis, FitError
-from berth.framework.extending import add_priorities
+from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework
-from berth.framework.scoring import NodeScores, run_pre_scores, run_scores
 from berth.framework.status import PluginError, Status
 from berth.objects.pod import Pod
 from berth.scheduler.attempt_log import AttemptLog

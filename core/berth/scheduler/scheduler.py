@@ -23,11 +23,11 @@ from berth.config.loading import Loaded
 from berth.cycle.assume_and_bind import AssumeAndBind
 from berth.cycle.attempts import Attempts
 from berth.cycle.budgets import CycleBudgets
-from berth.cycle.equal_pods import EqualPods
 from berth.cycle.failure import FailureHandler
-from berth.cycle.find_nodes import NodeSearch, Rotation
 from berth.cycle.schedule_one import ScheduleOne
 from berth.cycle.schedule_pod import SchedulePod
+from berth.evaluation.equal_pods import EqualPods
+from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.event_handlers.device_taints import DeviceTaintRuleHandler
 from berth.event_handlers.handler import ResourceHandler
 from berth.event_handlers.nodes import NodeHandler

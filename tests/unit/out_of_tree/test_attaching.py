@@ -13,10 +13,10 @@ import pytest
 from berth.cache.cache import Cache
 from berth.config.duration import Duration
 from berth.config.sidecars import SidecarSpec
+from berth.evaluation.filtering import run_filters
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.diagnosis import Diagnosis
-from berth.framework.filtering import run_filters
 from berth.framework.runtime import Framework, PluginSet
 from berth.objects.decode import decoder
 from berth.objects.node import Node

@@ -14,8 +14,8 @@ from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.diagnosis import Diagnosis, Rejections
 from berth.framework.interface import PostFilterResult
+from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework, PluginSet
-from berth.framework.scoring import NodeScores
 from berth.framework.status import Code, Status
 from berth.out_of_tree import shadow
 from berth.out_of_tree._generated import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from berth.config.loading import load
-from berth.cycle.find_nodes import NodeSearch, Rotation
+from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState

@@ -3,8 +3,8 @@
 Source: spec/core.md 6.4 "Victims on one node".
 """
 
+from berth.evaluation.filtering import filter_one, filter_with_nominated
 from berth.framework.attempt import Attempt
-from berth.framework.filtering import filter_one, filter_with_nominated
 from berth.framework.status import Code, PluginError, failed, unresolvable
 from berth.preemption.candidates import Candidate
 from berth.snapshot.pod_info import PodInfo

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.cycle.signatures import Signature
+from berth.evaluation.signatures import Signature
 from berth.objects.label_selector import from_labels
 from berth.snapshot.recent import ENTRY_BYTES, Recent, size_of
 

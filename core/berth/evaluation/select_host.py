@@ -5,7 +5,7 @@ Source: spec/core.md 4.11: any of them is right; an even chance spreads pods.
 
 import random
 
-from berth.framework.scoring import NodeScores
+from berth.framework.node_scores import NodeScores
 
 
 def select_host(scores: NodeScores, chance: random.Random) -> tuple[int, int]:

@@ -1,22 +1,23 @@
-"""Asking extenders: after the filters, on top of the scores, about victims, and instead of bind plugins.
+"""Asking extenders: after the filters, on top of the scores, and about victims.
+
+They bind instead of bind plugins, too: `framework/extender_binding.py`.
 
 Source: spec/core.md 4.9, 4.10 (7), 5.7, 6.7.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 
 import numpy as np
 
+from berth.evaluation.filtering import drop_unread
 from berth.framework.attempt import Attempt
-from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.extender import EXTENDER, Extender, ExtenderVerdicts, Victims
-from berth.framework.filtering import drop_unread
+from berth.framework.extender_binding import interested
 from berth.framework.interface import MAX_NODE_SCORE
-from berth.framework.scoring import NodeScores, PluginScores
-from berth.framework.status import SUCCESS, Code, PluginError, Status, failed
-from berth.objects.pod import Pod
+from berth.framework.node_scores import NodeScores, PluginScores
+from berth.framework.status import Code, PluginError, Status
 from berth.snapshot.columns import Mask
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ async def run_extender_filters(
 
     Shapes: feasible and result bool (n,). Raises: PluginError where an extender fails that is not ignorable.
     """
-    asked = _interested(extenders, attempt.pod, lambda extender: extender.filters)
+    asked = interested(extenders, attempt.pod, lambda extender: extender.filters)
     left = feasible
     for extender in asked:
         if not left.any():
@@ -72,7 +73,7 @@ def _explain(verdicts: ExtenderVerdicts, attempt: Attempt, diagnosis: Diagnosis)
 
 async def add_priorities(extenders: Sequence[Extender], attempt: Attempt, scores: NodeScores) -> None:
     """Add the scores of all extenders that care for the pod; one that fails adds nothing."""
-    asked = _interested(extenders, attempt.pod, lambda extender: extender.prioritizes)
+    asked = interested(extenders, attempt.pod, lambda extender: extender.prioritizes)
     if not asked:
         return
     nodes = [attempt.nodes.nodes[row] for row in scores.rows.tolist()]
@@ -107,7 +108,7 @@ async def run_extender_preemption(
     Raises: PluginError where an extender fails that is not ignorable, or names a node without victims.
     """
     left = dict(victims)
-    for extender in _interested(extenders, attempt.pod, lambda extender: extender.preempts):
+    for extender in interested(extenders, attempt.pod, lambda extender: extender.preempts):
         if not left:
             break
         try:
@@ -126,23 +127,3 @@ def _with_victims(extender: Extender, answer: Mapping[str, Victims]) -> dict[str
         if not victims.pods and not extender.ignorable:
             raise PluginError(f'expected at least one victim pod on node "{name}"')
     return {name: victims for name, victims in answer.items() if victims.pods}
-
-
-async def run_extender_bind(
-    extenders: Sequence[Extender], state: CycleState, pod: Pod, node_name: str
-) -> Status | None:
-    """Let the first extender bind that cares for the pod; None where it is left to bind plugins."""
-    for extender in _interested(extenders, pod, lambda extender: extender.binds):
-        try:
-            await extender.bind(state, pod, node_name)
-        except Exception as error:  # noqa: BLE001 - whatever a webhook does costs this pod its attempt at most
-            if not extender.ignorable:
-                return failed(error)
-            log.warning("extender passed over extender=%s error=%s", extender.name, error)
-        else:
-            return SUCCESS
-    return None
-
-
-def _interested(extenders: Sequence[Extender], pod: Pod, able: Callable[[Extender], bool]) -> list[Extender]:
-    return [extender for extender in extenders if able(extender) and extender.interested(pod)]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
 from berth.config import load
-from berth.cycle import find_nodes
-from berth.cycle.equal_pods import EqualPods
-from berth.cycle.find_nodes import NodeSearch, Rotation
 from berth.cycle.schedule_pod import SchedulePod
+from berth.evaluation import find_nodes
+from berth.evaluation.equal_pods import EqualPods
+from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState

@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from berth.framework.scoring import run_pre_scores, run_scores
+from berth.evaluation.scoring import run_pre_scores, run_scores
 from berth.framework.status import SKIP, SUCCESS, PluginError, failed, unschedulable
 from berth.testing.builders import make_node
 from berth.testing.clusters import table

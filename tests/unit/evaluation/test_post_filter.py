@@ -2,9 +2,9 @@
 
 import pytest
 
+from berth.evaluation.post_filtering import run_post_filters
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import CLEAR_NOMINATION, KEEP_NOMINATION, NominatingInfo, NominatingMode
-from berth.framework.post_filtering import run_post_filters
 from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable, unschedulable
 from berth.testing.builders import make_node
 from berth.testing.clusters import table

@@ -9,11 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from berth.cycle.remembered import OutdatedError, Remembered
-from berth.framework.attempt import Attempt
-from berth.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, FitError
-from berth.framework.extending import run_extender_filters
-from berth.framework.filtering import (
+from berth.evaluation.extending import run_extender_filters
+from berth.evaluation.filtering import (
     PreFilterOutcome,
     filter_one,
     filter_with_nominated,
@@ -22,9 +19,12 @@ from berth.framework.filtering import (
     run_filters,
     run_pre_filters,
 )
+from berth.evaluation.kept import Kept
+from berth.evaluation.nominated import NominatedPods, Promised, with_pods
+from berth.evaluation.remembered import OutdatedError, Remembered
+from berth.framework.attempt import Attempt
+from berth.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, FitError
 from berth.framework.handle import Nominator
-from berth.framework.kept import Kept
-from berth.framework.nominated import NominatedPods, Promised, with_pods
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, PluginError, Status, failed, unresolvable
 from berth.snapshot.columns import Mask, Rows, every_row, rows_where

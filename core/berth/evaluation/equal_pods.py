@@ -9,11 +9,11 @@ Source: docs/decisions/0008-equal-pods.md; compare spec/core.md 4.16.
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
 
-from berth.cycle.line_up import LineUp, Positions
-from berth.cycle.remembered import Remembered
-from berth.cycle.signatures import MOST_REMEMBERED, Signature, Signatures
+from berth.evaluation.kept import Kept
+from berth.evaluation.line_up import LineUp, Positions
+from berth.evaluation.remembered import Remembered
+from berth.evaluation.signatures import MOST_REMEMBERED, Signature, Signatures
 from berth.framework.attempt import Attempt
-from berth.framework.kept import Kept
 from berth.framework.runtime import Framework, PluginSet
 from berth.snapshot.snapshot import Snapshot
 

@@ -10,11 +10,11 @@ from inspect import isawaitable
 
 import numpy as np
 
+from berth.evaluation.scoring import check_range
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Placement, PlacementsResult, ProposedPlacement, Scores
 from berth.framework.runtime import Framework
-from berth.framework.scoring import check_range
 from berth.framework.status import PluginError, failed, unschedulable
 from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.snapshot import Snapshot

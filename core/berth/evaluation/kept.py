@@ -1,6 +1,6 @@
 """What the plugins of one cycle answered about all nodes, kept for equal pods to come.
 
-Filled by `filtering.py` and `scoring.py` as they go; the cycle makes a memory of it (berth.cycle.remembered).
+Filled by `filtering.py` and `scoring.py` as they go; the cycle makes a memory of it (`remembered.py`).
 """
 
 from collections.abc import Mapping

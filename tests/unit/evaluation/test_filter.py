@@ -10,8 +10,8 @@ import asyncio
 import numpy as np
 import pytest
 
+from berth.evaluation.filtering import filter_one, filter_with_nominated, run_filters
 from berth.framework.diagnosis import Diagnosis
-from berth.framework.filtering import filter_one, filter_with_nominated, run_filters
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_node, make_pod

@@ -10,6 +10,7 @@ from inspect import isawaitable
 
 import numpy as np
 
+from berth.evaluation.kept import Kept
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis, Rejections
@@ -21,7 +22,6 @@ from berth.framework.interface import (
     PreFilterResult,
     ReasonCodes,
 )
-from berth.framework.kept import Kept
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable
 from berth.snapshot.columns import Mask
 from berth.snapshot.pod_info import PodInfo

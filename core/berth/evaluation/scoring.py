@@ -4,14 +4,14 @@ Source: spec/core.md 4.10; spec/plugins.md 0.4, 1.5.
 """
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
 from inspect import isawaitable
 
 import numpy as np
 
+from berth.evaluation.filtering import LET_OTHERS_RUN, drop_unread
+from berth.evaluation.kept import Kept
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_state import CycleState
-from berth.framework.filtering import LET_OTHERS_RUN, drop_unread
 from berth.framework.interface import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
@@ -21,32 +21,10 @@ from berth.framework.interface import (
     ScorePlugin,
     Scores,
 )
-from berth.framework.kept import Kept
+from berth.framework.node_scores import NodeScores, PluginScores
 from berth.framework.status import PluginError, Status
 from berth.objects.pod import Pod
-from berth.snapshot.columns import Ints, Mask, Rows, rows_where
-
-
-@dataclass(slots=True)
-class PluginScores:
-    """One plugin's part. Shapes: raw and final int64 (k,), the feasible nodes in table order."""
-
-    plugin: str
-    weight: int
-    raw: Scores
-    final: Scores
-
-
-@dataclass(slots=True)
-class NodeScores:
-    """What every feasible node scored.
-
-    Shapes: rows intp (k,), row numbers; totals int64 (k,), the weighted sums.
-    """
-
-    rows: Rows
-    totals: Ints
-    parts: list[PluginScores] = field(default_factory=list)
+from berth.snapshot.columns import Mask, rows_where
 
 
 async def run_pre_scores(

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
+from berth.evaluation.filtering import filter_one, filter_with_nominated
+from berth.evaluation.nominated import NominatedPods, with_pods
 from berth.framework.diagnosis import FitError
-from berth.framework.filtering import filter_one, filter_with_nominated
 from berth.framework.interface import NominatingInfo, NominatingMode
-from berth.framework.nominated import NominatedPods, with_pods
 from berth.framework.status import Status
 from berth.queue.nominator import Nominator
 from berth.snapshot.pod_info import PodInfo

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from berth.cycle.line_up import LineUp, Positions, Unsettled
+from berth.evaluation.filtering import codes_on
+from berth.evaluation.kept import Kept
+from berth.evaluation.line_up import LineUp, Positions, Unsettled
+from berth.evaluation.scoring import final_scores, scores_on
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_state import CycleState
-from berth.framework.filtering import codes_on
 from berth.framework.interface import Depends, FilterPlugin, NormalizeScorePlugin, Plugin, ScorePlugin, Scores
-from berth.framework.kept import Kept
-from berth.framework.scoring import NodeScores, final_scores, scores_on
+from berth.framework.node_scores import NodeScores
 from berth.snapshot.columns import Ints, Mask, Rows, every_row, rows_where
 from berth.snapshot.row_view import RowView
 from berth.snapshot.snapshot import Snapshot
