@@ -19,7 +19,9 @@ from berth.cycle.budgets import CycleBudgets
 from berth.cycle.failure import FailureHandler
 from berth.cycle.schedule_one import ScheduleOne
 from berth.cycle.schedule_pod import SchedulePod
+from berth.evaluation.answers import Answers
 from berth.evaluation.find_nodes import NodeSearch, Rotation
+from berth.evaluation.node_plugins import NodePlugins
 from berth.event_handlers.pods import lister
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
@@ -400,6 +402,11 @@ class World:
 
     def waits(self, name="p0"):
         return self.queue.record("default", name)
+
+
+def empty(profile: Framework, *, detailed=False) -> Answers:
+    """Answers of the profile's plugins that know nothing yet."""
+    return Answers(NodePlugins(profile.plugins), detailed=detailed)
 
 
 def world(profile: Framework, *nodes, profiles=None, percentage=0, hints=None) -> World:

@@ -56,7 +56,7 @@ def decisions(nodes, rounds, match=""):
 async def compared(core, pods):
     """Of equal pods: by memory p50, p90, p99, from nothing p50, p90, how many times that is, reused."""
     remembering, fresh = [], []
-    memory = core.algorithm.equal_pods
+    memory = core.algorithm.classes
     before = memory.outcomes["reused"]
     collect_seldom()
     leave_alone_what_there_is()

@@ -79,7 +79,7 @@ async def _devices(scenario, theirs):
     cluster, pod = build(scenario), pod_of(scenario["pod"])
     framework = cluster.frameworks[pod.spec.scheduler_name]
     attempt = cluster.attempt(pod)
-    await cluster.search().find(framework, attempt)
+    await cluster.search().find(framework, attempt, cluster.answers(pod))
     status = framework.plugins.by_name["DynamicResources"].reserve(attempt.state, pod, theirs.node)
     assert status.ok, status
     tracker, ours = cluster.listers.claim_tracker, {}

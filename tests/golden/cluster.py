@@ -7,7 +7,9 @@ from typing import Any
 
 from berth.cache.cache import Cache
 from berth.config.loading import Loaded, load
+from berth.evaluation.answers import Answers
 from berth.evaluation.find_nodes import NodeSearch, Rotation
+from berth.evaluation.node_plugins import NodePlugins
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
@@ -90,6 +92,10 @@ class Cluster:
     def search(self) -> NodeSearch:
         """The search that looks at every node."""
         return NodeSearch(self.nominator, Rotation())
+
+    def answers(self, pod: Pod) -> Answers:
+        """Nothing known of the pod's class yet."""
+        return Answers(NodePlugins(self.frameworks[pod.spec.scheduler_name].plugins))
 
     def attempt(self, pod: Pod) -> Attempt:
         """An attempt at the pod that remembers nothing yet."""

@@ -47,7 +47,7 @@ async def preempted(scenario):
     framework = cluster.frameworks[pod.spec.scheduler_name]
     framework.plugins.by_name[PLUGIN].handle.clock.seconds = NOW
     attempt = cluster.attempt(pod)
-    status = await cluster.search().find(framework, attempt)
+    status = await cluster.search().find(framework, attempt, cluster.answers(pod))
     if not (isinstance(status, Status) and isinstance(status.error, FitError)):
         return {"attempted": False}
     diagnosis = status.error.diagnosis

@@ -40,7 +40,7 @@ async def answer(scenario):
 async def rejected_by(cluster: Cluster, pod: Pod) -> set[str]:
     """The plugins that turned the pod or a node down; none where the pod fits."""
     framework = cluster.frameworks[pod.spec.scheduler_name]
-    found = await cluster.search().find(framework, cluster.attempt(pod))
+    found = await cluster.search().find(framework, cluster.attempt(pod), cluster.answers(pod))
     if isinstance(found, Status) and isinstance(found.error, FitError):
         return found.error.diagnosis.unschedulable_plugins
     return set()

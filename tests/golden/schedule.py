@@ -6,10 +6,13 @@ import msgspec
 import numpy as np
 
 from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation.equal_pods import EqualPods
-from berth.evaluation.filtering import codes_on, run_pre_filters
+from berth.evaluation.answers import Answers
+from berth.evaluation.filtering import codes_on
 from berth.evaluation.find_nodes import Feasible
-from berth.evaluation.scoring import run_pre_scores, run_scores
+from berth.evaluation.known_classes import KnownClasses
+from berth.evaluation.node_plugins import NodePlugins
+from berth.evaluation.pre_filtering import run_pre_filters
+from berth.evaluation.select_host import score_nodes
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis, FitError
 from berth.framework.interface import FilterPlugin, PreFilterPlugin
@@ -83,14 +86,15 @@ async def alone(plugin: FilterPlugin, framework: Framework, cluster: Cluster, po
 async def together(framework: Framework, cluster: Cluster, pod: Pod):
     """What becomes of the pod before preemption is tried: its outcome, and the scores that led to it."""
     attempt = cluster.attempt(pod)
-    found = await cluster.search().find(framework, attempt)
+    details = Answers(NodePlugins(framework.plugins), detailed=True)
+    found = await cluster.search().find(framework, attempt, details)
     if isinstance(found, Status):
         return {"schedule": _failure(found)}
     scheduled = {"outcome": "scheduled"}
     row = attempt.nodes.row_of.get(pod.nominated_node_name)
     if row is not None and found.mask[row] and found.evaluated == 1:
         scheduled["viaNominatedNode"] = True
-    answers = await scored(framework, attempt, found)
+    answers = await scored(framework, attempt, details, found)
     if "best" in answers:
         await check_equal_pod(framework, cluster, pod, answers)
     return {"schedule": scheduled, **answers}
@@ -113,8 +117,8 @@ async def check_equal_pod(framework: Framework, cluster: Cluster, pod: Pod, answ
 
     Raises: AssertionError where the scores of the best nodes, or their number, are others than `answers` has.
     """
-    memory, chance = EqualPods(cluster.snapshot), Choices()
-    algorithm = SchedulePod(cluster.search(), chance, memory)
+    chance = Choices()
+    algorithm = SchedulePod(cluster.search(), chance, KnownClasses(cluster.snapshot))
     for _ in range(3):
         attempt = cluster.attempt(pod)
         decision = await algorithm.decide(framework, attempt)
@@ -138,13 +142,13 @@ async def every_node(framework: Framework, cluster: Cluster, pod: Pod):
     """Every node's status, and those that pass; the pod's own nomination cuts this short and is set aside."""
     plain = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=""))
     attempt = cluster.attempt(plain)
-    found = await cluster.search().find(framework, attempt)
+    found = await cluster.search().find(framework, attempt, cluster.answers(plain))
     names = attempt.nodes.names
     if isinstance(found, Status):
         diagnosis = found.error.diagnosis if isinstance(found.error, FitError) else Diagnosis(names)
         return {"nodeStatus": _statuses(diagnosis), "feasible": []}
     feasible = sorted(names[row] for row in np.flatnonzero(found.mask))
-    answers = {"nodeStatus": _statuses(found.diagnosis), "feasible": feasible}
+    answers = {"nodeStatus": _statuses(found.why_not.diagnosis()), "feasible": feasible}
     plugin = framework.plugins.by_name.get("VolumeBinding")
     if plugin is not None:
         answers["volumes"] = volumes(plugin, attempt, feasible)
@@ -171,11 +175,10 @@ def _statuses(diagnosis: Diagnosis):
     }
 
 
-async def scored(framework: Framework, attempt: Attempt, found: Feasible):
+async def scored(framework: Framework, attempt: Attempt, details: Answers, found: Feasible):
     """The scores of the feasible nodes."""
     try:
-        await run_pre_scores(framework.plugins.pre_score, attempt, found.mask)
-        scores = await run_scores(framework.plugins.score, attempt, found.mask)
+        scores = await score_nodes(attempt, details, found)
     except PluginError as error:
         return {"scores": str(error)}
     names = [attempt.nodes.names[row] for row in scores.rows]

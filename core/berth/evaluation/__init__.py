@@ -1,1 +1,1 @@
-"""Between plugins and cycles: what plugins say of a pod, row by row, turned into verdicts, scores, a choice."""
+"""Between plugins and cycles: what plugins say of a pod, row by row, made into verdicts, scores, a choice."""

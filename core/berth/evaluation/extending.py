@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 import numpy as np
 
-from berth.evaluation.filtering import drop_unread
+from berth.evaluation.asking import drop_unread
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.extender import EXTENDER, Extender, ExtenderVerdicts, Victims

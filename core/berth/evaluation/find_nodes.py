@@ -5,45 +5,75 @@ Source: spec/core.md 4.3-4.8.
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from berth.evaluation.answers import Answers
+from berth.evaluation.beside_nominated import filter_with_nominated, turned_down_beside
 from berth.evaluation.extending import run_extender_filters
-from berth.evaluation.filtering import (
-    PreFilterOutcome,
-    filter_one,
-    filter_with_nominated,
-    filter_within,
-    follow_pods,
-    run_filters,
-    run_pre_filters,
-)
-from berth.evaluation.kept import Kept
-from berth.evaluation.nominated import NominatedPods, Promised, with_pods
-from berth.evaluation.remembered import OutdatedError, Remembered
+from berth.evaluation.filtering import ask_filters, filter_one
+from berth.evaluation.nominated import NominatedPods
+from berth.evaluation.pre_filtering import PreFilterOutcome
+from berth.evaluation.reasons import Numbers, Reasons
+from berth.evaluation.sieve import Sieve, record_rejections
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, FitError
 from berth.framework.handle import Nominator
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, PluginError, Status, failed, unresolvable
-from berth.snapshot.columns import Mask, Rows, every_row, rows_where
+from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
 
 MIN_FEASIBLE_NODES = 100
-NARROWED = "narrowed"
 
 
 @dataclass(slots=True)
 class Feasible:
-    """Where the pod fits, and why not elsewhere. Shapes: mask bool (n,)."""
+    """Where the pod fits. Shapes: mask bool (n,), not to be written to."""
 
     mask: Mask
     count: int
     evaluated: int
-    diagnosis: Diagnosis
+    why_not: "WhyNot"
+    settled: bool = False
+    """Whether it fits exactly where the settled plugins' verdicts say so."""
+
+
+class WhyNot:
+    """Why the pod does not fit, spelled out on demand.
+
+    Shapes: candidates bool (n,), the rows that Filter plugins had a say in, None for all; why (n,).
+    """
+
+    __slots__ = ("_attempt", "_noted", "candidates", "reasons", "why")
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._noted: Diagnosis | None = None
+        self.candidates: Mask | None = None
+        self.why: Numbers | None = None
+        self.reasons = NO_REASONS
+
+    @property
+    def noted(self) -> Diagnosis:
+        """What is known besides the verdicts of Filter plugins."""
+        if self._noted is None:
+            self._noted = Diagnosis(self._attempt.nodes.names, count=self._attempt.node_count)
+        return self._noted
+
+    def diagnosis(self) -> Diagnosis:
+        """All of it, once nothing is going to be added any more."""
+        diagnosis, why, self.why = self.noted, self.why, None
+        if why is not None:
+            among = why if self.candidates is None else np.where(self.candidates, why, 0)
+            record_rejections(diagnosis, among, self.reasons)
+        return diagnosis
+
+
+NO_REASONS = Reasons()
 
 
 @dataclass(slots=True)
@@ -70,99 +100,60 @@ class NodeSearch:
     def __post_init__(self) -> None:
         self.nominated = NominatedPods(self.nominator)
 
-    async def find(
-        self, framework: Framework, attempt: Attempt, kept: Kept | None = None
-    ) -> Feasible | Status:
+    async def find(self, framework: Framework, attempt: Attempt, answers: Answers) -> Feasible | Status:
         """The feasible nodes, or the status that ends the cycle (a FitError where no node fits).
 
-        Answers for equal pods go to `kept`, if every node was looked at.
+        Raises: StartOverError where answers have to be begun anew.
         """
         if not attempt.node_count:
             error = PluginError(NO_NODES_AVAILABLE)
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=error)
-        diagnosis = Diagnosis(attempt.nodes.names, count=attempt.node_count)
-        pre_filter = await run_pre_filters(framework.plugins.pre_filter, attempt, kept)
+        answers.begin(attempt)
+        pre_filter = await answers.pre_filter(attempt)
+        why_not = WhyNot(attempt)
         if not pre_filter.status.ok:
-            return self._pre_filter_failed(pre_filter, diagnosis)
+            return _pre_filter_failed(pre_filter, why_not.noted)
         try:
-            return await self._search(framework, attempt, pre_filter, diagnosis, kept)
+            return await self._search(framework, attempt, answers, pre_filter, why_not)
         except PluginError as error:
             return failed(error)
-
-    def _pre_filter_failed(self, pre_filter: PreFilterOutcome, diagnosis: Diagnosis) -> Status:
-        status = pre_filter.status
-        if not status.rejected:
-            return status
-        diagnosis.absent = status
-        diagnosis.pre_filter_message = status.message
-        diagnosis.blame(status)
-        diagnosis.unschedulable_plugins.update(pre_filter.narrowing)
-        return does_not_fit(diagnosis)
-
-    async def find_again(
-        self, framework: Framework, attempt: Attempt, remembered: Remembered
-    ) -> Feasible | None:
-        """What `find` finds, by what is remembered of an equal pod; None where no node is feasible.
-
-        Raises: OutdatedError where another plugin than before has something to say; PluginError.
-        """
-        record, state, asked = attempt.record, attempt.state, remembered.unsettled
-        remembered.hand_over(attempt)
-        pre_filter = await run_pre_filters(asked.pre_filter, attempt)
-        if not pre_filter.status.ok or pre_filter.node_names is not None:
-            raise OutdatedError(NARROWED)
-        state.skip_filter |= remembered.skip_filter
-        diagnosis = Diagnosis(attempt.nodes.names)
-        mask = np.ones(len(attempt.nodes), dtype=bool)
-        await self._with_nominated(framework, attempt, mask, diagnosis)
-        point = record.begin("Filter")
-        await remembered.refresh_fits(attempt, point)
-        mask &= remembered.fits
-        await filter_within(asked.filter, attempt, mask, diagnosis, point=point)
-        record.end(point)
-        if not mask.any():
-            return None
-        feasible = self._sampled(framework, mask, every_row(mask.size), diagnosis, attempt.nodes)
-        return await self._left_by_extenders(framework, attempt, feasible)
 
     async def _search(
         self,
         framework: Framework,
         attempt: Attempt,
+        answers: Answers,
         pre_filter: PreFilterOutcome,
-        diagnosis: Diagnosis,
-        kept: Kept | None,
+        why_not: WhyNot,
     ) -> Feasible | Status:
-        nominated = attempt.nodes.row_of.get(attempt.pod.nominated_node_name)
-        if (
-            nominated is not None
-            and attempt.allows(nominated)
-            and await self._fits_alone(framework, attempt, nominated, diagnosis)
-        ):
-            return Feasible(_only(nominated, attempt), 1, 1, diagnosis)
-        candidates = self._candidates(attempt, pre_filter, diagnosis)
-        if kept is not None:
-            kept.whole = pre_filter.node_names is None
-        rows = rows_where(candidates)
-        await self._with_nominated(framework, attempt, candidates, diagnosis)
-        mask = await run_filters(framework.plugins.filter, attempt, candidates, diagnosis, kept)
-        feasible = self._sampled(framework, mask, rows, diagnosis, attempt.nodes)
-        return await self._left_by_extenders(framework, attempt, feasible) or does_not_fit(diagnosis)
-
-    async def _left_by_extenders(
-        self, framework: Framework, attempt: Attempt, feasible: Feasible
-    ) -> Feasible | None:
+        if attempt.pod.nominated_node_name:
+            alone = await self._own_nomination(framework, attempt, why_not)
+            if alone is not None:
+                return alone
+        candidates = _candidates(attempt, pre_filter, why_not)
+        asked = len(attempt.nodes) if candidates is None else int(np.count_nonzero(candidates))
+        left = await self._beside_nominated(framework, attempt, candidates, why_not)
+        feasible = await _passed(attempt, answers, left, why_not)
+        self._sample(framework, feasible, candidates, asked, attempt.nodes)
         if framework.extenders:
-            feasible.mask = await run_extender_filters(
-                framework.extenders, attempt, feasible.mask, feasible.diagnosis
-            )
-            feasible.count = int(np.count_nonzero(feasible.mask))
-        return feasible if feasible.count else None
+            await _leave_to_extenders(framework, attempt, feasible, why_not)
+        return feasible if feasible.count else does_not_fit(why_not.diagnosis())
+
+    async def _own_nomination(
+        self, framework: Framework, attempt: Attempt, why_not: WhyNot
+    ) -> Feasible | None:
+        """The pod's own node, where its nomination still holds."""
+        row = attempt.nodes.row_of.get(attempt.pod.nominated_node_name)
+        if row is None or not attempt.allows(row):
+            return None
+        if not await self._fits_alone(framework, attempt, row, why_not.noted):
+            return None
+        return Feasible(_only(row, attempt), 1, 1, why_not)
 
     async def _fits_alone(
         self, framework: Framework, attempt: Attempt, row: int, diagnosis: Diagnosis
     ) -> bool:
-        """Whether the pod's own nomination still holds; the node's status is remembered where it does not."""
+        """Whether the pod fits on that node; the node's status is remembered where it does not."""
         try:
             status = await self._status_of(framework, attempt, row)
             left = _only(row, attempt)
@@ -185,59 +176,45 @@ class NodeSearch:
                 return status
         return await filter_one(plugins, attempt.on(attempt.nodes.view(slice(row, row + 1)), attempt.state))
 
-    def _candidates(self, attempt: Attempt, pre_filter: PreFilterOutcome, diagnosis: Diagnosis) -> Mask:
-        if pre_filter.node_names is None:
-            diagnosis.single.clear()
-            return attempt.mask_within()
-        mask = np.zeros(len(attempt.nodes), dtype=bool)
-        mask[[attempt.nodes.row_of[name] for name in _known(pre_filter.node_names, attempt)]] = True
-        for row in [row for row in diagnosis.single if mask[row]]:
-            del diagnosis.single[row]
-        diagnosis.absent = unresolvable(
-            f"node(s) didn't satisfy plugin(s) [{' '.join(pre_filter.narrowing)}]"
-        )
-        diagnosis.unschedulable_plugins.update(pre_filter.narrowing)
-        return mask
-
-    async def _with_nominated(
-        self, framework: Framework, attempt: Attempt, candidates: Mask, diagnosis: Diagnosis
-    ) -> None:
-        """Take out the nodes that the pod does not fit on once the pods nominated to them are there."""
+    async def _beside_nominated(
+        self, framework: Framework, attempt: Attempt, candidates: Mask | None, why_not: WhyNot
+    ) -> Mask | None:
+        """The candidates without nodes that the pod does not fit on beside the pods nominated to them."""
         if not self.nominated.any():
-            return
-        promised = self.nominated.beside(attempt.pod, attempt.nodes).among(candidates)
+            return candidates
+        promised = self.nominated.beside(attempt.pod, attempt.nodes)
+        if candidates is not None:
+            promised = promised.among(candidates)
         if not promised.rows.size:
-            return
-        skipped = attempt.state.skip_filter
-        if all(p.follows_side_by_side or p.name in skipped for p in framework.extensions):
-            await _all_with_nominated(framework, attempt, promised, candidates, diagnosis)
-            return
-        for row in promised.rows.tolist():
-            others = promised.pods[row]
-            status = await filter_with_nominated(
-                framework.plugins.filter, framework.extensions, attempt, row, others
-            )
-            if not status.ok:
-                diagnosis.single[row] = status
-                diagnosis.blame(status)
-                candidates[row] = False
+            return candidates
+        rows = await turned_down_beside(framework, attempt, promised, why_not.noted)
+        if not rows.size:
+            return candidates
+        left = attempt.mask_within() if candidates is None else candidates.copy()
+        left[rows] = False
+        return left
 
-    def _sampled(
-        self, framework: Framework, mask: Mask, rows: Rows, diagnosis: Diagnosis, nodes: Snapshot
-    ) -> Feasible:
+    def _sample(
+        self,
+        framework: Framework,
+        feasible: Feasible,
+        candidates: Mask | None,
+        asked: int,
+        nodes: Snapshot,
+    ) -> None:
         """Keep the feasible nodes that a search in rotation order finds before it has enough.
 
-        Shapes: mask bool (n,); rows intp (k,), the candidates.
+        Shapes: candidates bool (n,), of which there are so many as were `asked` about; None for all.
         """
-        wanted = self._wanted(framework, rows.size)
-        count, scanned = int(np.count_nonzero(mask)), rows.size
-        if count > wanted:
-            order = np.roll(_in_search_order(rows, nodes), -(self.rotation.start % rows.size))
+        wanted, scanned = self._wanted(framework, asked), asked
+        if feasible.count > wanted:
+            mask = feasible.mask.copy()
+            order = np.roll(_in_search_order(candidates, nodes), -(self.rotation.start % asked))
             scanned = int(np.searchsorted(np.cumsum(mask[order]), wanted)) + 1
             mask[order[scanned:]] = False
-            count = wanted
-        self.rotation.start = (self.rotation.start + scanned) % mask.size
-        return Feasible(mask, count, scanned, diagnosis)
+            feasible.mask, feasible.count, feasible.settled = mask, wanted, False
+        feasible.evaluated = scanned
+        self.rotation.start = (self.rotation.start + scanned) % len(nodes)
 
     def _wanted(self, framework: Framework, candidates: int) -> int:
         """How many feasible nodes are enough: one will do where nobody chooses between them."""
@@ -251,32 +228,68 @@ class NodeSearch:
         return nodes_to_find(candidates, percentage)
 
 
-def _in_search_order(rows: Rows, nodes: Snapshot) -> Rows:
-    """The candidates, zone by zone in turn. Shapes: rows and result intp (k,)."""
-    order = nodes.search_rows()
-    return order if rows.size == order.size else order[np.isin(order, rows)]
+def _pre_filter_failed(pre_filter: PreFilterOutcome, diagnosis: Diagnosis) -> Status:
+    status = pre_filter.status
+    if not status.rejected:
+        return status
+    diagnosis.absent = status
+    diagnosis.pre_filter_message = status.message
+    diagnosis.blame(status)
+    diagnosis.unschedulable_plugins.update(pre_filter.narrowing)
+    return does_not_fit(diagnosis)
 
 
-async def _all_with_nominated(
-    framework: Framework,
-    attempt: Attempt,
-    promised: Promised,
-    candidates: Mask,
-    diagnosis: Diagnosis,
+def _candidates(attempt: Attempt, pre_filter: PreFilterOutcome, why_not: WhyNot) -> Mask | None:
+    """The rows to ask about, None for all of them."""
+    if pre_filter.node_names is None:
+        if attempt.pod.nominated_node_name:
+            why_not.noted.single.clear()
+        return None if attempt.within is None else attempt.mask_within()
+    mask = np.zeros(len(attempt.nodes), dtype=bool)
+    mask[[attempt.nodes.row_of[name] for name in _known(pre_filter.node_names, attempt)]] = True
+    diagnosis = why_not.noted
+    for row in [row for row in diagnosis.single if mask[row]]:
+        del diagnosis.single[row]
+    diagnosis.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(pre_filter.narrowing)}]")
+    diagnosis.unschedulable_plugins.update(pre_filter.narrowing)
+    return mask
+
+
+async def _passed(attempt: Attempt, answers: Answers, candidates: Mask | None, why_not: WhyNot) -> Feasible:
+    """The candidates that all Filter plugins let pass. Shapes: candidates bool (n,), None for all rows."""
+    point = attempt.record.begin("Filter")
+    try:
+        verdicts = await answers.refresh(attempt, candidates, point)
+        why_not.candidates, why_not.reasons, why_not.why = candidates, verdicts.reasons, verdicts.why
+        unsettled = answers.unsettled
+        if unsettled is None or not unsettled.filter:
+            if candidates is None or not answers.kept:
+                return Feasible(verdicts.fits, verdicts.count, 0, why_not, settled=True)
+            mask = verdicts.fits & candidates
+        else:
+            everywhere = np.ones(len(attempt.nodes), dtype=bool) if candidates is None else candidates
+            sieve = Sieve(verdicts.reasons, everywhere, verdicts.why, lasting=False)
+            await ask_filters(unsettled.filter, attempt, sieve, point)
+            why_not.why, mask = sieve.why, sieve.alive
+        count = int(np.count_nonzero(mask))
+        return Feasible(mask, count, 0, why_not, settled=count == verdicts.count)
+    finally:
+        attempt.record.end(point)
+
+
+async def _leave_to_extenders(
+    framework: Framework, attempt: Attempt, feasible: Feasible, why_not: WhyNot
 ) -> None:
-    """The same for all nodes at once, each of them a world of its own."""
-    rows = promised.rows
-    crowded = attempt.on(with_pods(attempt.nodes, promised), attempt.state.clone())
-    following = [plugin for plugin in framework.extensions if plugin.name not in attempt.state.skip_filter]
-    if following:
-        coming = [(i, info) for i, row in enumerate(rows.tolist()) for info in promised.pods[row]]
-        follow_pods(following, crowded, coming, 1)
-    why_not = Diagnosis(crowded.nodes.names)
-    everywhere = np.ones(rows.size, dtype=bool)
-    fits = await run_filters(framework.plugins.filter, crowded, everywhere, why_not)
-    for rejections in why_not.rejections:
-        diagnosis.record(replace(rejections, rows=rows[rejections.rows]))
-    candidates[rows[~fits]] = False
+    left = await run_extender_filters(framework.extenders, attempt, feasible.mask, why_not.noted)
+    count = int(np.count_nonzero(left))
+    feasible.settled &= count == feasible.count
+    feasible.mask, feasible.count = left, count
+
+
+def _in_search_order(candidates: Mask | None, nodes: Snapshot) -> Rows:
+    """The candidates, zone by zone in turn. Shapes: candidates bool (n,), None for all; result intp (k,)."""
+    order = nodes.search_rows()
+    return order if candidates is None else order[candidates[order]]
 
 
 def nodes_to_find(n: int, percentage: int) -> int:

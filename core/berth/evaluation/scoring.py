@@ -1,15 +1,16 @@
-"""Running PreScore, Score and NormalizeScore over the feasible nodes.
+"""Asking PreScore and Score plugins, and mapping scores to 0 to 100.
 
 Source: spec/core.md 4.10; spec/plugins.md 0.4, 1.5.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from inspect import isawaitable
+from typing import TypeAlias
 
 import numpy as np
 
-from berth.evaluation.filtering import LET_OTHERS_RUN, drop_unread
-from berth.evaluation.kept import Kept
+from berth.evaluation.asking import LET_OTHERS_RUN, drop_unread
+from berth.evaluation.written import Written, note_written
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import (
@@ -21,32 +22,35 @@ from berth.framework.interface import (
     ScorePlugin,
     Scores,
 )
-from berth.framework.node_scores import NodeScores, PluginScores
 from berth.framework.status import PluginError, Status
 from berth.objects.pod import Pod
-from berth.snapshot.columns import Mask, rows_where
+from berth.snapshot.columns import Mask
+
+Weighed: TypeAlias = tuple[ScorePlugin, int]
+"""A plugin and the weight of its scores."""
 
 
 async def run_pre_scores(
-    plugins: Sequence[PreScorePlugin], attempt: Attempt, feasible: Mask, kept: Kept | None = None
+    plugins: Sequence[PreScorePlugin], attempt: Attempt, feasible: Mask, written: Written | None = None
 ) -> None:
     """Run the phase and leave the set of plugins that do not score in the state.
 
+    What each plugin writes into the state is noted in `written`.
     Raises: PluginError with upstream's text where a plugin fails.
     """
     skipped: set[str] = set()
-    record, meter = attempt.record, attempt.meter
+    record, meter, state = attempt.record, attempt.meter, attempt.state
     point = record.begin("PreScore")
     for plugin in plugins:
         mark = record.begin(plugin.name, point)
         try:
-            before = len(attempt.state)
-            answer = plugin.pre_score(attempt.state, attempt.pod, attempt.nodes, feasible)
+            before = len(state)
+            answer = plugin.pre_score(state, attempt.pod, attempt.nodes, feasible)
             status = answer if isinstance(answer, Status) else await answer
-            if kept is not None:
-                kept.note_values(plugin.name, attempt.state, before)
         except Exception as error:
             raise PluginError(f'running PreScore plugin "{plugin.name}": {error}') from error
+        if written is not None:
+            note_written(written, plugin.name, state, before)
         record.end(mark, status)
         if meter.worked(plugin.name):
             await meter.breathe()
@@ -54,39 +58,21 @@ async def run_pre_scores(
             skipped.add(plugin.name)
         elif not status.ok:
             raise PluginError(f'running PreScore plugin "{plugin.name}": {status.message}')
-    attempt.state.skip_score = frozenset(skipped)
+    state.skip_score = frozenset(skipped)
     record.end(point)
 
 
-async def run_scores(
-    plugins: Sequence[tuple[ScorePlugin, int]], attempt: Attempt, feasible: Mask, kept: Kept | None = None
-) -> NodeScores:
-    """Score the feasible nodes with every plugin that did not skip.
-
-    Raises: PluginError with upstream's text where a plugin fails or answers out of range.
-    """
-    rows = rows_where(feasible)
-    scores = NodeScores(rows, np.zeros(rows.size, dtype=np.int64))
-    point = attempt.record.begin("Score")
-    try:
-        await score_within(plugins, attempt, scores, point=point, kept=kept)
-    finally:
-        attempt.record.end(point)
-    if kept is not None:
-        kept.scored = True
-    return scores
-
-
-async def score_within(
-    plugins: Sequence[tuple[ScorePlugin, int]],
+async def ask_scores(
+    plugins: Sequence[Weighed],
     attempt: Attempt,
-    scores: NodeScores,
-    *,
     point: int,
-    kept: Kept | None = None,
+    take: Callable[[ScorePlugin, int, Scores], None],
 ) -> None:
-    """The same for a phase that has begun; everything is added to `scores`."""
-    state, record, rows = attempt.state, attempt.record, scores.rows
+    """Ask one plugin after the other for the raw scores of the attempt's nodes, which `take` takes in.
+
+    Raises: PluginError with upstream's text where a plugin fails.
+    """
+    state, record, meter = attempt.state, attempt.record, attempt.meter
     active = [(p, w) for p, w in plugins if p.name not in state.skip_score]
     asked: dict[str, MaybeAwaitable[Scores]] = {}
     try:
@@ -98,30 +84,16 @@ async def score_within(
             if not plugin.in_process:
                 asked |= _asked_here(active[i + 1 :], asked, attempt)
             answer = asked.pop(plugin.name, None)
-            every = await _scores(plugin, _ask(plugin, attempt) if answer is None else answer)
-            if kept is not None:
-                kept.raw[plugin.name] = every
-            raw = every if rows.size == len(attempt.nodes) else every[rows]
-            final = final_scores(plugin, state, attempt.pod, raw)
-            scores.totals += final * weight if weight != 1 else final
-            scores.parts.append(PluginScores(plugin.name, weight, raw, final))
+            take(plugin, weight, await _scores(plugin, _ask(plugin, attempt) if answer is None else answer))
             record.end(mark)
-            if attempt.meter.worked(plugin.name):
-                await attempt.meter.breathe()
+            if meter.worked(plugin.name):
+                await meter.breathe()
     finally:
         drop_unread(asked.values())
 
 
-async def scores_on(plugin: ScorePlugin, attempt: Attempt) -> Scores:
-    """The plugin's raw scores of the attempt's nodes.
-
-    Raises: PluginError with upstream's text where the plugin fails.
-    """
-    return await _scores(plugin, _ask(plugin, attempt))
-
-
 def _asked_here(
-    later: Sequence[tuple[ScorePlugin, int]], asked: Container[str], attempt: Attempt
+    later: Sequence[Weighed], asked: Container[str], attempt: Attempt
 ) -> dict[str, MaybeAwaitable[Scores]]:
     """What the plugins of this process say whose turn is later, found while another process is at work."""
     return {p.name: _ask(p, attempt) for p, _ in later if p.in_process and p.name not in asked}
@@ -145,6 +117,11 @@ async def _scores(plugin: ScorePlugin, answer: MaybeAwaitable[Scores]) -> Scores
 
 def _score_error(plugin: ScorePlugin, error: Exception) -> PluginError:
     return PluginError(f'running Score plugins: plugin "{plugin.name}" failed with: {error}')
+
+
+def is_final(plugin: ScorePlugin, state: CycleState) -> bool:
+    """Whether the plugin's raw scores are its final ones, whatever they are elsewhere."""
+    return not isinstance(plugin, NormalizeScorePlugin) or plugin.leaves_scores(state)
 
 
 def final_scores(plugin: ScorePlugin, state: CycleState, pod: Pod, raw: Scores) -> Scores:

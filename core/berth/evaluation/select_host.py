@@ -1,16 +1,104 @@
-"""Choosing one of the nodes that scored highest.
+"""From feasible nodes to the one that is taken: any of those that score highest, by an even chance.
 
-Source: spec/core.md 4.11: any of them is right; an even chance spreads pods.
+Source: spec/core.md 4.10, 4.11.
 """
 
 import random
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from berth.framework.node_scores import NodeScores
+import numpy as np
+
+from berth.evaluation.answers import Answers
+from berth.evaluation.extending import add_priorities
+from berth.evaluation.find_nodes import Feasible
+from berth.evaluation.ladder import highest_of
+from berth.evaluation.scoring import ask_scores, final_scores
+from berth.framework.attempt import Attempt
+from berth.framework.interface import ScorePlugin, Scores
+from berth.framework.node_scores import NodeScores, PluginScores
+from berth.framework.runtime import Framework
+from berth.snapshot.columns import rows_where
 
 
-def select_host(scores: NodeScores, chance: random.Random) -> tuple[int, int]:
-    """The row of the chosen node and its total."""
-    best = int(scores.totals.max())
-    ties = (scores.totals == best).nonzero()[0]
-    pick = ties[0] if ties.size == 1 else ties[chance.randrange(ties.size)]
-    return int(scores.rows[pick]), best
+class Host(NamedTuple):
+    """The row of the chosen node, and its total if nodes were scored."""
+
+    row: int
+    score: int | None = None
+
+
+async def select_host(
+    framework: Framework, attempt: Attempt, answers: Answers, feasible: Feasible, chance: random.Random
+) -> Host:
+    """Choose one of the feasible nodes.
+
+    Raises: PluginError where a plugin fails; StartOverError where answers have to be begun anew.
+    """
+    if feasible.count == 1 or not (framework.plugins.score or framework.extenders):
+        answers.check(attempt)
+        return _any(framework, attempt, feasible, chance)
+    await answers.pre_score(attempt, feasible.mask)
+    point = attempt.record.begin("Score")
+    try:
+        ranks = await answers.refresh_scores(attempt, feasible.mask, point)
+        if feasible.settled and not (_scores_beside(answers) or framework.extenders or framework.witnesses):
+            best, rows = ranks.best()
+            return Host(drawn(rows, chance), best)
+        scores = await _all_scores(answers, attempt, feasible, point)
+    finally:
+        attempt.record.end(point)
+    if framework.extenders:
+        await add_priorities(framework.extenders, attempt, scores)
+    best, places = highest_of(scores.totals)
+    row = int(scores.rows[drawn(places, chance)])
+    for witness in framework.witnesses:
+        witness.chose(attempt, row, scores)
+    return Host(row, best)
+
+
+def drawn(among: Sequence[int], chance: random.Random) -> int:
+    """One of them, by an even chance."""
+    return among[0] if len(among) == 1 else among[chance.randrange(len(among))]
+
+
+def _scores_beside(answers: Answers) -> bool:
+    """Whether some Score plugin has been left to be asked about all nodes."""
+    return answers.unsettled is not None and bool(answers.unsettled.score)
+
+
+def _any(framework: Framework, attempt: Attempt, feasible: Feasible, chance: random.Random) -> Host:
+    rows = feasible.mask.nonzero()[0]
+    row = int(rows[chance.randrange(rows.size)])
+    for witness in framework.witnesses:
+        witness.chose(attempt, row, NodeScores(rows, np.zeros(rows.size, dtype=np.int64)))
+    return Host(row)
+
+
+async def score_nodes(attempt: Attempt, answers: Answers, feasible: Feasible) -> NodeScores:
+    """What every feasible node scored, plugin by plugin where answers are detailed.
+
+    Raises: PluginError where a plugin fails or answers out of range; StartOverError.
+    """
+    await answers.pre_score(attempt, feasible.mask)
+    point = attempt.record.begin("Score")
+    try:
+        await answers.refresh_scores(attempt, feasible.mask, point)
+        return await _all_scores(answers, attempt, feasible, point)
+    finally:
+        attempt.record.end(point)
+
+
+async def _all_scores(answers: Answers, attempt: Attempt, feasible: Feasible, point: int) -> NodeScores:
+    rows = rows_where(feasible.mask)
+    scores = answers.ranks.on(rows, attempt.state, attempt.pod, whole=feasible.settled)
+    if answers.unsettled is not None:
+
+        def take(plugin: ScorePlugin, weight: int, every: Scores) -> None:
+            raw = every if rows.size == len(attempt.nodes) else every[rows]
+            final = final_scores(plugin, attempt.state, attempt.pod, raw)
+            scores.totals += final if weight == 1 else final * weight
+            scores.parts.append(PluginScores(plugin.name, weight, raw, final))
+
+        await ask_scores(answers.unsettled.score, attempt, point, take)
+    return scores

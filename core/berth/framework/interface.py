@@ -95,6 +95,14 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
         """Begin a cycle in which only rows that changed are asked about, on that basis of earlier answers."""
         del state, basis
 
+    def basis_generation(self, nodes: Snapshot) -> Hashable | None:
+        """A value that is equal as long as `basis` says the same of every pod; None where that is unknown.
+
+        It is looked at in every cycle, and `basis` only where it changed.
+        """
+        del nodes
+        return None
+
     def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
         """What answers for pods of this signature hang on besides each node's own row.
 
@@ -304,6 +312,12 @@ class ScorePlugin(Plugin):
 
 class NormalizeScorePlugin(ScorePlugin):
     """A score that is mapped to 0 to 100 once it is known for every feasible node."""
+
+    normalizes_by_extremes: ClassVar[bool] = False
+    """Whether a final score depends on the raw one, the lowest and the highest raw score, and nothing else.
+
+    Then a node that comes or goes between the two changes no other one's.
+    """
 
     @abstractmethod
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:

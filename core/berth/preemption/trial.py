@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from berth.evaluation.filtering import follow_pods, run_filters
+from berth.evaluation.beside_nominated import follow_pods
+from berth.evaluation.filtering import run_filters
 from berth.evaluation.nominated import Promised
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_state import CycleState

@@ -8,7 +8,7 @@ Source: spec/core.md 2.6.
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 
-from berth.evaluation.filtering import drop_unread
+from berth.evaluation.asking import drop_unread
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ClusterEvent
 from berth.framework.interface import MaybeAwaitable, PreEnqueuePlugin

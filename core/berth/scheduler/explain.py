@@ -10,9 +10,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from berth.evaluation.answers import Answers
 from berth.evaluation.extending import add_priorities
 from berth.evaluation.find_nodes import Feasible, NodeSearch, Rotation
-from berth.evaluation.scoring import run_pre_scores, run_scores
+from berth.evaluation.node_plugins import NodePlugins
+from berth.evaluation.select_host import score_nodes
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.cycle_record import CycleRecord
@@ -95,16 +97,17 @@ class Explainer:
     async def _tried(self, framework: Framework, attempt: Attempt) -> dict[str, Any]:
         nodes = attempt.nodes
         search = NodeSearch(self.scheduler.queue.nominator, Rotation(), exhaustive=True)
-        found = await search.find(framework, attempt)
+        answers = Answers(NodePlugins(framework.plugins), detailed=True)
+        found = await search.find(framework, attempt, answers)
         if isinstance(found, Status):
             diagnosis = found.error.diagnosis if isinstance(found.error, FitError) else Diagnosis(nodes.names)
             return {"message": found.message, "nodes": _verdicts(nodes, diagnosis, None)}
         message = ""
         try:
-            scores = await _scores(framework, attempt, found)
+            scores = await _scores(framework, attempt, answers, found)
         except PluginError as error:
             message, scores = str(error), _without_scores(found)
-        return {"message": message, "nodes": _verdicts(nodes, found.diagnosis, scores)}
+        return {"message": message, "nodes": _verdicts(nodes, found.why_not.diagnosis(), scores)}
 
 
 def _unplaced(pod: Pod) -> Pod:
@@ -120,9 +123,8 @@ def _without_scores(feasible: Feasible) -> NodeScores:
     return NodeScores(rows, np.zeros(rows.size, dtype=np.int64))
 
 
-async def _scores(framework: Framework, attempt: Attempt, feasible: Feasible) -> NodeScores:
-    await run_pre_scores(framework.plugins.pre_score, attempt, feasible.mask)
-    scores = await run_scores(framework.plugins.score, attempt, feasible.mask)
+async def _scores(framework: Framework, attempt: Attempt, answers: Answers, feasible: Feasible) -> NodeScores:
+    scores = await score_nodes(attempt, answers, feasible)
     await add_priorities(framework.extenders, attempt, scores)
     return scores
 

@@ -265,7 +265,7 @@ class Process:
         metrics.watch_set_aside(partial(set_aside_total, self.mirrors), partial(set_aside_now, self.mirrors))
         metrics.watch_queue(scheduler.queue.sizes)
         metrics.watch_cache(scheduler.cache)
-        metrics.watch_equal_pods(scheduler.equal_pods.outcomes)
+        metrics.watch_equal_pods(scheduler.classes.outcomes)
         metrics.watch_tasks(scheduler.at_work)
         if scheduler.dispatcher is not None:
             metrics.watch_calls(scheduler.dispatcher.pending)

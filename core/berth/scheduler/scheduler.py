@@ -26,8 +26,8 @@ from berth.cycle.budgets import CycleBudgets
 from berth.cycle.failure import FailureHandler
 from berth.cycle.schedule_one import ScheduleOne
 from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation.equal_pods import EqualPods
 from berth.evaluation.find_nodes import NodeSearch, Rotation
+from berth.evaluation.known_classes import KnownClasses
 from berth.event_handlers.device_taints import DeviceTaintRuleHandler
 from berth.event_handlers.handler import ResourceHandler
 from berth.event_handlers.nodes import NodeHandler
@@ -144,7 +144,7 @@ class Scheduler:
         )
         """Which resources plugins wait for, and which of their changes."""
 
-        self.equal_pods = EqualPods(self.snapshot)
+        self.classes = KnownClasses(self.snapshot)
         self.schedule_one = self._new_schedule_one(Attempts(clock, chance, on_record))
         self.node_handler = self._new_node_handler()
         self.pod_handler = self._new_pod_handler()
@@ -245,7 +245,7 @@ class Scheduler:
         search = NodeSearch(
             self.queue.nominator, Rotation(), self._loaded.configuration.percentage_of_nodes_to_score
         )
-        algorithm = SchedulePod(search, self._chance, self.equal_pods)
+        algorithm = SchedulePod(search, self._chance, self.classes)
         binding = self._new_binding_cycle(failure)
         commit = AssumeAndBind(self.cache, self.queue.nominator, binding, failure, attempts)
         groups = None

@@ -15,19 +15,17 @@ class RowView(Snapshot):
     """Those rows, in that order; everything but the columns is the whole snapshot's."""
 
     def __init__(self, whole: Snapshot, rows: Rows) -> None:
-        shared = whole.__dict__.copy()
-        for name in _CUT:
-            del shared[name]
-        self.__dict__ = shared
+        self._whole = whole
         self.rows = self.picked = rows
 
     def __len__(self) -> int:
         return int(self.picked.size)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in _CUT:
+        if name.startswith("__"):
             raise AttributeError(name)
-        value = _CUT[name](self._whole, self.picked)
+        cut = _CUT.get(name)
+        value = getattr(self._whole, name) if cut is None else cut(self._whole, self.picked)
         setattr(self, name, value)
         return value
 

@@ -15,8 +15,8 @@ from berth.cache.cache import Cache
 from berth.config import load
 from berth.cycle.schedule_pod import SchedulePod
 from berth.evaluation import find_nodes
-from berth.evaluation.equal_pods import EqualPods
 from berth.evaluation.find_nodes import NodeSearch, Rotation
+from berth.evaluation.known_classes import KnownClasses
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
@@ -55,7 +55,7 @@ class Side:
         self.framework = framework
         # Making room is worked out from the same statuses; what it does is not what is compared here.
         self.framework.plugins.post_filter = []
-        self.dice, self.memory = Dice(), EqualPods(snapshot) if remembers else None
+        self.dice, self.memory = Dice(), KnownClasses(snapshot) if remembers else None
         self.search = NodeSearch(nominator, Rotation(), percentage)
         self.algorithm = SchedulePod(self.search, self.dice, self.memory)
         self._snapshot = snapshot
@@ -66,8 +66,7 @@ class Side:
         state.write(CycleRecord, record)
         decision = await self.algorithm.decide(self.framework, Attempt(pod, self._snapshot, state, record))
         counts = record.node_count, record.feasible_count, record.evaluated_count, record.score
-        points = [i.name for i in record.intervals if i.parent == -1]
-        told_of_it = told(decision), counts, points, state.skip_filter, self.dice.ties
+        told_of_it = told(decision), counts, state.skip_filter, self.dice.ties
         return decision.node_name, (*told_of_it, self.search.rotation.start), state
 
 
@@ -236,14 +235,14 @@ async def test_default_constraints_do_not_switch_it_off():
     assert {"new": 1, "first": 1, "reused": 3} == world.remembering.memory.outcomes
 
 
-async def test_a_pod_with_a_nomination_is_worked_out_from_nothing():
-    """Its own node is looked at alone first, which nothing remembered stands for."""
+async def test_a_pod_with_a_nomination_is_of_the_class_of_others():
+    """Its own node is looked at alone first; what is known serves where that does not fit."""
     world = World(roomy("n0", "n1"))
     pod = make_pod("p")
     for status in (pod.status, msgspec.structs.replace(pod.status, nominated_node_name="n1")):
         await world.schedule(msgspec.structs.replace(pod, status=status))
 
-    assert {"new": 1, "nominated": 1} == world.remembering.memory.outcomes
+    assert {"new": 1, "first": 1} == world.remembering.memory.outcomes
 
 
 async def test_memory_is_bounded():
@@ -254,7 +253,7 @@ async def test_memory_is_bounded():
         await world.schedule(make_pod("p"))
     of_one = memory.size_bytes
     world.remembering.algorithm = SchedulePod(
-        world.remembering.search, world.remembering.dice, memory := EqualPods(world.snapshot, 3 * of_one)
+        world.remembering.search, world.remembering.dice, memory := KnownClasses(world.snapshot, 3 * of_one)
     )
     for number in (0, 1, 2, 3, 0, 1, 2, 3, 0, 3):
         await world.schedule(make_pod("p", labels={"app": str(number)}))

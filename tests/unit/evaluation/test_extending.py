@@ -13,7 +13,7 @@ from berth.framework.status import Code, PluginError, Status
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from berth.testing.handles import FixedNominator
-from tests.fakes import Binds, Rejects, Scores, attempt_at, framework, given, new_record, world
+from tests.fakes import Binds, Rejects, Scores, attempt_at, empty, framework, given, new_record, world
 
 NODES = table([make_node("n0"), make_node("n1"), make_node("n2")])
 
@@ -60,7 +60,7 @@ def search(nominator=None, percentage=0):
 
 
 async def found(runs, pod=None, nodes=NODES):
-    return await search().find(runs, attempt_at(nodes, pod))
+    return await search().find(runs, attempt_at(nodes, pod), empty(runs))
 
 
 def feasible(answer):
@@ -77,7 +77,7 @@ async def test_filters_see_what_plugins_and_other_extenders_left():
     assert [["n1", "n2"]] == first.asked
     assert [["n1", "n2"]] == second.asked
     assert 1 == answer.count
-    assert {"A", "Extender"} == answer.diagnosis.unschedulable_plugins
+    assert {"A", "Extender"} == answer.why_not.diagnosis().unschedulable_plugins
 
 
 async def test_nobody_is_asked_about_no_nodes():
@@ -106,7 +106,7 @@ async def test_an_extender_that_leaves_all_is_not_to_blame():
     """Only fewer nodes make it a rejector."""
     answer = await found(profile(Extends(filter=["n0", "n1", "n2"])))
 
-    assert set() == answer.diagnosis.unschedulable_plugins
+    assert set() == answer.why_not.diagnosis().unschedulable_plugins
 
 
 async def test_failure():
@@ -136,7 +136,8 @@ async def test_sampling_comes_first():
     """Extenders get no more nodes than the search was told to find."""
     nodes = table([make_node(f"n{i}") for i in range(200)])
     extender = Extends(filter=ExtenderVerdicts([]))
-    await search(percentage=50).find(profile(extender), attempt_at(nodes))
+    runs = profile(extender)
+    await search(percentage=50).find(runs, attempt_at(nodes), empty(runs))
 
     assert [100] == [len(names) for names in extender.asked]
 

@@ -10,7 +10,8 @@ import asyncio
 import numpy as np
 import pytest
 
-from berth.evaluation.filtering import filter_one, filter_with_nominated, run_filters
+from berth.evaluation.beside_nominated import filter_with_nominated
+from berth.evaluation.filtering import filter_one, run_filters
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable
 from berth.snapshot.pod_info import PodInfo

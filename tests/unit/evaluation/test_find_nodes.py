@@ -8,7 +8,7 @@ from berth.framework.status import SKIP, Code, failed, unresolvable, unschedulab
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from berth.testing.handles import FixedNominator
-from tests.fakes import OnePod, PreFilters, Rejects, Scores, attempt_at, framework
+from tests.fakes import OnePod, PreFilters, Rejects, Scores, attempt_at, empty, framework
 
 
 def cluster(n, placed=()):
@@ -19,7 +19,7 @@ async def find(profile, nodes, pod=None, *, nominator=None, rotation=None, perce
     search = NodeSearch(nominator or FixedNominator(), rotation or Rotation(), percentage)
     # Without anything to score with, one node would be enough.
     profile.plugins.score = profile.plugins.score or [(Scores("S"), 1)]
-    return await search.find(profile, attempt_at(nodes, pod))
+    return await search.find(profile, attempt_at(nodes, pod), empty(profile))
 
 
 def names(found, nodes):
@@ -109,7 +109,7 @@ async def test_a_nomination_that_does_not_hold_is_looked_at_again_with_the_other
     found = await find(profile, nodes, make_pod(nominated_node_name="n2"))
 
     assert ["n1"] == names(found, nodes)
-    assert ["n2"] == [nodes.names[row] for row in found.diagnosis.statuses()]
+    assert ["n2"] == [nodes.names[row] for row in found.why_not.diagnosis().statuses()]
 
 
 async def test_a_nominated_node_outside_the_narrowed_choice_keeps_its_verdict():

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
-from berth.evaluation.filtering import filter_one, filter_with_nominated
+from berth.evaluation.beside_nominated import filter_with_nominated
+from berth.evaluation.filtering import filter_one
 from berth.evaluation.nominated import NominatedPods, with_pods
 from berth.framework.diagnosis import FitError
 from berth.framework.interface import NominatingInfo, NominatingMode
@@ -34,7 +35,7 @@ async def each_alone(contest):
         assert isinstance(found.error, FitError)
         statuses = found.error.diagnosis.statuses()
     else:
-        statuses = found.diagnosis.statuses()
+        statuses = found.why_not.diagnosis().statuses()
     for row, name in enumerate(s.snapshot.names):
         promised = s.handle.nominator.nominated_pods_for_node(name)
         others = [PodInfo(p) for p in promised if p.priority >= pod.priority and p.uid != pod.uid]

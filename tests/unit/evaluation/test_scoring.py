@@ -5,11 +5,13 @@ import asyncio
 import numpy as np
 import pytest
 
-from berth.evaluation.scoring import run_pre_scores, run_scores
+from berth.evaluation.find_nodes import Feasible
+from berth.evaluation.scoring import run_pre_scores
+from berth.evaluation.select_host import score_nodes
 from berth.framework.status import SKIP, SUCCESS, PluginError, failed, unschedulable
 from berth.testing.builders import make_node
 from berth.testing.clusters import table
-from tests.fakes import Normalizes, PreScores, Scores, attempt_at
+from tests.fakes import Normalizes, PreScores, Scores, attempt_at, empty, framework
 
 NODES = table([make_node(f"n{i}") for i in range(1, 4)])
 ALL = np.array([True, True, True])
@@ -17,10 +19,10 @@ BUT_N2 = np.array([True, False, True])
 
 
 async def scored(*plugins, feasible=ALL, skip=()):
-    attempt = attempt_at(NODES)
-    attempt.state.skip_score = frozenset(skip)
     weighed = [p if isinstance(p, tuple) else (p, 1) for p in plugins]
-    return await run_scores(weighed, attempt, feasible)
+    profile = framework(pre_score=[PreScores(name, SKIP) for name in skip], score=weighed)
+    found = Feasible(feasible, np.count_nonzero(feasible), feasible.size, None, settled=True)
+    return await score_nodes(attempt_at(NODES), empty(profile, detailed=True), found)
 
 
 async def test_totals_are_weighted_sums():

@@ -8,7 +8,9 @@ import msgspec
 import numpy as np
 
 from berth.config.loading import load
+from berth.evaluation.answers import Answers
 from berth.evaluation.find_nodes import NodeSearch, Rotation
+from berth.evaluation.node_plugins import NodePlugins
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
@@ -98,7 +100,9 @@ class Stage:
     async def search(self, pod: Pod):
         """What comes of a search for nodes, and the attempt."""
         attempt = Attempt(pod, self.snapshot, CycleState(), CycleRecord(pod, "", 1, b"", b"", 0, 0, 0))
-        return await NodeSearch(self.handle.nominator, Rotation()).find(self.framework, attempt), attempt
+        answers = Answers(NodePlugins(self.framework.plugins))
+        search = NodeSearch(self.handle.nominator, Rotation())
+        return await search.find(self.framework, attempt, answers), attempt
 
     async def rejected(self, pod: Pod) -> tuple[Attempt, Diagnosis]:
         """An attempt at the pod, and why it fits nowhere."""

@@ -3,7 +3,8 @@
 Source: spec/core.md 6.4 "Victims on one node".
 """
 
-from berth.evaluation.filtering import filter_one, filter_with_nominated
+from berth.evaluation.beside_nominated import filter_with_nominated
+from berth.evaluation.filtering import filter_one
 from berth.framework.attempt import Attempt
 from berth.framework.status import Code, PluginError, failed, unresolvable
 from berth.preemption.candidates import Candidate

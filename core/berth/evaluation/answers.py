@@ -1,0 +1,254 @@
+"""What the plugins of one profile say of one class of pods, row by row, as far as it is known.
+
+Answers begin empty: every row is dirty. A cycle asks about the dirty rows; from then on only rows that
+changed are dirty, unless nodes, or what answers rest on besides rows, became others: then all are again.
+
+    begin --> pre_filter --> refresh --> (unsettled filters, sampling, extenders)
+                                |
+                                +--> pre_score --> refresh_scores --> ranks --> the highest --> end
+
+Plugins that have no basis for a pod are *unsettled*: they are no part of this, and are asked about all nodes
+in every cycle, beside it. Source: docs/decisions/0008-equal-pods.md.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from berth.evaluation.node_plugins import NodePlugins, Unsettled
+from berth.evaluation.pre_filtering import ALL_WELL, PreFilterOutcome, run_pre_filters
+from berth.evaluation.ranks import Ranks
+from berth.evaluation.scorers import Scorers
+from berth.evaluation.scoring import run_pre_scores
+from berth.evaluation.validity import Validity
+from berth.evaluation.verdicts import Verdicts
+from berth.evaluation.written import Written
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_budget import OverBudgetError
+from berth.snapshot.columns import Mask, Rows
+
+FEW = 16
+"""So many rows are asked about one by one where all plugins can do that."""
+MANY = 64
+"""So many changed rows are worth asking about apart in any cluster; in a large one, an eighth of all rows."""
+MOST_REASONS = 4096
+"""So many more reasons than there are nodes are remembered of one class of pods."""
+
+ALL_SETTLED: frozenset[str] = frozenset()
+
+
+class StartOverError(Exception):
+    """What is known cannot be brought up to date: every row is to be asked about anew, in a new state."""
+
+
+class Answers:
+    """Answers of all plugins but the unsettled ones; those that are `kept` serve further pods of the class.
+
+    Raises (all that ask plugins): PluginError where a plugin fails; StartOverError where it might not have
+    failed, had all rows been asked about.
+    """
+
+    def __init__(self, plugins: NodePlugins, *, kept: bool = False, detailed: bool = False) -> None:
+        self.plugins = plugins
+        self.kept = kept
+        self._detailed = detailed
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything: all rows are dirty."""
+        self.known = False
+        """Whether this cycle has the answers of earlier ones."""
+        self.scored = False
+        self._away = ALL_SETTLED
+        self._written: Written | None = {} if self.kept else None
+        self._values: dict[Any, Any] = {}
+        self._skip_filter = self._skip_score = ALL_SETTLED
+        self._validity: Validity | None = None
+        self._unsettled: Unsettled | None = None
+        self._verdicts: Verdicts | None = None
+        self._scorers: Scorers | None = None
+        self._dirty: set[int] = set()
+        self._moved: set[int] = set()
+
+    @property
+    def verdicts(self) -> Verdicts:
+        """The verdicts of the settled plugins."""
+        assert self._verdicts is not None, "refresh comes first"
+        return self._verdicts
+
+    @property
+    def ranks(self) -> Ranks:
+        """The scores of the settled plugins."""
+        assert self._scorers is not None, "refresh_scores comes first"
+        return self._scorers.ranks
+
+    @property
+    def unsettled(self) -> Unsettled | None:
+        """The plugins to be asked about all nodes, None for none."""
+        return self._unsettled
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory this takes."""
+        ranks = 0 if self._scorers is None else self._scorers.ranks.size_bytes
+        return ranks + (0 if self._verdicts is None else self._verdicts.size_bytes)
+
+    def begin(self, attempt: Attempt) -> None:
+        """Begin a cycle: find the dirty rows, and leave in its state what plugins left in the first one's."""
+        if self.known and not self._follow(attempt):
+            self.clear()
+        if self._validity is None:
+            if self.kept:
+                self._validity = Validity(self.plugins, attempt.nodes)
+            return
+        attempt.state.take_over(self._values)
+        if not self._validity.resume(attempt):
+            raise StartOverError
+
+    def _follow(self, attempt: Attempt) -> bool:
+        assert self._validity is not None, "what is known rests on something"
+        if not self._validity.follow(attempt, self._dirty):
+            return False
+        most = max(MANY, len(attempt.nodes) // 8)
+        return len(self._dirty) <= most and len(self.verdicts.reasons) <= len(attempt.nodes) + MOST_REASONS
+
+    async def pre_filter(self, attempt: Attempt) -> PreFilterOutcome:
+        """Run the phase, of plugins whose part in it is not known yet."""
+        if self.known:
+            outcome = await self._pre_filter_again(attempt)
+        else:
+            plugins = self.plugins.plugins.pre_filter
+            outcome = await run_pre_filters(plugins, attempt, self._written)
+            if not outcome.status.ok or outcome.node_names is not None:
+                self.kept = False
+            elif self.kept and self._validity is not None:
+                self._settle(self._validity, attempt)
+        return outcome
+
+    def _settle(self, validity: Validity, attempt: Attempt) -> None:
+        validity.settle(attempt)
+        self._away = validity.away
+        self._skip_filter = attempt.state.skip_filter - self._away
+        if self._away:
+            self._unsettled = Unsettled(self.plugins, self._away)
+
+    async def _pre_filter_again(self, attempt: Attempt) -> PreFilterOutcome:
+        state = attempt.state
+        if self._unsettled is None:
+            state.skip_filter = self._skip_filter
+            return ALL_WELL
+        outcome = await run_pre_filters(self._unsettled.pre_filter, attempt)
+        if not outcome.status.ok or outcome.node_names is not None:
+            raise StartOverError
+        state.skip_filter |= self._skip_filter
+        return outcome
+
+    async def refresh(self, attempt: Attempt, candidates: Mask | None, point: int) -> Verdicts:
+        """Ask Filter plugins about the dirty rows; if all are, about the candidates alone (None: all rows).
+
+        Shapes: candidates bool (n,).
+        """
+        try:
+            if self._verdicts is None:
+                await self._ask_all(attempt, candidates, point)
+            elif self._dirty:
+                await self._ask_dirty(self._verdicts, attempt, point)
+        except OverBudgetError:
+            raise
+        except Exception as error:
+            self._start_over(error)
+            raise
+        return self.verdicts
+
+    def _start_over(self, error: Exception) -> None:
+        if self.known or self._away:
+            raise StartOverError from error
+
+    async def _ask_all(self, attempt: Attempt, candidates: Mask | None, point: int) -> None:
+        settled = [placed for placed in self.plugins.filters if placed[1].name not in self._away]
+        verdicts = Verdicts(settled)
+        if candidates is None or self.kept:
+            candidates = np.ones(len(attempt.nodes), dtype=bool)
+        await verdicts.ask_all(attempt, candidates, point)
+        self._verdicts = verdicts
+
+    async def _ask_dirty(self, verdicts: Verdicts, attempt: Attempt, point: int) -> None:
+        dirty, self._dirty = self._dirty, set()
+        if len(dirty) > FEW or not verdicts.ask_each(attempt, dirty):
+            await verdicts.ask_some(attempt, rows_of(dirty), point)
+        self._moved |= dirty
+
+    async def pre_score(self, attempt: Attempt, feasible: Mask) -> None:
+        """Run the phase, of plugins whose part in it is not known yet. Shapes: feasible bool (n,)."""
+        state = attempt.state
+        if not self.scored:
+            await run_pre_scores(self.plugins.plugins.pre_score, attempt, feasible, self._written)
+            self._skip_score = state.skip_score - self._away
+        elif self._unsettled is None:
+            state.skip_score = self._skip_score
+        else:
+            await run_pre_scores(self._unsettled.pre_score, attempt, feasible)
+            state.skip_score |= self._skip_score
+
+    async def refresh_scores(self, attempt: Attempt, feasible: Mask, point: int) -> Ranks:
+        """Ask Score plugins about the rows that became others since they were asked, where the pod fits.
+
+        Shapes: feasible bool (n,).
+        """
+        fits = self.verdicts.fits if self.kept else feasible
+        try:
+            if not self.scored:
+                await self._score_all(attempt, fits, point)
+            elif self._moved:
+                await self._score_moved(attempt, fits, point)
+            self.ranks.add_up(attempt.state, attempt.pod, fits)
+        except OverBudgetError:
+            raise
+        except Exception as error:
+            self._start_over(error)
+            raise
+        self.check(attempt)
+        return self.ranks
+
+    async def _score_all(self, attempt: Attempt, fits: Mask, point: int) -> None:
+        settled = [weighed for weighed in self.plugins.plugins.score if weighed[0].name not in self._away]
+        self._scorers = Scorers(settled, Ranks(fits.size, kept=self.kept, detailed=self._detailed))
+        await self._scorers.ask_all(attempt, fits, point)
+        self._moved.clear()
+        self.scored = True
+
+    async def _score_moved(self, attempt: Attempt, fits: Mask, point: int) -> None:
+        scorers, moved, self._moved = self._scorers, self._moved, set()
+        assert scorers is not None, "what was scored has been asked about"
+        if len(moved) > FEW or not scorers.ask_each(attempt, moved, fits):
+            rows = rows_of(moved)
+            there = fits[rows]
+            for row in rows[~there].tolist():
+                scorers.ranks.take_out(row)
+            if there.any():
+                await scorers.ask_some(attempt, rows[there], point)
+
+    def check(self, attempt: Attempt) -> None:
+        """Make sure that what plugins in other processes answered in this cycle goes with what is known."""
+        if self.known and self._validity is not None and not self._validity.holds(attempt):
+            raise StartOverError
+
+    def end(self, attempt: Attempt) -> None:
+        """End a cycle that came to a verdict on all nodes: keep what serves further pods."""
+        if not self.kept or self._verdicts is None or self._validity is None:
+            self.kept = False
+            return
+        if not self.known and not self._validity.confirm(attempt):
+            self.clear()
+            return
+        self.known = True
+        for name, values in (self._written or {}).items():
+            if name not in self._away:
+                self._values |= values
+        if self.scored:
+            self._written = None
+
+
+def rows_of(numbers: set[int]) -> Rows:
+    """The rows in ascending order. Shapes: result intp (k,)."""
+    return np.array(sorted(numbers), dtype=np.intp)

@@ -1,0 +1,111 @@
+"""Answers by class of pod: what is known of the classes asked about last, within a bounded amount of memory.
+
+    a pod --signature--> class --first pod--> nothing is kept
+                               --second-----> kept answers, empty: every row is dirty
+                               --further----> kept answers: rows that changed are dirty
+
+Source: docs/decisions/0008-equal-pods.md; compare spec/core.md 4.16.
+"""
+
+from collections import Counter, OrderedDict
+
+from berth.evaluation.answers import Answers
+from berth.evaluation.node_plugins import NodePlugins
+from berth.evaluation.signatures import MOST_REMEMBERED, Signature, Signatures
+from berth.framework.attempt import Attempt
+from berth.framework.runtime import Framework, PluginSet
+from berth.snapshot.snapshot import Snapshot
+
+MOST_BYTES = 64 << 20
+
+REUSED, NEW, FIRST, OUTDATED, UNSIGNED = "reused", "new", "first", "outdated", "unsigned"
+ANOTHER_TABLE = "table"
+Key = tuple[str, Signature]
+
+
+class KnownClasses:
+    """What is known, for all profiles, of one snapshot; what was asked for longest ago goes first."""
+
+    def __init__(self, snapshot: Snapshot, most_bytes: int = MOST_BYTES) -> None:
+        self.outcomes: Counter[str] = Counter()
+        """How many cycles used what is known, and why the others did not."""
+        self._snapshot = snapshot
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._asked: OrderedDict[Key, None] = OrderedDict()
+        self._kept: OrderedDict[Key, tuple[Answers, int]] = OrderedDict()
+        self._profiles: dict[str, tuple[PluginSet, NodePlugins, Signatures]] = {}
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory is in use."""
+        return self._bytes
+
+    def answers(self, framework: Framework, attempt: Attempt) -> tuple[Key | None, Answers]:
+        """What is known of the pod's class, and the key to keep it under; None where that is not to be."""
+        plugins, signatures = self._profile(framework)
+        if attempt.nodes is not self._snapshot or attempt.within is not None or not len(attempt.nodes):
+            self.outcomes[ANOTHER_TABLE] += 1
+            return None, Answers(plugins)
+        signature = signatures.of(attempt.pod)
+        if signature is None:
+            self.outcomes[UNSIGNED] += 1
+            return None, Answers(plugins)
+        key = framework.profile_name, signature
+        kept = self._kept.get(key)
+        if kept is not None:
+            self._kept.move_to_end(key)
+            return key, kept[0]
+        asked_before = self._asked_before(key)
+        self.outcomes[FIRST if asked_before else NEW] += 1
+        return (key, Answers(plugins, kept=True)) if asked_before else (None, Answers(plugins))
+
+    def _asked_before(self, key: Key) -> bool:
+        if key in self._asked:
+            return True
+        self._asked[key] = None
+        if len(self._asked) > MOST_REMEMBERED:
+            self._asked.popitem(last=False)
+        return False
+
+    def _profile(self, framework: Framework) -> tuple[NodePlugins, Signatures]:
+        known = self._profiles.get(framework.profile_name)
+        if known is None or known[0] is not framework.plugins:
+            for key in [key for key in self._kept if key[0] == framework.profile_name]:
+                self.forget(key)
+            plugins = NodePlugins(framework.plugins)
+            known = framework.plugins, plugins, Signatures(plugins.members)
+            self._profiles[framework.profile_name] = known
+        return known[1], known[2]
+
+    def plugins(self, framework: Framework) -> NodePlugins:
+        """The profile's plugins that look at nodes."""
+        return self._profile(framework)[0]
+
+    def keep(self, key: Key, answers: Answers, *, reused: bool) -> None:
+        """Keep what is known after a cycle, which may have `reused` what was known before it."""
+        before = 0
+        if key in self._kept:
+            self.outcomes[REUSED if reused else OUTDATED] += 1
+            before = self._kept[key][1]
+        if not (answers.kept and answers.known):
+            self.forget(key)
+            return
+        size = answers.size_bytes
+        if size == before:
+            return
+        self._kept[key] = answers, size
+        self._bytes += size - before
+        while self._bytes > self._most_bytes:
+            _, (_, gone) = self._kept.popitem(last=False)
+            self._bytes -= gone
+
+    def outdated(self, key: Key) -> None:
+        """What is known of the class could not be brought up to date."""
+        self.outcomes[OUTDATED] += 1
+        self.forget(key)
+
+    def forget(self, key: Key) -> None:
+        """Drop what is known of the class."""
+        _, gone = self._kept.pop(key, (None, 0))
+        self._bytes -= gone

@@ -1,0 +1,102 @@
+"""Running PreFilter plugins.
+
+Source: spec/core.md 4.4; spec/plugins.md 1.2.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from berth.evaluation.written import Written, note_written
+from berth.framework.attempt import Attempt
+from berth.framework.interface import PreFilterPlugin, PreFilterResult
+from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable
+
+
+@dataclass(slots=True)
+class PreFilterOutcome:
+    """The phase's status, the nodes it narrows the choice to, and the plugins that did so."""
+
+    status: Status = SUCCESS
+    node_names: frozenset[str] | None = None
+    narrowing: tuple[str, ...] = ()
+
+
+ALL_WELL = PreFilterOutcome()
+"""Nothing speaks against any node yet; not to be written to."""
+
+
+async def run_pre_filters(
+    plugins: Sequence[PreFilterPlugin], attempt: Attempt, written: Written | None = None
+) -> PreFilterOutcome:
+    """Run the phase; the skip set is in the state whatever comes of it.
+
+    What each plugin writes into the state is noted in `written`.
+    """
+    phase = _PreFilterPhase()
+    record, meter, state = attempt.record, attempt.meter, attempt.state
+    point = record.begin("PreFilter")
+    for plugin in plugins:
+        mark = record.begin(plugin.name, point)
+        before = len(state)
+        result = await _pre_filter(plugin, attempt)
+        if written is not None:
+            note_written(written, plugin.name, state, before)
+        record.end(mark, result.status)
+        if meter.worked(plugin.name):
+            await meter.breathe()
+        if phase.ends_with(plugin.name, result):
+            break
+    state.skip_filter = frozenset(phase.skipped)
+    record.end(point, phase.status)
+    return PreFilterOutcome(phase.status, phase.node_names, tuple(sorted(phase.narrowing)))
+
+
+async def _pre_filter(plugin: PreFilterPlugin, attempt: Attempt) -> PreFilterResult:
+    try:
+        answer = plugin.pre_filter(attempt.state, attempt.pod, attempt.nodes)
+        return answer if isinstance(answer, PreFilterResult) else await answer
+    except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this cycle, not the scheduler
+        return PreFilterResult(failed(error))
+
+
+class _PreFilterPhase:
+    """The phase so far: its status, the nodes left, and who narrowed them."""
+
+    def __init__(self) -> None:
+        self.status = SUCCESS
+        self.node_names: frozenset[str] | None = None
+        self.narrowing: set[str] = set()
+        self.skipped: set[str] = set()
+
+    def ends_with(self, name: str, result: PreFilterResult) -> bool:
+        """Take a plugin's answer in; whether no other plugin is to be asked."""
+        match result.status.code:
+            case Code.SUCCESS:
+                return result.node_names is not None and self._narrow(name, result.node_names)
+            case Code.SKIP:
+                self.skipped.add(name)
+                return False
+            case Code.UNSCHEDULABLE:
+                self.status = result.status.from_plugin(name)
+                return False
+            case Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                self.status = result.status.from_plugin(name)
+                self.narrowing.clear()
+            case _:
+                text = f'running PreFilter plugin "{name}": {result.status.message}'
+                self.status = failed(text).from_plugin(name)
+        return True
+
+    def _narrow(self, name: str, node_names: frozenset[str]) -> bool:
+        self.narrowing.add(name)
+        self.node_names = node_names if self.node_names is None else self.node_names & node_names
+        if self.node_names:
+            return False
+        self.status = unresolvable(_nothing_left(sorted(self.narrowing)))
+        return True
+
+
+def _nothing_left(names: list[str]) -> str:
+    if len(names) == 1:
+        return f"node(s) didn't satisfy plugin {names[0]}"
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously"

@@ -1,0 +1,230 @@
+"""Scores of one class of pods, row by row: what plugins gave, the sums, and who has the highest.
+
+    raw scores that are final --weighed--> plain ---+
+                                                    +--> totals --> ladder
+    raw scores --normalised over rows that fit------+
+
+Normalised scores stay while the rows that fit and the raw scores on them do, or, where a plugin normalises by
+extremes, while the lowest and the highest of them do.
+"""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from berth.evaluation.ladder import LEFT_OUT, Ladder
+from berth.evaluation.scoring import check_range, final_scores, is_final
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import Depends, NormalizeScorePlugin, ScorePlugin, Scores
+from berth.framework.node_scores import NodeScores, PluginScores
+from berth.objects.pod import Pod
+from berth.snapshot.columns import Ints, Mask, Rows, rows_where
+
+
+@dataclass(slots=True)
+class Normalised:
+    """One plugin's raw scores, whose final ones depend on all of them. Shapes: raw int64 (n,).
+
+    The extremes are those over rows that fit, and how many rows have them.
+    """
+
+    plugin: ScorePlugin
+    weight: int
+    raw: Scores
+    by_extremes: bool
+    lowest: int = 0
+    highest: int = 0
+    at_lowest: int = 0
+    at_highest: int = 0
+    finals: dict[int, int] = field(default_factory=dict)
+
+    def survey(self, raw: Scores) -> None:
+        """Take the extremes of the scores on rows that fit. Shapes: raw int64 (k,)."""
+        self.finals.clear()
+        self.lowest, self.highest = int(raw.min()), int(raw.max())
+        self.at_lowest = int(np.count_nonzero(raw == self.lowest))
+        self.at_highest = int(np.count_nonzero(raw == self.highest))
+
+    def without(self, raw: int) -> bool:
+        """Count a row out; whether the final scores of all others stay."""
+        self.at_lowest -= raw == self.lowest
+        self.at_highest -= raw == self.highest
+        return self.by_extremes and self.at_lowest > 0 and self.at_highest > 0
+
+    def beside(self, raw: int) -> bool:
+        """Count a row in; whether the final scores of all others stay."""
+        self.at_lowest += raw == self.lowest
+        self.at_highest += raw == self.highest
+        return self.by_extremes and self.lowest <= raw <= self.highest
+
+    def final(self, raw: int, state: CycleState, pod: Pod) -> int:
+        """The final score of a row between the extremes."""
+        known = self.finals.get(raw)
+        if known is None:
+            three = np.array((self.lowest, self.highest, raw), dtype=np.int64)
+            known = self.finals[raw] = int(final_scores(self.plugin, state, pod, three)[2])
+        return known
+
+
+class Ranks:
+    """The scores of all plugins but those that are asked about all nodes for every pod.
+
+    Shapes: plain, totals int64 (n,), without meaning where the pod does not fit, but for totals, which are
+        `LEFT_OUT` there.
+    """
+
+    def __init__(self, n: int, *, kept: bool, detailed: bool = False) -> None:
+        self._n = n
+        self._kept = kept
+        self.plain: Ints | None = None
+        self.of_objects: Ints | None = None
+        self.normalised: list[Normalised] = []
+        self.own: list[Normalised] = []
+        """Those of them whose raw scores change with the pods on a node."""
+        self._detailed: list[tuple[ScorePlugin, int, Scores]] | None = [] if detailed else None
+        self.totals: Ints | None = None
+        """None where they have to be added up anew."""
+        self.ladder = Ladder()
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory this takes."""
+        columns = 2 + len(self.own) + (self.of_objects is not None)
+        return 8 * self._n * columns + self.ladder.size_bytes
+
+    def add(self, plugin: ScorePlugin, weight: int, raw: Scores, state: CycleState, feasible: Mask) -> bool:
+        """Take in a plugin's raw scores of all rows; whether they are final.
+
+        Those of other processes have to be in range where the pod fits.
+
+        Shapes: raw int64 (n,); feasible bool (n,). Raises: PluginError.
+        """
+        if self._detailed is not None:
+            self._detailed.append((plugin, weight, raw))
+        of_objects = plugin.depends is Depends.OBJECT
+        if not is_final(plugin, state):
+            copied = raw.copy() if self._kept and not of_objects else raw
+            by_extremes = isinstance(plugin, NormalizeScorePlugin) and plugin.normalizes_by_extremes
+            part = Normalised(plugin, weight, copied, by_extremes)
+            self.normalised.append(part)
+            if not of_objects:
+                self.own.append(part)
+            return False
+        if not plugin.in_process:
+            check_range(plugin.name, raw[feasible])
+        weighed = raw if weight == 1 else raw * weight
+        plains = self._plain()
+        plains += weighed
+        if of_objects and self._kept:
+            self.of_objects = weighed.copy() if self.of_objects is None else self.of_objects + weighed
+        return True
+
+    def add_up(self, state: CycleState, pod: Pod, fits: Mask) -> Ints:
+        """The totals of all rows; kept until something changes that is not put right row by row.
+
+        Shapes: fits bool (n,); result int64 (n,), not to be written to. Raises: PluginError.
+        """
+        if self.totals is None:
+            rows = rows_where(fits)
+            sums = self._sums(rows, state, pod, survey=self._kept)
+            if rows.size == self._n:
+                self.totals = sums
+            else:
+                self.totals = np.full(self._n, LEFT_OUT, dtype=np.int64)
+                self.totals[rows] = sums
+            self.ladder.clear()
+        return self.totals
+
+    def best(self) -> "tuple[int, array[int]]":
+        """The highest total, and the rows that have it; the pod fits on some."""
+        assert self.totals is not None, "add_up comes first"
+        return self.ladder.best(self.totals)
+
+    def on(self, rows: Rows, state: CycleState, pod: Pod, *, whole: bool) -> NodeScores:
+        """The scores of some rows that fit, or of the `whole` of them. Raises: PluginError."""
+        scores = NodeScores(rows, np.zeros(0, dtype=np.int64))
+        if whole and self.totals is not None and self._detailed is None:
+            scores.totals = self.totals[rows]
+        else:
+            scores.totals = self._sums(rows, state, pod, survey=False, into=scores)
+        return scores
+
+    def _sums(
+        self, rows: Rows, state: CycleState, pod: Pod, *, survey: bool, into: NodeScores | None = None
+    ) -> Ints:
+        everywhere, plain = rows.size == self._n, self._plain()
+        sums: Ints = plain.copy() if everywhere else plain[rows]
+        finals: dict[str, Scores] = {}
+        for part in self.normalised:
+            raw = part.raw if everywhere else part.raw[rows]
+            final = finals[part.plugin.name] = final_scores(part.plugin, state, pod, raw)
+            sums += final if part.weight == 1 else final * part.weight
+            if survey and part.by_extremes and raw.size:
+                part.survey(raw)
+        if into is not None:
+            for plugin, weight, every in self._detailed or ():
+                raw = every[rows]
+                into.parts.append(PluginScores(plugin.name, weight, raw, finals.get(plugin.name, raw)))
+        return sums
+
+    def put(self, row: int, plain: int, raws: Sequence[int], state: CycleState, pod: Pod) -> None:
+        """Take in what plugins say of a row that fits: the sum of what is final, and raw scores that are not.
+
+        Raw scores are those of `own`, in that order.
+        """
+        plains, own = self._plain(), self.own
+        changed = any(part.raw.item(row) != raw for part, raw in zip(own, raws, strict=True))
+        if changed:
+            self.take_out(row)
+            for part, raw in zip(own, raws, strict=True):
+                part.raw[row] = raw
+        more = plain - plains.item(row)
+        if more:
+            plains[row] = plain
+        if self.totals is None:
+            return
+        before = self.totals.item(row)
+        total = before + more if before != LEFT_OUT else self._joining(row, plain, state, pod)
+        if total is None:
+            self.totals = None
+        elif total != before:
+            self.totals[row] = total
+            self.ladder.move(row, before, total)
+
+    def _joining(self, row: int, plain: int, state: CycleState, pod: Pod) -> int | None:
+        """The total of a row that fits from now on; None where it changes the final scores of others."""
+        total = plain
+        for part in self.normalised:
+            raw = part.raw.item(row)
+            if not part.beside(raw):
+                return None
+            total += part.weight * part.final(raw, state, pod)
+        return total
+
+    def take_out(self, row: int) -> None:
+        """Take note that the pod does not fit on that row."""
+        if self.totals is None:
+            return
+        before = self.totals.item(row)
+        if before == LEFT_OUT:
+            return
+        for part in self.normalised:
+            if not part.without(part.raw.item(row)):
+                self.totals = None
+                return
+        self.totals[row] = LEFT_OUT
+        self.ladder.move(row, before, LEFT_OUT)
+
+    def put_many(self, rows: Rows, plains: Ints, raws: Sequence[Scores]) -> None:
+        """The same of many rows at once. Shapes: rows intp (k,); plains and each of raws int64 (k,)."""
+        self._plain()[rows] = plains
+        for part, raw in zip(self.own, raws, strict=True):
+            part.raw[rows] = raw
+        self.totals = None
+
+    def _plain(self) -> Ints:
+        if self.plain is None:
+            self.plain = np.zeros(self._n, dtype=np.int64)
+        return self.plain

@@ -1,0 +1,95 @@
+"""What a class's answers rest on besides the rows themselves, and which rows changed since then."""
+
+from collections.abc import Hashable
+
+from berth.evaluation.node_plugins import NodePlugins, Positions
+from berth.framework.attempt import Attempt
+from berth.framework.interface import Plugin
+from berth.snapshot.snapshot import Snapshot
+
+
+class Validity:
+    """Begins with a cycle that asks about all rows: what changes from now on is a change.
+
+    `away` are the plugins without a basis: nothing can be said of how long their answers hold.
+    """
+
+    __slots__ = ("_bases", "_plugins", "_position", "_positions", "_rests_on", "_resuming", "_static", "away")
+
+    def __init__(self, plugins: NodePlugins, nodes: Snapshot) -> None:
+        self.away: frozenset[str] = frozenset()
+        self._plugins = plugins
+        self._static = nodes.static_generation
+        self._position = nodes.changed_footprints.end
+        self._positions: Positions = plugins.positions()
+        self._bases: dict[str, Hashable | None] = {}
+        self._rests_on: list[tuple[Plugin, Hashable | None, Hashable | None]] = []
+        self._resuming: list[tuple[Plugin, Hashable]] = []
+
+    def settle(self, attempt: Attempt) -> None:
+        """Find out which plugins have a basis for the pod."""
+        self._bases = self._plugins.bases(attempt)
+        self.away = self._plugins.without_basis(self._bases)
+        self._positions = [each for each in self._positions if each[0] not in self.away]
+
+    def confirm(self, attempt: Attempt) -> bool:
+        """Whether the cycle's answers hold for other pods: plugins are on the same basis as when it began."""
+        nodes, bases = attempt.nodes, self._plugins.bases(attempt)
+        for plugin in self._plugins.based:
+            name, resumes = plugin.name, type(plugin).resume is not Plugin.resume
+            basis = bases[name]
+            if not resumes and basis != self._bases[name]:
+                return False
+            if resumes and name not in self.away:
+                if basis is None:
+                    return False
+                self._resuming.append((plugin, basis))
+            if not resumes:
+                self._rests_on.append((plugin, plugin.basis_generation(nodes), basis))
+        return True
+
+    def follow(self, attempt: Attempt, dirty: set[int]) -> bool:
+        """Add the rows that changed since to the dirty ones; False where everything may have changed."""
+        nodes = attempt.nodes
+        if nodes.static_generation != self._static or not self._on_same_bases(attempt):
+            return False
+        journal = nodes.changed_footprints
+        if journal.end != self._position:
+            rows = journal.since(self._position)
+            if rows is None:
+                return False
+            dirty.update(rows)
+            self._position = journal.end
+        return not self._positions or self._follow_plugins(nodes, dirty)
+
+    def _follow_plugins(self, nodes: Snapshot, dirty: set[int]) -> bool:
+        for i, (name, journal, position) in enumerate(self._positions):
+            if journal.end == position:
+                continue
+            names = journal.since(position)
+            if names is None:
+                return False
+            dirty.update(row for row in map(nodes.row_of.get, set(names)) if row is not None)
+            self._positions[i] = name, journal, journal.end
+        return True
+
+    def _on_same_bases(self, attempt: Attempt) -> bool:
+        nodes = attempt.nodes
+        for i, (plugin, generation, basis) in enumerate(self._rests_on):
+            now = plugin.basis_generation(nodes)
+            if now is None or now != generation:
+                if plugin.basis(attempt.state, attempt.pod, nodes) != basis:
+                    return False
+                self._rests_on[i] = plugin, now, basis
+        return True
+
+    def resume(self, attempt: Attempt) -> bool:
+        """Let plugins in other processes go on from earlier answers; whether these still hold."""
+        for plugin, basis in self._resuming:
+            plugin.resume(attempt.state, basis)
+        return self.holds(attempt)
+
+    def holds(self, attempt: Attempt) -> bool:
+        """Whether what these plugins answered in this cycle goes with what they answered before."""
+        state, pod, nodes = attempt.state, attempt.pod, attempt.nodes
+        return all(plugin.basis(state, pod, nodes) == basis for plugin, basis in self._resuming)

@@ -1,0 +1,137 @@
+"""Verdicts of one class of pods: for each row the reason against it, asked for anew where rows changed."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from berth.evaluation.filtering import ask_filters, codes_on
+from berth.evaluation.reasons import Numbers, Reasons
+from berth.evaluation.sieve import Placed, Sieve
+from berth.framework.attempt import Attempt
+from berth.framework.interface import Depends, FilterPlugin, ReasonCodes
+from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.row_view import RowView
+
+CodeOn = Callable[[int], int]
+
+
+class Verdicts:
+    """What the first plugin that turns a row down says, of these plugins.
+
+    Shapes: why (n,), the reasons' numbers, 0 where the pod fits; fits bool (n,).
+    """
+
+    __slots__ = ("_by_row", "_fixed", "_forms", "_names", "_plugins", "count", "fits", "reasons", "why")
+
+    def __init__(self, plugins: Sequence[Placed]) -> None:
+        self._plugins = plugins
+        self._by_row: Sequence[Placed] = ()
+        self._fixed: Mask | None = None
+        self._forms: list[tuple[int, FilterPlugin, CodeOn]] | None = None
+        self._names: tuple[str, ...] | None = None
+        self.reasons = Reasons()
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory this takes."""
+        return 6 * self.fits.size
+
+    async def ask_all(self, attempt: Attempt, candidates: Mask, point: int) -> None:
+        """Ask about all rows that are candidates. Raises: PluginError."""
+        sieve = Sieve(self.reasons, candidates)
+        await ask_filters(self._plugins, attempt, sieve, point)
+        self.fits, self.why = sieve.alive, sieve.why
+        self.count = int(np.count_nonzero(self.fits))
+        self._tell_apart(attempt)
+
+    def _tell_apart(self, attempt: Attempt) -> None:
+        """Find the rows whose verdicts stay while nodes do, and the plugins to ask about the others."""
+        active = [placed for placed in self._plugins if placed[1].name not in attempt.state.skip_filter]
+        places = [place for place, plugin in active if plugin.depends is not Depends.OBJECT]
+        first = min(places, default=len(self._plugins) + 1)
+        self._by_row = [placed for placed in active if placed[0] >= first]
+        if self.count < self.fits.size:
+            owners = self.reasons.places(self.why)
+            fixed = (owners > 0) & (owners < first)
+            self._fixed = fixed if fixed.any() else None
+
+    def ask_each(self, attempt: Attempt, rows: Iterable[int]) -> bool:
+        """Ask about a few rows, one by one; False where some plugin has no scalar form.
+
+        Raises: PluginError.
+        """
+        forms = self._scalar_forms(attempt)
+        if forms is None:
+            return False
+        reasons, state, fixed = self.reasons, attempt.state, self._fixed
+        for row in rows:
+            if fixed is not None and fixed.item(row):
+                continue
+            number = 0
+            for place, plugin, code_on in forms:
+                code = code_on(row)
+                if code:
+                    number = reasons.number(place, plugin, state, code)
+                    break
+            if number != self.why.item(row):
+                self._set(row, number)
+        return True
+
+    def _scalar_forms(self, attempt: Attempt) -> list[tuple[int, FilterPlugin, CodeOn]] | None:
+        """The scalar forms of the plugins to ask about rows; None where one of them has none."""
+        if self._names is not attempt.nodes.resource_names:
+            self._names = attempt.nodes.resource_names
+            self._forms = scalar_forms(self._by_row, attempt)
+        return self._forms
+
+    def _set(self, row: int, number: int) -> None:
+        fitted = self.fits.item(row)
+        self.why[row] = number
+        if fitted != (not number):
+            self.fits[row] = not number
+            self.count += -1 if fitted else 1
+
+    async def ask_some(self, attempt: Attempt, rows: Rows, point: int) -> None:
+        """Ask about some rows at once. Shapes: rows intp (k,). Raises: PluginError."""
+        if self._fixed is not None:
+            rows = rows[~self._fixed[rows]]
+        nodes, reasons = attempt.nodes, self.reasons
+        why: Numbers = np.zeros(rows.size, dtype=np.uint32)
+        places = np.zeros(rows.size, dtype=np.int64)
+        # In-process plugins first: of rows that one of them turns down, only plugins before it need be asked.
+        view = RowView(nodes, rows)
+        for place, plugin in sorted(self._by_row, key=lambda placed: not placed[1].in_process):
+            asked = ((places == 0) | (places > place)).nonzero()[0]
+            if not asked.size:
+                continue
+            if asked.size != len(view):
+                view = RowView(nodes, rows[asked])
+            codes = await self._asked(plugin, attempt.on(view, attempt.state), point)
+            rejected = codes.nonzero()[0]
+            if rejected.size:
+                numbers = reasons.numbers(place, plugin, attempt.state, codes[rejected])
+                why[asked[rejected]], places[asked[rejected]] = numbers, place
+        self.why[rows], fits = why, why == 0
+        self.count += int(np.count_nonzero(fits)) - int(np.count_nonzero(self.fits[rows]))
+        self.fits[rows] = fits
+
+    async def _asked(self, plugin: FilterPlugin, part: Attempt, point: int) -> ReasonCodes:
+        mark = part.record.begin(plugin.name, point)
+        codes = await codes_on(plugin, part)
+        part.record.end(mark, rejected=int(np.count_nonzero(codes)))
+        if part.meter.worked(plugin.name):
+            await part.meter.breathe()
+        return codes
+
+
+def scalar_forms(
+    plugins: Sequence[Placed], attempt: Attempt
+) -> list[tuple[int, FilterPlugin, CodeOn]] | None:
+    """The plugins' scalar forms for the attempt's pod; None where one of them has none."""
+    forms = []
+    for place, plugin in plugins:
+        form = plugin.filter_row(attempt.state, attempt.pod, attempt.nodes)
+        if form is None:
+            return None
+        forms.append((place, plugin, form))
+    return forms
