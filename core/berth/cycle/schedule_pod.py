@@ -48,20 +48,18 @@ class SchedulePod:
     async def decide(self, framework: Framework, attempt: Attempt) -> Decision:
         """Choose a node; where none fits, let PostFilter plugins try to make room."""
         attempt.record.node_count = attempt.node_count
-        outcome = await self._outcome(framework, attempt)
+        if self.classes is None:
+            outcome = await self._choose(framework, attempt, Answers(NodePlugins(framework.plugins)))
+        else:
+            key, answers = self.classes.answers(framework, attempt)
+            if key is None:
+                outcome = await self._choose(framework, attempt, answers)
+            else:
+                outcome = await self._choose_by_class(self.classes, key, answers, framework, attempt)
         if isinstance(outcome, Status):
             return await _without_node(framework, attempt, outcome)
         attempt.record.score = outcome.score
         return Decision(node_name=attempt.nodes.names[outcome.row])
-
-    async def _outcome(self, framework: Framework, attempt: Attempt) -> Host | Status:
-        classes = self.classes
-        if classes is None:
-            return await self._choose(framework, attempt, Answers(NodePlugins(framework.plugins)))
-        key, answers = classes.answers(framework, attempt)
-        if key is None:
-            return await self._choose(framework, attempt, answers)
-        return await self._choose_by_class(classes, key, answers, framework, attempt)
 
     async def _choose_by_class(
         self, classes: KnownClasses, key: Key, answers: Answers, framework: Framework, attempt: Attempt

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from berth.evaluation.node_plugins import NodePlugins, Unsettled
-from berth.evaluation.pre_filtering import ALL_WELL, PreFilterOutcome, run_pre_filters
+from berth.evaluation.pre_filtering import PreFilterOutcome, run_pre_filters
 from berth.evaluation.ranks import Ranks
 from berth.evaluation.scorers import Scorers
 from berth.evaluation.scoring import run_pre_scores
@@ -25,6 +25,7 @@ from berth.evaluation.verdicts import Verdicts
 from berth.evaluation.written import Written
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_budget import OverBudgetError
+from berth.framework.cycle_state import CycleState
 from berth.snapshot.columns import Mask, Rows
 
 FEW = 16
@@ -59,6 +60,8 @@ class Answers:
         self.known = False
         """Whether this cycle has the answers of earlier ones."""
         self.scored = False
+        self.size_known = False
+        """Whether `size_bytes` is what it was when it was looked at last."""
         self._away = ALL_SETTLED
         self._written: Written | None = {} if self.kept else None
         self._values: dict[Any, Any] = {}
@@ -112,10 +115,17 @@ class Answers:
         most = max(MANY, len(attempt.nodes) // 8)
         return len(self._dirty) <= most and len(self.verdicts.reasons) <= len(attempt.nodes) + MOST_REASONS
 
+    def pre_filtered(self, state: CycleState) -> bool:
+        """Whether PreFilter has nothing to ask of any plugin; whom it leaves out is in the state then."""
+        if not self.known or self._unsettled is not None:
+            return False
+        state.skip_filter = self._skip_filter
+        return True
+
     async def pre_filter(self, attempt: Attempt) -> PreFilterOutcome:
         """Run the phase, of plugins whose part in it is not known yet."""
-        if self.known:
-            outcome = await self._pre_filter_again(attempt)
+        if self._unsettled is not None:
+            outcome = await self._pre_filter_again(self._unsettled, attempt)
         else:
             plugins = self.plugins.plugins.pre_filter
             outcome = await run_pre_filters(plugins, attempt, self._written)
@@ -132,16 +142,30 @@ class Answers:
         if self._away:
             self._unsettled = Unsettled(self.plugins, self._away)
 
-    async def _pre_filter_again(self, attempt: Attempt) -> PreFilterOutcome:
-        state = attempt.state
-        if self._unsettled is None:
-            state.skip_filter = self._skip_filter
-            return ALL_WELL
-        outcome = await run_pre_filters(self._unsettled.pre_filter, attempt)
+    async def _pre_filter_again(self, unsettled: Unsettled, attempt: Attempt) -> PreFilterOutcome:
+        outcome = await run_pre_filters(unsettled.pre_filter, attempt)
         if not outcome.status.ok or outcome.node_names is not None:
             raise StartOverError
-        state.skip_filter |= self._skip_filter
+        attempt.state.skip_filter |= self._skip_filter
         return outcome
+
+    def refreshed(self, attempt: Attempt) -> bool:
+        """Ask about the dirty rows if that can be done one by one; whether none is dirty then."""
+        if self._verdicts is None:
+            return False
+        dirty = self._dirty
+        if not dirty:
+            return True
+        try:
+            if len(dirty) > FEW or not self._verdicts.ask_each(attempt, dirty):
+                return False
+        except OverBudgetError:
+            raise
+        except Exception as error:
+            raise StartOverError from error
+        self._moved |= dirty
+        dirty.clear()
+        return True
 
     async def refresh(self, attempt: Attempt, candidates: Mask | None, point: int) -> Verdicts:
         """Ask Filter plugins about the dirty rows; if all are, about the candidates alone (None: all rows).
@@ -151,8 +175,10 @@ class Answers:
         try:
             if self._verdicts is None:
                 await self._ask_all(attempt, candidates, point)
-            elif self._dirty:
-                await self._ask_dirty(self._verdicts, attempt, point)
+            elif not self.refreshed(attempt):
+                dirty, self._dirty = self._dirty, set()
+                await self._verdicts.ask_some(attempt, rows_of(dirty), point)
+                self._moved |= dirty
         except OverBudgetError:
             raise
         except Exception as error:
@@ -172,11 +198,12 @@ class Answers:
         await verdicts.ask_all(attempt, candidates, point)
         self._verdicts = verdicts
 
-    async def _ask_dirty(self, verdicts: Verdicts, attempt: Attempt, point: int) -> None:
-        dirty, self._dirty = self._dirty, set()
-        if len(dirty) > FEW or not verdicts.ask_each(attempt, dirty):
-            await verdicts.ask_some(attempt, rows_of(dirty), point)
-        self._moved |= dirty
+    def pre_scored(self, state: CycleState) -> bool:
+        """Whether PreScore has nothing to ask of any plugin; whom it leaves out is in the state then."""
+        if not self.scored or self._unsettled is not None:
+            return False
+        state.skip_score = self._skip_score
+        return True
 
     async def pre_score(self, attempt: Attempt, feasible: Mask) -> None:
         """Run the phase, of plugins whose part in it is not known yet. Shapes: feasible bool (n,)."""
@@ -184,11 +211,25 @@ class Answers:
         if not self.scored:
             await run_pre_scores(self.plugins.plugins.pre_score, attempt, feasible, self._written)
             self._skip_score = state.skip_score - self._away
-        elif self._unsettled is None:
-            state.skip_score = self._skip_score
-        else:
+        elif self._unsettled is not None:
             await run_pre_scores(self._unsettled.pre_score, attempt, feasible)
             state.skip_score |= self._skip_score
+
+    def refreshed_scores(self, attempt: Attempt) -> bool:
+        """Score the rows that became others if that can be done one by one; whether totals are there then."""
+        scorers, moved = self._scorers, self._moved
+        if scorers is None or not self.known:
+            return False
+        try:
+            if moved:
+                if len(moved) > FEW or not scorers.ask_each(attempt, moved, self.verdicts.fits):
+                    return False
+                moved.clear()
+        except OverBudgetError:
+            raise
+        except Exception as error:
+            raise StartOverError from error
+        return scorers.ranks.totals is not None
 
     async def refresh_scores(self, attempt: Attempt, feasible: Mask, point: int) -> Ranks:
         """Ask Score plugins about the rows that became others since they were asked, where the pod fits.
@@ -199,7 +240,7 @@ class Answers:
         try:
             if not self.scored:
                 await self._score_all(attempt, fits, point)
-            elif self._moved:
+            elif not self.refreshed_scores(attempt) and self._moved:
                 await self._score_moved(attempt, fits, point)
             self.ranks.add_up(attempt.state, attempt.pod, fits)
         except OverBudgetError:
@@ -207,7 +248,6 @@ class Answers:
         except Exception as error:
             self._start_over(error)
             raise
-        self.check(attempt)
         return self.ranks
 
     async def _score_all(self, attempt: Attempt, fits: Mask, point: int) -> None:
@@ -215,18 +255,17 @@ class Answers:
         self._scorers = Scorers(settled, Ranks(fits.size, kept=self.kept, detailed=self._detailed))
         await self._scorers.ask_all(attempt, fits, point)
         self._moved.clear()
-        self.scored = True
+        self.scored, self.size_known = True, False
 
     async def _score_moved(self, attempt: Attempt, fits: Mask, point: int) -> None:
         scorers, moved, self._moved = self._scorers, self._moved, set()
         assert scorers is not None, "what was scored has been asked about"
-        if len(moved) > FEW or not scorers.ask_each(attempt, moved, fits):
-            rows = rows_of(moved)
-            there = fits[rows]
-            for row in rows[~there].tolist():
-                scorers.ranks.take_out(row)
-            if there.any():
-                await scorers.ask_some(attempt, rows[there], point)
+        rows = rows_of(moved)
+        there = fits[rows]
+        for row in rows[~there].tolist():
+            scorers.ranks.take_out(row)
+        if there.any():
+            await scorers.ask_some(attempt, rows[there], point)
 
     def check(self, attempt: Attempt) -> None:
         """Make sure that what plugins in other processes answered in this cycle goes with what is known."""

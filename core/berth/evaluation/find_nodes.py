@@ -14,7 +14,7 @@ from berth.evaluation.beside_nominated import filter_with_nominated, turned_down
 from berth.evaluation.extending import run_extender_filters
 from berth.evaluation.filtering import ask_filters, filter_one
 from berth.evaluation.nominated import NominatedPods
-from berth.evaluation.pre_filtering import PreFilterOutcome
+from berth.evaluation.pre_filtering import ALL_WELL, PreFilterOutcome
 from berth.evaluation.reasons import Numbers, Reasons
 from berth.evaluation.sieve import Sieve, record_rejections
 from berth.framework.attempt import Attempt
@@ -109,7 +109,7 @@ class NodeSearch:
             error = PluginError(NO_NODES_AVAILABLE)
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=error)
         answers.begin(attempt)
-        pre_filter = await answers.pre_filter(attempt)
+        pre_filter = ALL_WELL if answers.pre_filtered(attempt.state) else await answers.pre_filter(attempt)
         why_not = WhyNot(attempt)
         if not pre_filter.status.ok:
             return _pre_filter_failed(pre_filter, why_not.noted)
@@ -131,8 +131,10 @@ class NodeSearch:
             if alone is not None:
                 return alone
         candidates = _candidates(attempt, pre_filter, why_not)
-        asked = len(attempt.nodes) if candidates is None else int(np.count_nonzero(candidates))
-        left = await self._beside_nominated(framework, attempt, candidates, why_not)
+        asked = attempt.node_count if candidates is None else int(np.count_nonzero(candidates))
+        left = candidates
+        if self.nominated.any():
+            left = await self._beside_nominated(framework, attempt, candidates, why_not)
         feasible = await _passed(attempt, answers, left, why_not)
         self._sample(framework, feasible, candidates, asked, attempt.nodes)
         if framework.extenders:
@@ -180,8 +182,6 @@ class NodeSearch:
         self, framework: Framework, attempt: Attempt, candidates: Mask | None, why_not: WhyNot
     ) -> Mask | None:
         """The candidates without nodes that the pod does not fit on beside the pods nominated to them."""
-        if not self.nominated.any():
-            return candidates
         promised = self.nominated.beside(attempt.pod, attempt.nodes)
         if candidates is not None:
             promised = promised.among(candidates)
@@ -259,7 +259,9 @@ async def _passed(attempt: Attempt, answers: Answers, candidates: Mask | None, w
     """The candidates that all Filter plugins let pass. Shapes: candidates bool (n,), None for all rows."""
     point = attempt.record.begin("Filter")
     try:
-        verdicts = await answers.refresh(attempt, candidates, point)
+        if not answers.refreshed(attempt):
+            await answers.refresh(attempt, candidates, point)
+        verdicts = answers.verdicts
         why_not.candidates, why_not.reasons, why_not.why = candidates, verdicts.reasons, verdicts.why
         unsettled = answers.unsettled
         if unsettled is None or not unsettled.filter:

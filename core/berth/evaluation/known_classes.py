@@ -84,6 +84,9 @@ class KnownClasses:
 
     def keep(self, key: Key, answers: Answers, *, reused: bool) -> None:
         """Keep what is known after a cycle, which may have `reused` what was known before it."""
+        if reused and answers.size_known:
+            self.outcomes[REUSED] += 1
+            return
         before = 0
         if key in self._kept:
             self.outcomes[REUSED if reused else OUTDATED] += 1
@@ -91,9 +94,7 @@ class KnownClasses:
         if not (answers.kept and answers.known):
             self.forget(key)
             return
-        size = answers.size_bytes
-        if size == before:
-            return
+        size, answers.size_known = answers.size_bytes, True
         self._kept[key] = answers, size
         self._bytes += size - before
         while self._bytes > self._most_bytes:

@@ -13,6 +13,8 @@ import numpy as np
 from berth.snapshot.columns import Ints, Rows
 
 LOOKED_AT = 256
+ROW_BYTES = 4
+"""What a row on a rung takes, which may be every one."""
 
 LEFT_OUT = np.iinfo(np.int64).min
 """The total of a row that is out of the question."""
@@ -75,11 +77,6 @@ class Ladder:
         there = totals[rows]
         for total in np.unique(there).tolist():
             self._rungs[total] = _packed(rows[there == total])
-
-    @property
-    def size_bytes(self) -> int:
-        """About how much memory the rungs take."""
-        return sum(len(rung) * rung.itemsize for rung in self._rungs.values())
 
 
 def highest_of(totals: Ints) -> "tuple[int, array[int]]":

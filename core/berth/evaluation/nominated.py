@@ -89,6 +89,8 @@ class NominatedPods:
 
     def _follow(self) -> None:
         changes = self._nominator.changes
+        if changes.end == self._position:
+            return
         names: Iterable[str] | None = changes.since(self._position) if self._position >= 0 else None
         self._position = changes.end
         if names is None:

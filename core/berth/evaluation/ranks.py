@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from berth.evaluation.ladder import LEFT_OUT, Ladder
+from berth.evaluation.ladder import LEFT_OUT, ROW_BYTES, Ladder
 from berth.evaluation.scoring import check_range, final_scores, is_final
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Depends, NormalizeScorePlugin, ScorePlugin, Scores
@@ -92,7 +92,7 @@ class Ranks:
     def size_bytes(self) -> int:
         """About how much memory this takes."""
         columns = 2 + len(self.own) + (self.of_objects is not None)
-        return 8 * self._n * columns + self.ladder.size_bytes
+        return self._n * (8 * columns + ROW_BYTES)
 
     def add(self, plugin: ScorePlugin, weight: int, raw: Scores, state: CycleState, feasible: Mask) -> bool:
         """Take in a plugin's raw scores of all rows; whether they are final.

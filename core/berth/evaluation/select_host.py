@@ -38,12 +38,15 @@ async def select_host(
     if feasible.count == 1 or not (framework.plugins.score or framework.extenders):
         answers.check(attempt)
         return _any(framework, attempt, feasible, chance)
-    await answers.pre_score(attempt, feasible.mask)
+    if not answers.pre_scored(attempt.state):
+        await answers.pre_score(attempt, feasible.mask)
     point = attempt.record.begin("Score")
     try:
-        ranks = await answers.refresh_scores(attempt, feasible.mask, point)
+        if not answers.refreshed_scores(attempt):
+            await answers.refresh_scores(attempt, feasible.mask, point)
+        answers.check(attempt)
         if feasible.settled and not (_scores_beside(answers) or framework.extenders or framework.witnesses):
-            best, rows = ranks.best()
+            best, rows = answers.ranks.best()
             return Host(drawn(rows, chance), best)
         scores = await _all_scores(answers, attempt, feasible, point)
     finally:

@@ -44,7 +44,7 @@ class Validity:
                 if basis is None:
                     return False
                 self._resuming.append((plugin, basis))
-            if not resumes:
+            if not resumes and not plugin.basis_of_pod:
                 self._rests_on.append((plugin, plugin.basis_generation(nodes), basis))
         return True
 
@@ -91,5 +91,7 @@ class Validity:
 
     def holds(self, attempt: Attempt) -> bool:
         """Whether what these plugins answered in this cycle goes with what they answered before."""
+        if not self._resuming:
+            return True
         state, pod, nodes = attempt.state, attempt.pod, attempt.nodes
         return all(plugin.basis(state, pod, nodes) == basis for plugin, basis in self._resuming)

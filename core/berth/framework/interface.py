@@ -74,6 +74,9 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
     """Whoever says less than CLUSTER also says this: what `pre_filter` and `pre_score` answer, and leave in
     the cycle's state, depends on the pod alone and is not changed later. Equal pods share it."""
 
+    basis_of_pod: ClassVar[bool] = False
+    """Whether `basis` reads the pod alone, and so is always the same for pods of one signature."""
+
     changes: Journal[str] | None = None
     """The nodes, by name, for which answers changed although nothing did that the snapshot shows."""
 

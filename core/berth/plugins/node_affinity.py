@@ -58,6 +58,7 @@ class NodeAffinity(
     """Turn down nodes that the pod or the profile excludes; prefer those whose preferences weigh most."""
 
     depends = Depends.OBJECT
+    normalizes_by_extremes = True
     reasons = (
         Reason("node(s) didn't match scheduler-enforced node affinity", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
         Reason("node(s) didn't match Pod's node affinity/selector", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),

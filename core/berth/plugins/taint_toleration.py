@@ -44,6 +44,7 @@ class TaintToleration(InTreePlugin, FilterPlugin, PreScorePlugin, NormalizeScore
     """Turn down nodes with untolerated hard taints; prefer nodes with fewer soft ones."""
 
     depends = Depends.OBJECT
+    normalizes_by_extremes = True
     # Evicting pods never removes a taint, so preemption need not try.
     reasons = (Reason("node(s) had untolerated taint(s)", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
 

@@ -72,6 +72,7 @@ class Restrictions:
 class VolumeRestrictions(InTreePlugin, CountsPods, FilterPlugin, EnqueueExtensions):
     """Turn down nodes where a disk is taken, and all nodes while a claim of a single pod is."""
 
+    basis_of_pod = True
     counted = Restrictions
     reasons = (
         Reason("node(s) had no available disk"),

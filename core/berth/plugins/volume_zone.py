@@ -63,6 +63,7 @@ class RejectedClaimError(Exception):
 class VolumeZone(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Turn down nodes in other zones or regions than the pod's volumes."""
 
+    basis_of_pod = True
     reasons = (Reason("node(s) had no available volume zone", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:

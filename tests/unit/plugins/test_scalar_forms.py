@@ -171,4 +171,5 @@ def test_scores_of_rows(kind, data):
 def test_what_answers_for_a_row():
     """The plugins that have a scalar form are those whose answers change with the row's own pods."""
     assert {"NodePorts", "NodeResourcesFit"} == {kind.__name__ for kind in FILTERS}
-    assert {"NodeResourcesBalancedAllocation", "NodeResourcesFit"} == {kind.__name__ for kind in SCORERS}
+    scorers = {"DynamicResources", "NodeResourcesBalancedAllocation", "NodeResourcesFit"}
+    assert scorers == {kind.__name__ for kind in SCORERS}

@@ -1,6 +1,6 @@
 """The plugin itself: its extension points, wired to claims, filtering and binding."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -129,6 +129,11 @@ class DynamicResources(
     def sign_pod(self, pod: Pod) -> Hashable | None:
         """Pods with claims are no two alike; all others are."""
         return None if pod.spec.resource_claims else ()
+
+    def basis_generation(self, nodes: Snapshot) -> Hashable:
+        """The version of device classes."""
+        del nodes
+        return self.handle.listers.device_classes.generation
 
     def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
         """Nothing, unless devices stand behind what the pod requests."""
@@ -273,6 +278,11 @@ class DynamicResources(
             return nothing(len(nodes))
         return question.scores(nodes)
 
+    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
+        """The same for a row; there is no such form of preferences."""
+        del pod, nodes
+        return _no_preference if self.leaves_scores(state) else None
+
     def leaves_scores(self, state: CycleState) -> bool:
         """Whether there is nothing to prefer, so that all scores are 0."""
         devices: PodDevices = state.get(PodDevices, NO_DEVICES)
@@ -343,3 +353,8 @@ def nothing(n: int) -> Scores:
     scores = np.zeros(n, dtype=np.int64)
     scores.flags.writeable = False
     return scores
+
+
+def _no_preference(row: int) -> int:
+    del row
+    return 0

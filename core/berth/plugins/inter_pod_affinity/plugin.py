@@ -46,6 +46,7 @@ class InterPodAffinity(
     """Turn down nodes by required terms of both sides; prefer nodes by preferred ones."""
 
     counted = Neighbours
+    normalizes_by_extremes = True
     reasons = (
         Reason("node(s) didn't match pod affinity rules", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
         Reason("node(s) didn't match pod anti-affinity rules"),
@@ -115,6 +116,10 @@ class InterPodAffinity(
         except ValueError:
             return None
         return pod.namespace, tuple(sorted(pod.labels.items())), held
+
+    def basis_generation(self, nodes: Snapshot) -> Hashable:
+        """The version of the terms that placed pods hold, and of namespaces' labels."""
+        return nodes.placed.terms_generation, self._listers.namespaces.generation
 
     def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
         """Nothing for pods that have no term and that no placed pod's term means."""

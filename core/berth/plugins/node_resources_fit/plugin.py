@@ -121,6 +121,11 @@ class NodeResourcesFit(
         """Both views of the pod's requests."""
         return frozenset(fit_requests(pod).items()), frozenset(scored_requests(pod).items())
 
+    def basis_generation(self, nodes: Snapshot) -> Hashable:
+        """The version of device classes."""
+        del nodes
+        return self.handle.listers.device_classes.generation
+
     def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
         """Nothing else, unless devices stand behind some resource."""
         del state, nodes

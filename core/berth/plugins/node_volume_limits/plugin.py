@@ -55,6 +55,8 @@ class WantedVolumes:
 class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Turn down nodes that could not attach the pod's volumes besides those they have."""
 
+    basis_of_pod = True
+
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
         self._resolver = Resolver(handle.listers)

@@ -79,6 +79,17 @@ class Defaults:
         selector = controller_selector(pod, self._listers)
         return () if selector.empty else tuple(prepared(c, selector) for c in wanted)
 
+    @property
+    def generation(self) -> int:
+        """Grows when a service or a controller changes, whose selectors the constraints may be given."""
+        listers = self._listers
+        return (
+            listers.services.generation
+            + listers.replication_controllers.generation
+            + listers.replica_sets.generation
+            + listers.stateful_sets.generation
+        )
+
     def none_for(self, pod: Pod) -> bool:
         """Whether no constraint holds for the pod."""
         if pod.spec.topology_spread_constraints:

@@ -127,6 +127,11 @@ class PodTopologySpread(
             pod.spec.tolerations,
         )
 
+    def basis_generation(self, nodes: Snapshot) -> Hashable:
+        """The version of services and controllers."""
+        del nodes
+        return self._defaults.generation
+
     def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
         """Nothing for pods without any constraint."""
         del state, nodes

@@ -77,6 +77,7 @@ class VolumeBinding(
 ):
     """Turn down nodes that the pod's volumes cannot reach; bind its claims before the pod."""
 
+    basis_of_pod = True
     reasons = tuple(Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) for text in TEXTS.values())
 
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
