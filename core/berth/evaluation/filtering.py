@@ -53,14 +53,15 @@ async def ask_filters(plugins: Sequence[Placed], attempt: Attempt, sieve: Sieve,
         for i, (place, plugin) in enumerate(active):
             if not sieve.leaves_any(place):
                 break
-            mark = record.begin(plugin.name, point)
+            name = plugin.name
+            mark = record.begin(name, point)
             if not plugin.in_process:
                 asked |= _asked_here(active[i + 1 :], asked, attempt)
-            answer = asked.pop(plugin.name, None)
+            answer = asked.pop(name, None) if asked else None
             codes = await _codes(plugin, _ask(plugin, attempt) if answer is None else answer)
             _check_shape(plugin, codes, len(attempt.nodes))
             record.end(mark, rejected=sieve.turn_down(place, plugin, state, codes))
-            if meter.worked(plugin.name):
+            if meter.worked(name):
                 await meter.breathe()
     finally:
         drop_unread(asked.values())

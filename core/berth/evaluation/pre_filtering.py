@@ -36,27 +36,23 @@ async def run_pre_filters(
     record, meter, state = attempt.record, attempt.meter, attempt.state
     point = record.begin("PreFilter")
     for plugin in plugins:
-        mark = record.begin(plugin.name, point)
-        before = len(state)
-        result = await _pre_filter(plugin, attempt)
+        name, before = plugin.name, len(state)
+        mark = record.begin(name, point)
+        try:
+            answer = plugin.pre_filter(state, attempt.pod, attempt.nodes)
+            result = answer if isinstance(answer, PreFilterResult) else await answer
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this cycle, not the scheduler
+            result = PreFilterResult(failed(error))
         if written is not None:
-            note_written(written, plugin.name, state, before)
+            note_written(written, name, state, before)
         record.end(mark, result.status)
-        if meter.worked(plugin.name):
+        if meter.worked(name):
             await meter.breathe()
-        if phase.ends_with(plugin.name, result):
+        if phase.ends_with(name, result):
             break
     state.skip_filter = frozenset(phase.skipped)
     record.end(point, phase.status)
     return PreFilterOutcome(phase.status, phase.node_names, tuple(sorted(phase.narrowing)))
-
-
-async def _pre_filter(plugin: PreFilterPlugin, attempt: Attempt) -> PreFilterResult:
-    try:
-        answer = plugin.pre_filter(attempt.state, attempt.pod, attempt.nodes)
-        return answer if isinstance(answer, PreFilterResult) else await answer
-    except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this cycle, not the scheduler
-        return PreFilterResult(failed(error))
 
 
 class _PreFilterPhase:

@@ -42,22 +42,22 @@ async def run_pre_scores(
     record, meter, state = attempt.record, attempt.meter, attempt.state
     point = record.begin("PreScore")
     for plugin in plugins:
-        mark = record.begin(plugin.name, point)
+        name, before = plugin.name, len(state)
+        mark = record.begin(name, point)
         try:
-            before = len(state)
             answer = plugin.pre_score(state, attempt.pod, attempt.nodes, feasible)
             status = answer if isinstance(answer, Status) else await answer
         except Exception as error:
-            raise PluginError(f'running PreScore plugin "{plugin.name}": {error}') from error
+            raise PluginError(f'running PreScore plugin "{name}": {error}') from error
         if written is not None:
-            note_written(written, plugin.name, state, before)
+            note_written(written, name, state, before)
         record.end(mark, status)
-        if meter.worked(plugin.name):
+        if meter.worked(name):
             await meter.breathe()
         if status.skip:
-            skipped.add(plugin.name)
+            skipped.add(name)
         elif not status.ok:
-            raise PluginError(f'running PreScore plugin "{plugin.name}": {status.message}')
+            raise PluginError(f'running PreScore plugin "{name}": {status.message}')
     state.skip_score = frozenset(skipped)
     record.end(point)
 
@@ -80,13 +80,14 @@ async def ask_scores(
         if any(not isinstance(answer, np.ndarray) for answer in asked.values()):
             await LET_OTHERS_RUN
         for i, (plugin, weight) in enumerate(active):
-            mark = record.begin(plugin.name, point)
+            name = plugin.name
+            mark = record.begin(name, point)
             if not plugin.in_process:
                 asked |= _asked_here(active[i + 1 :], asked, attempt)
-            answer = asked.pop(plugin.name, None)
+            answer = asked.pop(name, None) if asked else None
             take(plugin, weight, await _scores(plugin, _ask(plugin, attempt) if answer is None else answer))
             record.end(mark)
-            if meter.worked(plugin.name):
+            if meter.worked(name):
                 await meter.breathe()
     finally:
         drop_unread(asked.values())

@@ -25,7 +25,7 @@ from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import FixedNominator, make_handle
 from berth_gpu_share.plugin import GpuShare
 from berth_sdk.serving import Server
-from tests.unit.evaluation.test_equal_pods import Side
+from tests.unit.evaluation.test_known_classes import Side
 from tests.unit.gpu_share.builders import gpu_node, gpu_pod
 from tests.unit.out_of_tree.scripted import a_queue, no_watch, until
 

@@ -1,4 +1,4 @@
-"""Equal pods are one question: what is remembered gives what working out from nothing gives.
+"""Pods of one class share answers: what is known of it gives what asking about all nodes gives.
 
 Source: docs/decisions/0008-equal-pods.md; spec/core.md 4.16 for what upstream does in its place.
 """
@@ -15,13 +15,16 @@ from berth.cache.cache import Cache
 from berth.config import load
 from berth.cycle.schedule_pod import SchedulePod
 from berth.evaluation import find_nodes
+from berth.evaluation.answers import Answers
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.evaluation.known_classes import KnownClasses
+from berth.evaluation.select_host import score_nodes
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import FitError
 from berth.framework.listers import Listers
+from berth.framework.status import Status
 from berth.objects.api_object import ObjectMeta
 from berth.objects.taint import Toleration
 from berth.objects.workloads import Service, ServiceSpec
@@ -62,27 +65,66 @@ class Side:
 
     async def decide(self, pod):
         """The node, everything that anybody can tell of the decision, and the state of the cycle."""
-        record, state = CycleRecord(pod, "", 1, b"", b"", 0, 0, 0), CycleState()
-        state.write(CycleRecord, record)
-        decision = await self.algorithm.decide(self.framework, Attempt(pod, self._snapshot, state, record))
+        attempt = self.attempt(pod)
+        record, state = attempt.record, attempt.state
+        decision = await self.algorithm.decide(self.framework, attempt)
         counts = record.node_count, record.feasible_count, record.evaluated_count, record.score
-        told_of_it = told(decision), counts, state.skip_filter, self.dice.ties
+        told_of_it = (
+            told(decision.status),
+            decision.nominating_info,
+            counts,
+            state.skip_filter,
+            self.dice.ties,
+        )
         return decision.node_name, (*told_of_it, self.search.rotation.start), state
 
+    async def check_rebuilt(self, pod):
+        """What is known of the pod's class is what asking about all rows gives."""
+        attempt = self.attempt(pod)
+        key, known = self.memory.answers(self.framework, attempt)
+        if key is None:
+            return
+        verdicts, scores = await self.worked_out(known, attempt)
+        self.memory.keep(key, known, reused=True)
+        anew, rebuilt = await self.worked_out(Answers(known.plugins), self.attempt(pod))
 
-def told(decision):
-    error = decision.status.error
+        assert anew == verdicts
+        assert rebuilt == scores
+
+    async def worked_out(self, answers, attempt):
+        """Who turned each row down and why; each feasible row's total, and the rows of the highest."""
+        search = NodeSearch(self.search.nominator, Rotation(), exhaustive=True)
+        found = await search.find(self.framework, attempt, answers)
+        if isinstance(found, Status):
+            return told(found), None
+        statuses = found.why_not.diagnosis().statuses()
+        scores = await score_nodes(attempt, answers, found)
+        ranked = dict(zip(scores.rows.tolist(), scores.totals.tolist(), strict=True))
+        rows = [row for row, total in ranked.items() if total == max(ranked.values())]
+        if found.settled and answers.unsettled is None:
+            assert (max(ranked.values()), rows) == (answers.ranks.best()[0], list(answers.ranks.best()[1]))
+        answers.end(attempt)
+        return statuses, ranked
+
+    def attempt(self, pod):
+        record, state = CycleRecord(pod, "", 1, b"", b"", 0, 0, 0), CycleState()
+        state.write(CycleRecord, record)
+        return Attempt(pod, self._snapshot, state, record)
+
+
+def told(status):
+    error = status.error
     if not isinstance(error, FitError):
-        return decision.status.code, decision.status.message
+        return status.code, status.message
     diagnosis = error.diagnosis
     statuses = {row: (s.code, s.reasons, s.plugin) for row, s in diagnosis.statuses().items()}
-    return decision.status.message, statuses, diagnosis.unschedulable_plugins, decision.nominating_info
+    return status.message, statuses, diagnosis.unschedulable_plugins
 
 
 class World:
     """A cluster that changes, and two that decide on it."""
 
-    def __init__(self, cluster, percentage=0):
+    def __init__(self, cluster, percentage=0, *, rebuilds=False):
         self.cache, self.snapshot, self.listers = Cache(), Snapshot(), Listers()
         self.nominator = FixedNominator()
         self.here = {node.name: node for node in cluster}
@@ -92,22 +134,28 @@ class World:
         self.remembering = self._side(percentage, remembers=True)
         self.placed = []
         self.count = 0
+        self.rebuilds = rebuilds
 
     def _side(self, percentage, *, remembers):
         handle = make_handle(self.snapshot, listers=self.listers, nominator=self.nominator)
         framework = build_frameworks(PROFILES, IN_TREE, lambda _: handle)["default-scheduler"]
         return Side(framework, self.snapshot, self.nominator, percentage, remembers=remembers)
 
-    async def schedule(self, template):
+    async def schedule(self, template, nominated=""):
         """Decide on a pod like the template, with the one and the other; it goes where they say."""
         self.count += 1
         pod = renamed(template, f"pod-{self.count}")
+        if nominated:
+            status = msgspec.structs.replace(pod.status, nominated_node_name=nominated)
+            pod = msgspec.structs.replace(pod, status=status)
         self.cache.update_snapshot(self.snapshot)
         name, expected, needed = await self.fresh.decide(pod)
         again, found, handed_over = await self.remembering.decide(pod)
 
         assert (name, expected) == (again, found)
         assert needed.written_since(0).keys() <= handed_over.written_since(0).keys()
+        if not nominated and self.rebuilds:
+            await self.remembering.check_rebuilt(pod)
 
         if name:
             placed = pod.placed_on(name)
@@ -171,6 +219,7 @@ def steps():
     return st.one_of(
         series,
         series,
+        st.tuples(st.just("nominated"), st.integers(0, 2), st.sampled_from(NODE_NAMES)),
         st.tuples(st.just("leave"), st.integers(0, 9)),
         st.tuples(st.just("report"), st.integers(0, 9)),
         st.tuples(st.just("change"), st.sampled_from(NODE_NAMES).flatmap(nodes)),
@@ -197,13 +246,18 @@ def willing(pod):
     percentage=st.sampled_from((0, 0, 40)),
 )
 async def test_remembered_as_from_nothing(cluster, templates, happens, percentage):
-    """Whatever happens between pods, each gets the decision that it gets where nothing is remembered."""
+    """Whatever happens between pods, each gets the decision that it gets where nothing is known of its class.
+
+    And what is known then is what asking about all rows gives: reasons, totals and the best rows.
+    """
     with patch.object(find_nodes, "MIN_FEASIBLE_NODES", 1):
-        world = World(cluster, percentage)
+        world = World(cluster, percentage, rebuilds=True)
         for what, *how in happens:
             if what == "schedule":
                 for _ in range(how[1]):
                     await world.schedule(templates[how[0]])
+            elif what == "nominated":
+                await world.schedule(templates[how[0]], how[1])
             else:
                 getattr(world, what)(*how)
 
@@ -274,3 +328,41 @@ async def test_a_profile_that_runs_other_plugins_begins_anew():
 
     assert {"new": 1, "first": 1, "unsigned": 1} == world.remembering.memory.outcomes
     assert "n1" == world.placed[-1].node_name
+
+
+def crowded(n):
+    """Nodes that hold one pod each, and a pod that fits on none of them any more."""
+    small = {"cpu": "1", "memory": "1Gi", "pods": "110"}
+    world = World([make_node(f"n{i}", allocatable=small) for i in range(n)])
+    for i in range(n):
+        world.cache.add_pod(make_pod(f"there-{i}", requests={"cpu": "1"}).placed_on(f"n{i}"))
+    return world, make_pod("p", requests={"cpu": "1"})
+
+
+async def test_a_pod_that_fits_nowhere_is_one_of_its_class():
+    """Nodes are not asked about again for pods that wait; the reasons are still told."""
+    world, pod = crowded(3)
+    for _ in range(4):
+        await world.schedule(pod)
+
+    assert {"new": 1, "first": 1, "reused": 2} == world.remembering.memory.outcomes
+
+
+async def test_answers_that_cannot_be_brought_up_to_date_are_begun_anew():
+    """A plugin that raises about a row that changed is asked about all rows, and its error is the cycle's."""
+    world = World(roomy("n0", "n1", "n2"))
+    for _ in range(3):
+        await world.schedule(make_pod("p"))
+    (fit,) = (p for p in world.remembering.framework.plugins.filter if p.name == "NodeResourcesFit")
+    failing = patch.object(type(fit), "filter", side_effect=ValueError("boom"))
+    known = next(iter(world.remembering.memory._kept.values()))[0]
+    known._verdicts._names = None
+    world.cache.update_snapshot(world.snapshot)
+    with failing, patch.object(type(fit), "filter_row", return_value=None):
+        decision = await world.remembering.algorithm.decide(
+            world.remembering.framework, world.remembering.attempt(make_pod("q"))
+        )
+
+    assert 'running "NodeResourcesFit" filter plugin: boom' == decision.status.message
+    assert 1 == world.remembering.memory.outcomes["outdated"]
+    assert 0 == world.remembering.memory.size_bytes

@@ -1,0 +1,91 @@
+"""Ranks: totals brought up to date row by row are those added up anew."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from berth.evaluation.ladder import LEFT_OUT
+from berth.evaluation.ranks import Ranks
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import Depends, NormalizeScorePlugin
+from berth.framework.score import default_normalize
+from berth.plugins.inter_pod_affinity.scoring import normalized
+from berth.testing.builders import make_pod
+from tests.fakes import Scores
+
+POD = make_pod()
+KINDS = {
+    "highest": default_normalize,
+    "lowest": lambda scores: default_normalize(scores, reverse=True),
+    "stretched": normalized,
+    "counted": lambda scores: scores + scores.size,
+}
+
+
+class Normal(NormalizeScorePlugin):
+    """A plugin whose raw scores are normalised in one of several ways."""
+
+    depends = Depends.NODE
+
+    def __init__(self, kind):
+        self.kind = kind
+        self.normalizes_by_extremes = kind != "counted"
+
+    def score(self, state, pod, nodes):
+        raise NotImplementedError
+
+    def normalize_score(self, state, pod, scores):
+        del state, pod
+        return KINDS[self.kind](scores)
+
+
+ROWS = 6
+RAW = st.lists(st.integers(0, 9), min_size=ROWS, max_size=ROWS)
+STEPS = st.tuples(st.integers(0, ROWS - 1), st.booleans(), st.integers(0, 99), st.integers(0, 9))
+
+
+def ranks(kind, plain, raw, fits):
+    made, state = Ranks(ROWS, kept=True), CycleState()
+    made.add(Scores("plain"), 2, plain, state, fits)
+    made.add(Normal(kind), 3, raw, state, fits)
+    made.add_up(state, POD, fits)
+    return made
+
+
+@given(
+    kind=st.sampled_from(sorted(KINDS)),
+    plain=RAW,
+    raw=RAW,
+    fits=st.lists(st.booleans(), min_size=ROWS, max_size=ROWS),
+    steps=st.lists(STEPS, max_size=12),
+)
+def test_row_by_row_is_anew(kind, plain, raw, fits, steps):
+    """Rows come, go and change their scores one by one; totals and the best rows are those of all at once."""
+    plain, raw, fits = np.array(plain), np.array(raw), np.array(fits)
+    known, state = ranks(kind, plain, raw, fits), CycleState()
+    for row, there, score, extra in steps:
+        fits[row] = there
+        if there:
+            plain[row], raw[row] = score, extra
+            known.put(row, 2 * score, [extra], state, POD)
+        else:
+            known.take_out(row)
+        totals = known.add_up(state, POD, fits)
+        anew = ranks(kind, plain, raw, fits).totals
+
+        assert anew.tolist() == totals.tolist()
+        if fits.any():
+            assert known.best()[0] == anew.max() > LEFT_OUT
+            assert np.flatnonzero(anew == anew.max()).tolist() == list(known.best()[1])
+
+
+def test_a_row_between_the_extremes_changes_no_other_total():
+    """One that leaves, and one that joins, is one entry; the totals are not added up again."""
+    fits, state = np.ones(ROWS, dtype=bool), CycleState()
+    known = ranks("stretched", np.zeros(ROWS, dtype=np.int64), np.array([0, 9, 4, 0, 9, 2]), fits)
+    before = known.totals
+    known.take_out(2)
+    known.put(2, 5, [3], state, POD)
+
+    assert before is known.totals
+    assert 5 + 3 * 33 == known.totals[2]
