@@ -195,7 +195,7 @@ class Answers:
         verdicts = Verdicts(settled)
         if candidates is None or self.kept:
             candidates = np.ones(len(attempt.nodes), dtype=bool)
-        await verdicts.ask_all(attempt, candidates, point)
+        await verdicts.ask_all(attempt, candidates, point, kept=self.kept)
         self._verdicts = verdicts
 
     def pre_scored(self, state: CycleState) -> bool:

@@ -55,7 +55,7 @@ class Ladder:
         else:
             del rung[bisect_left(rung, row)]
 
-    def best(self, totals: Ints) -> tuple[int, "array[int]"]:
+    def best(self, totals: Ints) -> "tuple[int, array[int] | Rows]":
         """The highest total, and the rows that have it. Shapes: totals int64 (n,), some not left out."""
         if not self._rungs:
             if not self._asked:
@@ -79,10 +79,10 @@ class Ladder:
             self._rungs[total] = _packed(rows[there == total])
 
 
-def highest_of(totals: Ints) -> "tuple[int, array[int]]":
-    """The highest total, and the places of those who have it. Shapes: totals int64 (k,)."""
+def highest_of(totals: Ints) -> tuple[int, Rows]:
+    """The highest total, and the places of those who have it. Shapes: totals int64 (k,); result intp (m,)."""
     highest = int(totals.max())
-    return highest, _packed((totals == highest).nonzero()[0])
+    return highest, (totals == highest).nonzero()[0]
 
 
 def _packed(rows: Rows) -> "array[int]":

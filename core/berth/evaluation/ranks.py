@@ -115,8 +115,11 @@ class Ranks:
         if not plugin.in_process:
             check_range(plugin.name, raw[feasible])
         weighed = raw if weight == 1 else raw * weight
-        plains = self._plain()
-        plains += weighed
+        if self.plain is None and weighed.shape == (self._n,) and weighed.dtype == np.int64:
+            self.plain = weighed.copy() if weighed is raw else weighed
+        else:
+            plains = self._plain()
+            plains += weighed
         if of_objects and self._kept:
             self.of_objects = weighed.copy() if self.of_objects is None else self.of_objects + weighed
         return True
@@ -137,7 +140,7 @@ class Ranks:
             self.ladder.clear()
         return self.totals
 
-    def best(self) -> "tuple[int, array[int]]":
+    def best(self) -> "tuple[int, array[int] | Rows]":
         """The highest total, and the rows that have it; the pod fits on some."""
         assert self.totals is not None, "add_up comes first"
         return self.ladder.best(self.totals)

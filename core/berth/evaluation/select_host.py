@@ -4,7 +4,7 @@ Source: spec/core.md 4.10, 4.11.
 """
 
 import random
-from collections.abc import Sequence
+from array import array
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from berth.framework.attempt import Attempt
 from berth.framework.interface import ScorePlugin, Scores
 from berth.framework.node_scores import NodeScores, PluginScores
 from berth.framework.runtime import Framework
-from berth.snapshot.columns import rows_where
+from berth.snapshot.columns import Rows, rows_where
 
 
 class Host(NamedTuple):
@@ -60,9 +60,9 @@ async def select_host(
     return Host(row, best)
 
 
-def drawn(among: Sequence[int], chance: random.Random) -> int:
+def drawn(among: "array[int] | Rows", chance: random.Random) -> int:
     """One of them, by an even chance."""
-    return among[0] if len(among) == 1 else among[chance.randrange(len(among))]
+    return int(among[0] if len(among) == 1 else among[chance.randrange(len(among))])
 
 
 def _scores_beside(answers: Answers) -> bool:

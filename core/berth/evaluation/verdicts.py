@@ -36,13 +36,17 @@ class Verdicts:
         """About how much memory this takes."""
         return 6 * self.fits.size
 
-    async def ask_all(self, attempt: Attempt, candidates: Mask, point: int) -> None:
-        """Ask about all rows that are candidates. Raises: PluginError."""
+    async def ask_all(self, attempt: Attempt, candidates: Mask, point: int, *, kept: bool) -> None:
+        """Ask about all rows that are candidates; `kept` says whether some may be asked about again later.
+
+        Raises: PluginError.
+        """
         sieve = Sieve(self.reasons, candidates)
         await ask_filters(self._plugins, attempt, sieve, point)
         self.fits, self.why = sieve.alive, sieve.why
         self.count = int(np.count_nonzero(self.fits))
-        self._tell_apart(attempt)
+        if kept:
+            self._tell_apart(attempt)
 
     def _tell_apart(self, attempt: Attempt) -> None:
         """Find the rows whose verdicts stay while nodes do, and the plugins to ask about the others."""
