@@ -15,6 +15,7 @@ import numpy as np
 from berth.binding.waiting_pods import WaitingPods
 from berth.config import load
 from berth.config.sidecars import SidecarSpec, catalogue_of
+from berth.cycle.schedule_pod import SchedulePod
 from berth.framework.clock import SystemClock
 from berth.framework.interface import FilterPlugin, Reason, ScorePlugin
 from berth.objects.node import Node
@@ -105,6 +106,8 @@ async def turns(core, rounds, decode):
     asked = sum(not plugin.in_process for plugin in outside.plugins.filter) + len(outside.extenders)
     frameworks = {"none": core.default_profile(), "inside": with_inside(core, asked), "outside": outside}
     template, assumed = pod_template(), None
+    # Without what is known of classes every pod asks about all nodes.
+    core.algorithm = SchedulePod(core.algorithm.search, core.algorithm.chance)
     gc.collect()
     gc.freeze()
     for i in range(WARM_UP + 3 * rounds):
@@ -115,7 +118,7 @@ async def turns(core, rounds, decode):
             core.cache.assume_pod(assumed)
         started = time.perf_counter()
         core.cache.update_snapshot(core.snapshot)
-        decision = await core.decide(pod, core.from_nothing)
+        decision = await core.decide(pod)
         taken = time.perf_counter() - started
         assert decision.status.ok, decision.status.message
         if which == "outside":

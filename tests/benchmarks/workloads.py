@@ -126,7 +126,6 @@ class Core:
         self.handle = make_handle(self.snapshot, listers=self.listers, nominator=nominator)
         self.framework = self.default_profile()
         search = NodeSearch(nominator, Rotation())
-        self.from_nothing = SchedulePod(search, random.Random(1))
         self.algorithm = SchedulePod(search, random.Random(1), KnownClasses(self.snapshot))
 
     def default_profile(self):
@@ -150,10 +149,9 @@ class Core:
         core.cache.update_snapshot(core.snapshot)
         return core
 
-    async def decide(self, pod, algorithm=None):
-        """The decision on a pod, as in a cycle; by memory, unless another algorithm is named."""
+    async def decide(self, pod):
+        """The decision on a pod, as in a cycle."""
         record = CycleRecord(pod, "", 1, b"", b"", 0, 0, 0)
         state = CycleState()
         state.write(CycleRecord, record)
-        decide = (algorithm or self.algorithm).decide
-        return await decide(self.framework, Attempt(pod, self.snapshot, state, record))
+        return await self.algorithm.decide(self.framework, Attempt(pod, self.snapshot, state, record))

@@ -15,8 +15,9 @@ from berth.evaluation.extending import run_extender_filters
 from berth.evaluation.filtering import ask_filters, filter_one
 from berth.evaluation.nominated import NominatedPods
 from berth.evaluation.pre_filtering import ALL_WELL, PreFilterOutcome
-from berth.evaluation.reasons import Numbers, Reasons
+from berth.evaluation.reasons import Numbers
 from berth.evaluation.sieve import Sieve, record_rejections
+from berth.evaluation.verdicts import Verdicts
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, FitError
 from berth.framework.handle import Nominator
@@ -45,17 +46,18 @@ class Feasible:
 class WhyNot:
     """Why the pod does not fit, spelled out on demand.
 
-    Shapes: candidates bool (n,), the rows that Filter plugins had a say in, None for all; why (n,).
+    Shapes: candidates bool (n,), the rows that Filter plugins had a say in, None for all; why (n,), None
+        where the `verdicts` of settled plugins say it all.
     """
 
-    __slots__ = ("_attempt", "_noted", "candidates", "reasons", "why")
+    __slots__ = ("_attempt", "_noted", "candidates", "verdicts", "why")
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
         self._noted: Diagnosis | None = None
         self.candidates: Mask | None = None
+        self.verdicts: Verdicts | None = None
         self.why: Numbers | None = None
-        self.reasons = NO_REASONS
 
     @property
     def noted(self) -> Diagnosis:
@@ -66,14 +68,18 @@ class WhyNot:
 
     def diagnosis(self) -> Diagnosis:
         """All of it, once nothing is going to be added any more."""
-        diagnosis, why, self.why = self.noted, self.why, None
-        if why is not None:
-            among = why if self.candidates is None else np.where(self.candidates, why, 0)
-            record_rejections(diagnosis, among, self.reasons)
+        diagnosis, verdicts, self.verdicts = self.noted, self.verdicts, None
+        if verdicts is None:
+            return diagnosis
+        if self.why is None and self.candidates is None:
+            rejections = verdicts.rejections()
+            if rejections is not None:
+                diagnosis.record(rejections)
+            return diagnosis
+        why = verdicts.why if self.why is None else self.why
+        among = why if self.candidates is None else np.where(self.candidates, why, 0)
+        record_rejections(diagnosis, among, verdicts.reasons)
         return diagnosis
-
-
-NO_REASONS = Reasons()
 
 
 @dataclass(slots=True)
@@ -262,7 +268,7 @@ async def _passed(attempt: Attempt, answers: Answers, candidates: Mask | None, w
         if not answers.refreshed(attempt):
             await answers.refresh(attempt, candidates, point)
         verdicts = answers.verdicts
-        why_not.candidates, why_not.reasons, why_not.why = candidates, verdicts.reasons, verdicts.why
+        why_not.candidates, why_not.verdicts = candidates, verdicts
         unsettled = answers.unsettled
         if unsettled is None or not unsettled.filter:
             if candidates is None or not answers.kept:

@@ -29,7 +29,7 @@ class Reasons:
     def __init__(self) -> None:
         self.statuses: list[Status] = [Status()]
         self._places: list[int] = [0]
-        self._place_of: Ints = np.zeros(1, dtype=np.int64)
+        self._place_of: Ints | None = None
         self._number_of: dict[tuple[int, Hashable], int] = {}
 
     def __len__(self) -> int:
@@ -41,7 +41,7 @@ class Reasons:
 
     def places(self, numbers: Numbers) -> Ints:
         """The same for a column. Shapes: numbers and result (n,)."""
-        if self._place_of.size != len(self._places):
+        if self._place_of is None or self._place_of.size != len(self._places):
             self._place_of = np.array(self._places, dtype=np.int64)
         return self._place_of[numbers]
 

@@ -20,10 +20,11 @@ class Sieve:
 
     Plugins in any place may have had their say before (`why`); then a plugin in a lower place takes their
     rejections over, as the first one owns them. `lasting` says whether codes mean the same in later cycles.
+    `left` is the number of rows that are `alive`.
     Shapes: alive bool (n,), where nothing speaks against the pod; why (n,), the reasons' numbers.
     """
 
-    __slots__ = ("_candidates", "_lasting", "_left", "alive", "reasons", "why")
+    __slots__ = ("_candidates", "_lasting", "alive", "left", "reasons", "why")
 
     def __init__(
         self, reasons: Reasons, candidates: Mask, why: Numbers | None = None, *, lasting: bool = True
@@ -33,11 +34,11 @@ class Sieve:
         self._candidates = candidates if why is not None else None
         self.alive: Mask = candidates.copy() if why is None else candidates & (why == 0)
         self.why: Numbers = np.zeros(candidates.size, dtype=np.uint32) if why is None else why.copy()
-        self._left = int(np.count_nonzero(self.alive))
+        self.left = int(np.count_nonzero(self.alive))
 
     def leaves_any(self, place: int) -> bool:
         """Whether the answer of the plugin in that place matters for some row."""
-        return bool(self._left) or bool(self._owned_later(place).any())
+        return bool(self.left) or bool(self._owned_later(place).any())
 
     def _owned_later(self, place: int) -> Mask:
         """The candidates that only plugins in later places have turned down. Shapes: result bool (n,)."""
@@ -55,7 +56,7 @@ class Sieve:
                 return 0
             rejected = codes != 0
             rows = (rejected & self.alive).nonzero()[0]
-            self._left -= rows.size
+            self.left -= rows.size
             if self._candidates is not None:
                 rows = (rejected & (self.alive | self._owned_later(place))).nonzero()[0]
             if rows.size:
@@ -71,6 +72,11 @@ class Sieve:
 
 def record_rejections(diagnosis: Diagnosis, why: Numbers, reasons: Reasons) -> None:
     """Put what rows were turned down with into the diagnosis. Shapes: why (n,)."""
+    if why.any():
+        diagnosis.record(rejected_by(why, reasons))
+
+
+def rejected_by(why: Numbers, reasons: Reasons) -> Rejections:
+    """The rows that were turned down, as a diagnosis has them. Shapes: why (n,)."""
     rows = why.nonzero()[0]
-    if rows.size:
-        diagnosis.record(Rejections(rows, why[rows], reasons.statuses.__getitem__))
+    return Rejections(rows, why[rows], reasons.statuses.__getitem__)

@@ -6,8 +6,9 @@ import numpy as np
 
 from berth.evaluation.filtering import ask_filters, codes_on
 from berth.evaluation.reasons import Numbers, Reasons
-from berth.evaluation.sieve import Placed, Sieve
+from berth.evaluation.sieve import Placed, Sieve, rejected_by
 from berth.framework.attempt import Attempt
+from berth.framework.diagnosis import Rejections
 from berth.framework.interface import Depends, FilterPlugin, ReasonCodes
 from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.row_view import RowView
@@ -21,7 +22,18 @@ class Verdicts:
     Shapes: why (n,), the reasons' numbers, 0 where the pod fits; fits bool (n,).
     """
 
-    __slots__ = ("_by_row", "_fixed", "_forms", "_names", "_plugins", "count", "fits", "reasons", "why")
+    __slots__ = (
+        "_against",
+        "_by_row",
+        "_fixed",
+        "_forms",
+        "_names",
+        "_plugins",
+        "count",
+        "fits",
+        "reasons",
+        "why",
+    )
 
     def __init__(self, plugins: Sequence[Placed]) -> None:
         self._plugins = plugins
@@ -29,6 +41,7 @@ class Verdicts:
         self._fixed: Mask | None = None
         self._forms: list[tuple[int, FilterPlugin, CodeOn]] | None = None
         self._names: tuple[str, ...] | None = None
+        self._against: Rejections | None = None
         self.reasons = Reasons()
 
     @property
@@ -44,7 +57,7 @@ class Verdicts:
         sieve = Sieve(self.reasons, candidates)
         await ask_filters(self._plugins, attempt, sieve, point)
         self.fits, self.why = sieve.alive, sieve.why
-        self.count = int(np.count_nonzero(self.fits))
+        self.count = sieve.left
         if kept:
             self._tell_apart(attempt)
 
@@ -58,6 +71,12 @@ class Verdicts:
             owners = self.reasons.places(self.why)
             fixed = (owners > 0) & (owners < first)
             self._fixed = fixed if fixed.any() else None
+
+    def rejections(self) -> Rejections | None:
+        """The rows that are turned down, as a diagnosis has them; the same object until one changes."""
+        if self._against is None and self.count < self.fits.size:
+            self._against = rejected_by(self.why, self.reasons)
+        return self._against
 
     def ask_each(self, attempt: Attempt, rows: Iterable[int]) -> bool:
         """Ask about a few rows, one by one; False where some plugin has no scalar form.
@@ -90,7 +109,7 @@ class Verdicts:
 
     def _set(self, row: int, number: int) -> None:
         fitted = self.fits.item(row)
-        self.why[row] = number
+        self.why[row], self._against = number, None
         if fitted != (not number):
             self.fits[row] = not number
             self.count += -1 if fitted else 1
@@ -115,7 +134,7 @@ class Verdicts:
             if rejected.size:
                 numbers = reasons.numbers(place, plugin, attempt.state, codes[rejected])
                 why[asked[rejected]], places[asked[rejected]] = numbers, place
-        self.why[rows], fits = why, why == 0
+        self.why[rows], fits, self._against = why, why == 0, None
         self.count += int(np.count_nonzero(fits)) - int(np.count_nonzero(self.fits[rows]))
         self.fits[rows] = fits
 

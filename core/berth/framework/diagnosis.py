@@ -13,12 +13,15 @@ from berth.framework.status import Code, Status
 from berth.snapshot.columns import Mask, Rows
 
 NO_NODES_AVAILABLE = "no nodes available to schedule pods"
+MOST_ITEM_BYTES = 4
+SMALL = 1 << 16
+"""Codes below are counted in a table."""
 NOT_LOOKED_AT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rejections:
-    """Nodes that one plugin was the first to turn down.
+    """Nodes that were turned down, by the plugins that own it; diagnoses of several pods may share it.
 
     Shapes: rows intp (k,), row numbers of the snapshot; codes (k,), what `spell` puts into words.
     """
@@ -26,6 +29,13 @@ class Rejections:
     rows: Rows
     codes: np.ndarray
     spell: Callable[[int], Status]
+    _tally: list[tuple[int, int]] | None = field(default=None, init=False)
+
+    def tally(self) -> list[tuple[int, int]]:
+        """Each code and how many nodes have it."""
+        if self._tally is None:
+            self._tally = tallied(self.codes)
+        return self._tally
 
 
 @dataclass(slots=True)
@@ -52,7 +62,7 @@ class Diagnosis:
     def record(self, rejections: Rejections) -> None:
         """Take note of a plugin's rejections."""
         self.rejections.append(rejections)
-        for code in distinct(rejections.codes):
+        for code, _ in rejections.tally():
             self.blame(rejections.spell(code))
 
     def blame(self, status: Status) -> None:
@@ -66,7 +76,7 @@ class Diagnosis:
         """The explicit status of each row that has one."""
         found: dict[int, Status] = {}
         for rejections in self.rejections:
-            spelled = {code: rejections.spell(code) for code in distinct(rejections.codes)}
+            spelled = {code: rejections.spell(code) for code, _ in rejections.tally()}
             for row, code in zip(rejections.rows.tolist(), rejections.codes.tolist(), strict=True):
                 found[row] = spelled[code]
         return found | self.single
@@ -88,7 +98,7 @@ class Diagnosis:
         """
         mask = np.full(len(self.node_names), self.absent.code is code)
         for rejections in self.rejections:
-            meant = [kind for kind in distinct(rejections.codes) if rejections.spell(kind).code is code]
+            meant = [kind for kind, _ in rejections.tally() if rejections.spell(kind).code is code]
             mask[rejections.rows] = np.isin(rejections.codes, meant)
         for row, status in self.single.items():
             mask[row] = status.code is code
@@ -109,10 +119,10 @@ class Diagnosis:
 
     def _groups(self) -> Iterator[tuple[int, Status]]:
         for rejections in self.rejections:
-            codes = rejections.codes
+            tally = rejections.tally()
             if self.single:
-                codes = codes[~np.isin(rejections.rows, list(self.single))]
-            for code, count in tallied(codes):
+                tally = tallied(rejections.codes[~np.isin(rejections.rows, list(self.single))])
+            for code, count in tally:
                 yield count, rejections.spell(code)
         for status in self.single.values():
             yield 1, status
@@ -125,7 +135,7 @@ def distinct(codes: np.ndarray) -> list[int]:
 
 def tallied(codes: np.ndarray) -> list[tuple[int, int]]:
     """Each of the codes and how often it is there; nearly always few small numbers, which need no sorting."""
-    if codes.dtype != np.uint8:
+    if codes.dtype.itemsize > MOST_ITEM_BYTES or (codes.size and codes.max() >= SMALL):
         return list(Counter(codes.tolist()).items())
     counts = np.bincount(codes)
     return [(code, int(counts[code])) for code in np.flatnonzero(counts).tolist()]
