@@ -21,6 +21,7 @@ NAMES = (
     "load_aware",
     "sidecar",
     "http_engine",
+    "binding",
     "sandbox_http",
     "device_search",
     "start",
@@ -52,7 +53,7 @@ def main():
     parser.add_argument(
         "--real",
         action="store_true",
-        help="on a real API server, as `berth sandbox up --real`: end_to_end, proving, start",
+        help="on a real API server, as `berth sandbox up --real`: end_to_end, proving, start, binding",
     )
     parser.add_argument("--fail-overs", type=int, default=100, help="of three replicas, by takeover")
     parser.add_argument("--minutes", type=float, default=60.0, help="how long the soak lasts")

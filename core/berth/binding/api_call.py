@@ -7,11 +7,19 @@ from collections.abc import Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
-from berth.framework.background import Outcome
+from berth.framework.background import Background
 from berth.framework.handle import ApiWriter
 from berth.framework.pod_conditions import status_changes
 from berth.objects.pod import Pod, PodCondition
+
+
+class Settling(Protocol):
+    """What is to know how a call ended."""
+
+    def set(self, error: Exception | None) -> bool:
+        """Deliver what was raised, or None; False where that was done before."""
 
 
 class CallType(StrEnum):
@@ -48,7 +56,7 @@ class ApiCall:
 
     type: CallType
     pod: Pod
-    outcome: Outcome
+    outcome: Settling
     condition: PodCondition | None = None
     nominated_node_name: str | None = None
     node_name: str = ""
@@ -71,9 +79,13 @@ class ApiCall:
         if self.nominated_node_name is None:
             self.nominated_node_name = older.nominated_node_name
 
-    async def send(self, writer: ApiWriter) -> None:
-        """Write it. Raises: what the writer raises."""
-        if self.type is CallType.BINDING:
-            await writer.bind(self.pod, self.node_name, self.annotations)
-        else:
+    async def send(self, writer: ApiWriter, background: Background) -> None:
+        """Write it. Raises: what the writer raises, or says of the binding."""
+        if self.type is CallType.STATUS_PATCH:
             await writer.patch_pod_status(self.pod, self.condition, self.nominated_node_name)
+            return
+        bound = background.outcome()
+        writer.bind(self.pod, self.node_name, bound.set, self.annotations)
+        error = await bound
+        if error is not None:
+            raise error

@@ -25,7 +25,7 @@ from berth.binding.api_call import (
 )
 from berth.framework.background import Background
 from berth.framework.clock import Clock
-from berth.framework.handle import NO_ANNOTATIONS, ApiWriter
+from berth.framework.handle import NO_ANNOTATIONS, ApiWriter, OnBound
 from berth.objects.pod import Pod, PodCondition
 
 
@@ -43,10 +43,25 @@ class NoCallMetrics:
         """Ignore it."""
 
 
+class _Settled:
+    """The end of a call that somebody is to be called with; a call that is not needed ended well."""
+
+    def __init__(self, done: OnBound) -> None:
+        self._done: OnBound | None = done
+
+    def set(self, error: Exception | None) -> bool:
+        """Deliver; False where the call was settled before."""
+        done, self._done = self._done, None
+        if done is not None:
+            done(None if isinstance(error, NotNeeded) else error)
+        return done is not None
+
+
 class ApiDispatcher:
     """Implements berth.framework.handle.ApiWriter on another writer.
 
-    `bind` and `patch_pod_status` return once their call is settled, made or not; the rest goes straight on.
+    What is begun with `bind` and `patch_pod_status` ends once the call is settled, made or not; the rest goes
+    straight on.
     `pending` says how many calls of each type are stored: pending_async_api_calls.
     """
 
@@ -63,18 +78,22 @@ class ApiDispatcher:
         self._in_flight: set[str] = set()
         self._serving = False
 
-    async def bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str] = NO_ANNOTATIONS) -> None:
-        """Bind the pod. Raises: what the writer raises."""
-        outcome = self._background.outcome()
-        call = ApiCall(CallType.BINDING, pod, outcome, node_name=node_name, annotations=annotations)
-        await self._settled(call)
+    def bind(
+        self, pod: Pod, node_name: str, done: OnBound, annotations: Mapping[str, str] = NO_ANNOTATIONS
+    ) -> None:
+        """Bind the pod; `done` is called once the call is settled."""
+        call = ApiCall(CallType.BINDING, pod, _Settled(done), node_name=node_name, annotations=annotations)
+        self.add(call)
 
     async def patch_pod_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
         """Write what this or a newer call says. Raises: what the writer raises."""
         outcome = self._background.outcome()
-        await self._settled(ApiCall(CallType.STATUS_PATCH, pod, outcome, condition, nominated_node_name))
+        self.add(ApiCall(CallType.STATUS_PATCH, pod, outcome, condition, nominated_node_name))
+        error = await outcome
+        if error is not None and not isinstance(error, NotNeeded):
+            raise error
 
     async def patch_pod_metadata(self, pod: Pod, patch: Mapping[str, Any]) -> None:
         """Merge labels and annotations into the pod."""
@@ -112,12 +131,6 @@ class ApiDispatcher:
         if older is None:
             self._turns.append(uid)
             self._serve()
-
-    async def _settled(self, call: ApiCall) -> None:
-        self.add(call)
-        error = await call.outcome
-        if error is not None and not isinstance(error, NotNeeded):
-            raise error
 
     def _replace(self, older: ApiCall, call: ApiCall) -> None:
         if call.type is older.type:
@@ -158,7 +171,7 @@ class ApiDispatcher:
     async def _execute(self, call: ApiCall) -> None:
         started, error = self._clock.monotonic(), None
         try:
-            await call.send(self._writer)
+            await call.send(self._writer, self._background)
         except Exception as raised:  # noqa: BLE001 - whoever waits for the call is told
             error = raised
         result = "success" if error is None else "error"

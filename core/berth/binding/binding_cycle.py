@@ -1,8 +1,10 @@
 """The binding cycle: from an assumed pod to a bound one, or back to the queue.
 
-    pre-flight -> nomination, if there is work or waiting -> wait for Permit -> PreBind -> Bind -> PostBind
+    pre-flight ──┬──────────────── no PreBind work, no waiting ────────────────┬─► Bind -> PostBind
+                 └─► nomination -> wait for Permit -> PreBind: a task of its own ┘
 
-Many run at once, each beside the scheduling cycles of other pods.
+Many run at once, each beside the scheduling cycles of other pods. A binding of the upper way is a request and
+a callback; it gets a task where it fails, or where PostBind plugins are told of it.
 
 Source: spec/core.md 5.4-5.8.
 """
@@ -11,7 +13,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from berth.binding.pods_in_pre_bind import PodsInPreBind
 from berth.binding.waiting_pods import WaitingPods
@@ -38,6 +41,16 @@ OPERATION = "binding"
 OnFailure = Callable[[QueuedPodInfo, Status, NominatingInfo | None], None]
 
 
+class Binding(NamedTuple):
+    """One pod on its way from assumed to bound; `ended` is called once, with what came of it."""
+
+    framework: Framework
+    attempt: Attempt
+    info: QueuedPodInfo
+    assumed: Pod
+    ended: Callable[[Status], None]
+
+
 @dataclass(frozen=True, slots=True)
 class BindingCycle:
     """Runs the binding cycle of one attempt after another, all on the same parts.
@@ -57,28 +70,60 @@ class BindingCycle:
     at_work: Counter[str] = field(default_factory=Counter)
     announces: bool = True
 
-    async def run(self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod) -> Status:
+    def begin(self, binding: Binding) -> None:
         """Bind the assumed pod to the node it names; what fails is undone and goes back to the queue."""
         self.at_work[OPERATION] += 1
+        framework, attempt, _, assumed, _ = binding
+        pre_flight = SUCCESS
+        if self.announces:
+            pre_flight = framework.run_pre_bind_pre_flight(attempt.state, assumed, assumed.node_name)
+        binder = framework.direct_binder
+        if binder is None or not pre_flight.skip or self.waiting_pods.get(assumed.uid) is not None:
+            self._spawn(binding, self._run(binding, pre_flight))
+            return
+        self.queue.done(assumed.uid)
+        framework.begin_bind(binder, attempt.state, assumed, attempt.record, partial(self._bound, binding))
+
+    def _spawn(self, binding: Binding, work: Coroutine[Any, Any, None]) -> None:
+        self.background.spawn(work, f"binding of {binding.assumed.key}")
+
+    def _bound(self, binding: Binding, status: Status) -> None:
+        """End the binding, at once where nothing has to be waited for."""
+        if not status.ok or binding.framework.plugins.post_bind:
+            self._spawn(binding, self._conclude(binding, status))
+            return
+        record = binding.attempt.record
+        self._tell(binding)
+        record.end(record.begin("PostBind"), SUCCESS)
+        self.activate(binding.attempt)
+        self.at_work[OPERATION] -= 1
+        binding.ended(status)
+
+    async def _run(self, binding: Binding, pre_flight: Status) -> None:
         try:
-            return await self._run(framework, attempt, info, assumed)
+            status = await self._until_bound(binding, pre_flight)
+        except Exception as error:
+            log.exception("binding cycle broke off pod=%s", binding.assumed.key)
+            status = failed(error)
+        await self._conclude(binding, status)
+
+    async def _conclude(self, binding: Binding, status: Status) -> None:
+        framework, attempt, info, assumed, ended = binding
+        try:
+            if status.ok:
+                self._tell(binding)
+                await framework.run_post_bind(attempt.state, assumed, assumed.node_name, attempt.record)
+                self.activate(attempt)
+            else:
+                await self._undo_and_tell(framework, attempt, info, assumed, status)
         finally:
             self.at_work[OPERATION] -= 1
+        ended(status)
 
-    async def _run(self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod) -> Status:
-        try:
-            status = await self._until_bound(framework, attempt, assumed)
-        except Exception as error:
-            log.exception("binding cycle broke off pod=%s", assumed.key)
-            status = failed(error)
-        if not status.ok:
-            await self._undo_and_tell(framework, attempt, info, assumed, status)
-            return status
+    def _tell(self, binding: Binding) -> None:
+        assumed = binding.assumed
         note = f"Successfully assigned {assumed.key} to {assumed.node_name}"
-        self.recorder.event(info.pod, "Normal", "Scheduled", "Binding", note)
-        await framework.run_post_bind(attempt.state, assumed, assumed.node_name, attempt.record)
-        self.activate(attempt)
-        return status
+        self.recorder.event(binding.info.pod, "Normal", "Scheduled", "Binding", note)
 
     def activate(self, attempt: Attempt) -> None:
         """Bring back the pods that plugins asked for in this attempt."""
@@ -118,22 +163,20 @@ class BindingCycle:
         if released and status.rejected:
             self.queue.move_all(ASSIGNED_POD_DELETE, assumed, None, lambda pod: pod.uid != assumed.uid)
 
-    async def _until_bound(self, framework: Framework, attempt: Attempt, assumed: Pod) -> Status:
-        node_name, record = assumed.node_name, attempt.record
-        pre_flight = SUCCESS
-        if self.announces:
-            pre_flight = framework.run_pre_bind_pre_flight(attempt.state, assumed, node_name)
-            if not (pre_flight.ok or pre_flight.skip):
-                return pre_flight
-            if pre_flight.ok or self.waiting_pods.get(assumed.uid):
-                await self._nominate(assumed, node_name)
+    async def _until_bound(self, binding: Binding, pre_flight: Status) -> Status:
+        framework, attempt, _, assumed, _ = binding
+        node_name = assumed.node_name
+        if not (pre_flight.ok or pre_flight.skip):
+            return pre_flight
+        if self.announces and (pre_flight.ok or self.waiting_pods.get(assumed.uid)):
+            await self._nominate(assumed, node_name)
         status = await self._wait_on_permit(attempt, assumed)
         if not status.ok:
             return status
         self.queue.done(assumed.uid)
         if pre_flight.ok:
             return await self._pre_bind_and_bind(framework, attempt, assumed)
-        return await framework.run_bind(attempt.state, assumed, node_name, record)
+        return await framework.run_bind(attempt.state, assumed, node_name, attempt.record)
 
     async def _pre_bind_and_bind(self, framework: Framework, attempt: Attempt, assumed: Pod) -> Status:
         """Until PreBind is over, a more important pod may stop the binding."""

@@ -16,15 +16,15 @@ How the scheduler process uses it:
         await mirror.wait_synced(60)
         await elector.acquire()
         tasks.create_task(elector.hold())                        # LeaseLostError: exit code 1
-        match await pods.bind(namespace, name, uid, node):
-            case Bound(): ...                                    # done; the watch will confirm it
-            case Conflict() | NotFound() | Rejected(): ...       # did not land: forget, requeue
-            case Ambiguous(): ...                                # keep the assumption, pods.get() tells
+        pods.bind(namespace, name, uid, node, answered=took)     # took(outcome) is called once, with
+                                                                 # Bound: done; the watch will confirm it
+                                                                 # Conflict, NotFound, Rejected: requeue
+                                                                 # Ambiguous: assume it, pods.get() tells
 
 Mirrors, leases, events and bindings have a transport each: connections are handed out in the order in
 which they are asked for, and neither a renewal nor a new list should queue behind ten thousand bindings.
-Where to read on: errors (what to do about each), connection and transport (the wire), watch and
-reflector (reading), pods, events and leases (writing), kubeconfig and credentials (the rare path).
+Where to read on: errors (what to do about each), transport, exchange, pool and connection (the wire),
+watch and reflector (reading), pods, events and leases (writing), kubeconfig and credentials (the rare path).
 """
 
 from berth.client.api import Api

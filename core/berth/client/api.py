@@ -1,17 +1,20 @@
 """The verbs of the API on raw bytes, with errors from errors.py and retries where they are safe.
 
-For the rare calls: what is done for every pod has a function of its own in pods.
+What is done for every pod is sent with a callback; coroutines, for the rare calls, wait for the same.
 """
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from random import Random
+from typing import NamedTuple
 
 from berth.client.connection import Response
 from berth.client.errors import ClientError, HeldBackError, NotSentError, RetryError, ThrottledError
+from berth.client.exchange import SAFE_METHODS, Exchange, OnOutcome, Outcome
 from berth.client.resources import Resource
-from berth.client.timing import Sleep
-from berth.client.transport import JSON, SAFE_METHODS, Query, Transport
+from berth.client.timing import After, after
+from berth.client.transport import JSON, Query, Transport, settle
 from berth.client.wire import error_from
 from berth.client.write_guard import WriteGuard
 
@@ -64,18 +67,121 @@ READ = Retry(TRIES, 0.05, 3.0, 0.5, may_pass)
 WRITE = Retry(TRIES, 0.05, 3.0, 0.5, never_landed)
 
 
+Done = Callable[[bytes | ClientError], object]
+Begin = Callable[[float, OnOutcome], Exchange]
+
+
+class Pauses(NamedTuple):
+    """How pauses between tries pass, and the chance that lengthens them."""
+
+    after: After
+    rng: Random
+
+
+class Call:
+    """One call with its tries: `done` gets the body of a good answer, or the error of the last try.
+
+    All tries together have until `deadline`, a time of the event loop.
+    """
+
+    __slots__ = (
+        "_after",
+        "_begin",
+        "_deadline",
+        "_done",
+        "_exchange",
+        "_failures",
+        "_retry",
+        "_rng",
+        "_timer",
+    )
+
+    def __init__(self, begin: Begin, deadline: float, retry: Retry, pauses: Pauses, done: Done) -> None:
+        self._begin = begin
+        self._deadline = deadline
+        self._retry = retry
+        self._after, self._rng = pauses
+        self._done = done
+        self._failures = 0
+        self._exchange: Exchange | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Try, for the first time or again."""
+        self._timer = None
+        self._exchange = self._begin(self._deadline - asyncio.get_running_loop().time(), self._tried)
+
+    def give_up(self) -> None:
+        """Call nobody; what was sent may have taken effect."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._exchange is not None:
+            self._exchange.give_up()
+
+    def _tried(self, outcome: Outcome) -> None:
+        self._exchange = None
+        if isinstance(outcome, Response):
+            if outcome.status < BAD:
+                self._done(outcome.body)
+                return
+            outcome = error_from(outcome)
+        self._failures += 1
+        asked = outcome.retry_after_seconds if isinstance(outcome, ThrottledError) else 0.0
+        pause = max(self._retry.pause(self._failures, self._rng), asked)
+        late = asyncio.get_running_loop().time() + pause >= self._deadline
+        if late or self._failures == self._retry.tries or not self._retry.worth(outcome):
+            self._done(outcome)
+        else:
+            self._timer = self._after(pause, self.begin)
+
+
 class Api:
     """The API server's generic verbs; every body and every answer is bytes.
 
     All methods raise ClientError's subclasses: see errors.py for what to do about each.
     """
 
-    def __init__(
-        self, transport: Transport, *, sleep: Sleep = asyncio.sleep, rng: Random | None = None
-    ) -> None:
+    def __init__(self, transport: Transport, *, after: After = after, rng: Random | None = None) -> None:
         self.transport = transport
-        self._sleep = sleep
-        self._rng = rng or Random()
+        self._pauses = Pauses(after, rng or Random())
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        done: Done,
+        *,
+        query: Query | None = None,
+        content_type: str = JSON,
+        timeout_seconds: float | None = None,
+        guard: WriteGuard | None = None,
+        retry: Retry | None = None,
+    ) -> Call:
+        """Send a request, and call `done` with the body of a good answer, or with the error.
+
+        Without `retry`, reads are repeated on anything that may pass, writes only when they
+        certainly did not land. All tries together have `timeout_seconds`, or the transport's own time.
+        `done` is called once, maybe before this returns, and in the context of the caller.
+        """
+        seconds = self.transport.request_seconds if timeout_seconds is None else timeout_seconds
+
+        def begin(left_seconds: float, tried: OnOutcome) -> Exchange:
+            return self.transport.send(
+                method,
+                path,
+                body,
+                tried,
+                query=query,
+                content_type=content_type,
+                timeout_seconds=left_seconds,
+                guard=guard,
+            )
+
+        retry = retry or (READ if method in SAFE_METHODS else WRITE)
+        call = Call(begin, asyncio.get_running_loop().time() + seconds, retry, self._pauses, done)
+        call.begin()
+        return call
 
     async def call(
         self,
@@ -89,35 +195,24 @@ class Api:
         guard: WriteGuard | None = None,
         retry: Retry | None = None,
     ) -> bytes:
-        """Send a request and return the body of a good answer.
-
-        Without `retry`, reads are repeated on anything that may pass, writes only when they
-        certainly did not land. All tries together have `timeout_seconds`, or the transport's own time.
-        """
-        loop = asyncio.get_running_loop()
-        seconds = self.transport.request_seconds if timeout_seconds is None else timeout_seconds
-        deadline = loop.time() + seconds
-        retry = retry or (READ if method in SAFE_METHODS else WRITE)
-        failures = 0
-        while True:
-            try:
-                response = await self.transport.request(
-                    method,
-                    path,
-                    body,
-                    query=query,
-                    content_type=content_type,
-                    timeout_seconds=deadline - loop.time(),
-                    guard=guard,
-                )
-                return _good(response)
-            except ClientError as error:
-                failures += 1
-                asked = error.retry_after_seconds if isinstance(error, ThrottledError) else 0.0
-                pause = max(retry.pause(failures, self._rng), asked)
-                if failures == retry.tries or not retry.worth(error) or loop.time() + pause >= deadline:
-                    raise
-            await self._sleep(pause)
+        """Send a request as `send` does and return the body of a good answer."""
+        waiter: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        call = self.send(
+            method,
+            path,
+            body,
+            partial(settle, waiter),
+            query=query,
+            content_type=content_type,
+            timeout_seconds=timeout_seconds,
+            guard=guard,
+            retry=retry,
+        )
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            call.give_up()
+            raise
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
         """One object."""
@@ -158,9 +253,3 @@ class Api:
     async def delete(self, resource: Resource, namespace: str, name: str, body: bytes = b"") -> bytes:
         """Delete an object; the body may hold DeleteOptions."""
         return await self.call("DELETE", resource.path(namespace, name), body)
-
-
-def _good(response: Response) -> bytes:
-    if response.status >= BAD:
-        raise error_from(response)
-    return response.body

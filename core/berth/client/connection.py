@@ -1,18 +1,21 @@
-"""One keep-alive HTTP/1.1 connection: raw bytes out, raw bytes in, one request at a time.
+"""One keep-alive HTTP/1.1 connection: raw bytes out, raw bytes in, one write at a time.
 
 The states of a connection:
 
-    opening ─► idle ─► waiting ─► idle             request(): the whole answer at once
-                 │        └─► closed               deadline, cut, cancelled, `Connection: close`
-                 └─► waiting ─► streaming ─► closed    stream(): the body as it comes
+    opening ─► idle ─► waiting ─► idle                 send(): whole answers, one for each request
+                 │        └─► closed                   deadline, cut, given up, `Connection: close`
+                 └─► waiting ─► streaming ─► closed    send(stream=True): the body as it comes
 
-Called by: transport, which opens, lends and takes back connections.
+Answers are handed to callbacks in the loop's turn in which their last byte arrives: no task waits for one.
+
+Called by: pool, which opens, lends and takes back connections.
 Source: docs/decisions/0002-http-engine.md says why this is not a library's client.
 """
 
 import asyncio
 import struct
 from collections import deque
+from collections.abc import Callable
 from socket import SO_LINGER, SOL_SOCKET
 from typing import NamedTuple, cast
 
@@ -97,6 +100,10 @@ class BodyStream:
             self._waiter.set_result(None)
 
 
+Answer = Response | BodyStream | ClientError
+OnAnswer = Callable[[Answer], None]
+
+
 class Connection(asyncio.Protocol):
     """A connection to one server. Everything public is called from its event loop."""
 
@@ -104,7 +111,8 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._waiter: asyncio.Future[Response | BodyStream] | None = None
+        self._awaited: deque[OnAnswer] = deque()
+        self._answers: list[Response | BodyStream] = []
         self._stream: BodyStream | None = None
         self._wants_stream = False
         self._pieces: list[bytes] = []
@@ -115,40 +123,31 @@ class Connection(asyncio.Protocol):
         self._deadline = 0.0
         self.closed = False
         self.idle_since = 0.0
+        self.kept = False
+        """Whether it has carried a request before: the server may have closed it meanwhile."""
 
     # What the transport calls.
 
-    async def request(self, data: bytes, deadline: float) -> Response:
-        """Send a request and wait for the whole answer.
+    def send(self, data: bytes, deadline: float, *on_answers: OnAnswer, stream: bool = False) -> None:
+        """Send requests in one write; each callback gets its answer, or what came in place of one, once.
 
+        Answers come in the order of the requests, all before the deadline. A stream is an answer as soon as
+        its head is here. After a CutError or DeadlineError the connection is closed.
         Units: deadline, a time of the event loop.
-        Raises: CutError, DeadlineError; the connection is closed then.
         """
-        return cast("Response", await self._exchange(data, deadline, stream=False))
-
-    async def stream(self, data: bytes, deadline: float) -> BodyStream:
-        """Send a request and wait for the head of its answer, before the deadline.
-
-        Raises: CutError, DeadlineError; the connection is closed then.
-        """
-        return cast("BodyStream", await self._exchange(data, deadline, stream=True))
-
-    async def _exchange(self, data: bytes, deadline: float, *, stream: bool) -> Response | BodyStream:
         if self.closed or self._transport is None:
-            raise CutError("the connection was closed")
+            for on_answer in on_answers:
+                on_answer(CutError("the connection was closed"))
+            return
         self._wants_stream = stream
-        waiter: asyncio.Future[Response | BodyStream] = self._loop.create_future()
-        self._waiter = waiter
+        self._awaited.extend(on_answers)
         self._expect_by(deadline)
-        try:
-            self._transport.write(data)
-            return await waiter
-        except BaseException:
-            # An answer may still come for a request nobody waits for: never lend this one again.
-            self.reset()
-            raise
-        finally:
-            self._waiter = None
+        self._transport.write(data)
+
+    def give_up(self) -> None:
+        """Call nobody any more; an answer may still come, so that the connection is not lent again."""
+        self._awaited.clear()
+        self.reset()
 
     def abort(self) -> None:
         """Close at once, without sending what is still buffered."""
@@ -194,19 +193,34 @@ class Connection(asyncio.Protocol):
 
     def _on_timer(self) -> None:
         self._timer = None
-        if self._waiter is None or self.closed:
+        if not self._awaited or self.closed:
             return
         if self._deadline > self._loop.time():
             self._expect_by(self._deadline)
             return
-        self._fail(DeadlineError("no answer before the deadline"))
+        # The request may still be on its way: it is taken back as far as that can be done, then given up.
         self.reset()
+        self._end_all(DeadlineError("no answer before the deadline"))
 
-    def _fail(self, error: ClientError) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_exception(error)
+    def _cut(self, problem: str) -> None:
+        """End what is not complete; answers that are, stand."""
+        error = CutError(problem)
         if self._stream is not None:
             self._stream.finish(error)
+        self._hand_on()
+        self._end_all(error)
+
+    def _hand_on(self) -> None:
+        """Hand on the answers that are complete, as far as they are awaited."""
+        answers, self._answers = self._answers, []
+        for answer in answers:
+            if self._awaited:
+                self._awaited.popleft()(answer)
+
+    def _end_all(self, error: ClientError) -> None:
+        """Nothing that is awaited comes any more."""
+        while self._awaited:
+            self._awaited.popleft()(error)
 
     # What asyncio calls.
 
@@ -215,12 +229,17 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; anything but HTTP/1.1 ends the connection."""
+        """Parse what came, hand on the answers in it; anything but HTTP/1.1 ends the connection."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._fail(CutError(f"the server does not speak HTTP/1.1: {error}"))
             self.abort()
+            self._cut(f"the server does not speak HTTP/1.1: {error}")
+            return
+        if self._answers:
+            self._hand_on()
+            if self.closed:
+                self._end_all(CutError("the server closed the connection after an answer"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End what is under way: a body without a length ends well here, all else does not."""
@@ -228,8 +247,7 @@ class Connection(asyncio.Protocol):
         self._stop_timer()
         if exc is None and self._status and not self._framed:
             self.on_message_complete()
-        else:
-            self._fail(CutError(f"the connection was cut: {exc or 'closed by the server'}"))
+        self._cut(f"the connection was cut: {exc or 'closed by the server'}")
 
     # What httptools calls.
 
@@ -254,7 +272,7 @@ class Connection(asyncio.Protocol):
         self._status = self._parser.get_status_code()
         if self._wants_stream and self._status not in INFORMATIONAL:
             self._stream = BodyStream(self, self._status, self._retry_after)
-            self._answer(self._stream)
+            self._take(self._stream)
 
     def on_body(self, body: bytes) -> None:
         """Collect or hand on a piece of the body."""
@@ -276,10 +294,11 @@ class Connection(asyncio.Protocol):
             self.abort()
         pieces = self._pieces
         body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self._answer(Response(status, body, self._retry_after))
+        self._take(Response(status, body, self._retry_after))
 
-    def _answer(self, result: Response | BodyStream) -> None:
-        if self._waiter is None:
+    def _take(self, answer: Response | BodyStream) -> None:
+        """Keep the answer until the parser is done with what it was given."""
+        if len(self._answers) == len(self._awaited):
             self.abort()  # An answer to no request: the two sides disagree about where we are.
-        elif not self._waiter.done():
-            self._waiter.set_result(result)
+        else:
+            self._answers.append(answer)

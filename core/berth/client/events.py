@@ -2,10 +2,12 @@
 
     event() ──► seen before? ──► counted; the first repetition makes it a series
        │ new
-       └──► queue (bounded, drops when full) ──► workers ──► events.k8s.io/v1
-                                                  more of them, the more there waits
+       └──► queue (bounded, drops when full) ──► several in one write ──► events.k8s.io/v1
+                                                  more writes at a time, the more there waits
 
-Every call is synchronous and cheap; what could not be written is counted, not waited for.
+Every call is synchronous and cheap; what could not be written is counted, not waited for. An event is named
+before it is sent, so that one which is sent twice is refused the second time: events may be written together,
+though a cut leaves all of a write in doubt.
 
 Called by: telemetry's and the scheduler process's event sinks.
 """
@@ -13,15 +15,21 @@ Called by: telemetry's and the scheduler process's event sinks.
 import asyncio
 import logging
 import socket
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
-from berth.client.api import MERGE_PATCH, Api, Retry, never_landed
+import msgspec
+
+from berth.client.api import BAD, MERGE_PATCH, Api
+from berth.client.connection import Response
 from berth.client.errors import ClientError, ConflictError, NotFoundError, RetryError
+from berth.client.exchange import Outcome
 from berth.client.resources import EVENTS
-from berth.client.timing import Sleep, micro_time
-from berth.client.wire import encode
+from berth.client.timing import After, after, micro_time
+from berth.client.transport import JSON, Post
+from berth.client.wire import encode, error_from
 from berth.framework.clock import Clock, SystemClock
 
 log = logging.getLogger(__name__)
@@ -31,33 +39,47 @@ NAME_LIMIT = 253
 CUT_MARK = " ..."
 ATTEMPTS = 12
 ATTEMPT_EVERY_SECONDS = 10.0
+GATHERING_SECONDS = 0.01
 SWEEP_EVERY_SECONDS = 60.0
 FINISHED_AFTER_SECONDS = 360.0
 REFRESH_EVERY_SECONDS = 1800.0
-ONCE = Retry(1, 0.0, 1.0, 0.0, never_landed)
 
 
-class Reference(NamedTuple):
-    """The object that an event is about."""
+class Reference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The object that an event is about, as the API writes it: empty fields are left out."""
 
     api_version: str
     kind: str
-    namespace: str
-    name: str
+    namespace: str = ""
+    name: str = ""
     uid: str = ""
     resource_version: str = ""
 
-    def document(self) -> dict[str, str]:
-        """It as the API writes it, empty fields left out."""
-        full = {
-            "apiVersion": self.api_version,
-            "kind": self.kind,
-            "namespace": self.namespace,
-            "name": self.name,
-            "uid": self.uid,
-            "resourceVersion": self.resource_version,
-        }
-        return {name: value for name, value in full.items() if value}
+
+class _Meta(msgspec.Struct):
+    name: str
+    namespace: str
+
+
+class _Series(msgspec.Struct, rename="camel"):
+    count: int
+    last_observed_time: str
+
+
+class _Event(msgspec.Struct, omit_defaults=True, rename="camel"):
+    api_version: str
+    kind: str
+    metadata: _Meta
+    event_time: str
+    reporting_controller: str
+    reporting_instance: str
+    type: str
+    reason: str
+    action: str
+    regarding: Reference
+    note: str
+    related: Reference | None = None
+    series: _Series | None = None
 
 
 class _Key(NamedTuple):
@@ -83,6 +105,16 @@ class _Tracked:
     count: int = 1
     written: int = 0
     pending: bool = True
+    attempts: int = 0
+
+
+class _Write:
+    """Events on their way together: how many are not answered yet."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
 
 
 @dataclass
@@ -100,25 +132,30 @@ class EventRecorder:
     """Records events asynchronously; run() writes them, event() may be called before that.
 
     `capacity` bounds what waits to be written, `tracked` what is remembered to fold repetitions. Between
-    `workers` and `most_workers` write at a time: a slow server should cost no events.
+    `writes` and `most_writes` are made at a time, of up to `together` events each: a slow server should cost
+    no events.
     """
 
     api: Api
     clock: Clock = field(default_factory=SystemClock)
-    sleep: Sleep = asyncio.sleep
+    after: After = after
     capacity: int = 1000
     tracked: int = 4096
-    workers: int = 4
-    most_workers: int = 32
+    writes: int = 4
+    most_writes: int = 32
+    together: int = 8
     hostname: str = field(default_factory=socket.gethostname)
 
     def __post_init__(self) -> None:
         self.statistics = EventStatistics()
-        self._queue: asyncio.Queue[_Tracked] = asyncio.Queue(self.capacity)
+        self._waiting: deque[_Tracked] = deque()
         self._known: OrderedDict[_Key, _Tracked] = OrderedDict()
         self._last_nanoseconds = 0
-        self._group: asyncio.TaskGroup | None = None
-        self._helpers = 0
+        self._running = self._hurries = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._written_now = self._paused = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def event(
         self,
@@ -151,21 +188,20 @@ class EventRecorder:
 
     async def run(self) -> None:
         """Write events until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self.workers):
-                group.create_task(self._work())
-            self._group = group
-            try:
-                await self._sweep_for_ever()
-            finally:
-                # A group that ends takes no more tasks, and events are recorded until the very end.
-                self._group = None
+        self._running = True
+        self._soon()
+        try:
+            while True:
+                await asyncio.sleep(SWEEP_EVERY_SECONDS)
+                self._sweep()
+        finally:
+            self._running = False
 
     async def drain(self, timeout_seconds: float) -> bool:
         """Wait until all that was recorded is written, while run() runs; whether that came about."""
         try:
             async with asyncio.timeout(timeout_seconds):
-                await self._queue.join()
+                await self._idle.wait()
         except TimeoutError:
             return False
         return True
@@ -185,28 +221,15 @@ class EventRecorder:
             self._enqueue(known)
 
     def _enqueue(self, tracked: _Tracked) -> bool:
-        try:
-            self._queue.put_nowait(tracked)
-        except asyncio.QueueFull:
+        if len(self._waiting) >= self.capacity:
             return False
         tracked.pending = True
-        self._call_for_help()
+        self._waiting.append(tracked)
+        self._idle.clear()
+        self._soon()
         return True
 
-    def _call_for_help(self) -> None:
-        """Let one more write when what waits is more than those at work should have before them."""
-        at_work = self.workers + self._helpers
-        too_many = self._queue.qsize() * self.most_workers > self.capacity * at_work
-        if self._group is not None and too_many and at_work < self.most_workers:
-            self._helpers += 1
-            self._group.create_task(self._help())
-
     # Series: written again every half hour, ended after six quiet minutes.
-
-    async def _sweep_for_ever(self) -> None:
-        while True:
-            await self.sleep(SWEEP_EVERY_SECONDS)
-            self._sweep()
 
     def _sweep(self) -> None:
         now = self.clock.monotonic()
@@ -225,93 +248,115 @@ class EventRecorder:
 
     # Writing.
 
-    async def _work(self) -> None:
-        while True:
-            await self._write_next()
+    def _soon(self) -> None:
+        """Write once a write is full, or a moment later: nobody waits for an event."""
+        if not self._running:
+            return
+        full = len(self._waiting) >= self.together
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(0.0 if full else GATHERING_SECONDS, self._write_on)
+            self._hurries = full
+        elif full and not self._hurries:
+            self._timer.cancel()
+            self._timer = asyncio.get_running_loop().call_later(0.0, self._write_on)
+            self._hurries = True
 
-    async def _help(self) -> None:
-        try:
-            while not self._queue.empty():
-                await self._write_next()
-        finally:
-            self._helpers -= 1
+    def _write_on(self) -> None:
+        """Let leave what may: in more writes at a time, the more there waits."""
+        self._timer = None
+        while self._waiting and self._running and self._written_now + self._paused < self._most_writes():
+            count = min(len(self._waiting), self.together)
+            self._send([self._waiting.popleft() for _ in range(count)])
 
-    async def _write_next(self) -> None:
-        tracked = await self._queue.get()
-        try:
-            await self._write(tracked)
-        finally:
-            tracked.pending = False
-            self._queue.task_done()
+    def _most_writes(self) -> int:
+        wanted = -(-len(self._waiting) * self.most_writes // self.capacity)
+        return max(self.writes, min(wanted, self.most_writes))
 
-    async def _write(self, tracked: _Tracked) -> None:
-        """Create or extend the event, and extend it again if it was repeated for the first time meanwhile."""
-        while True:
-            count = tracked.count
-            if not await self._write_patiently(tracked, count):
-                self.statistics.failed += 1
-                self._known.pop(tracked.key, None)
-                return
-            self.statistics.written += 1
-            tracked.written, tracked.written_at = count, self.clock.monotonic()
-            if count > 1 or tracked.count == 1:
-                return
+    def _send(self, events: list[_Tracked]) -> None:
+        self._written_now += 1
+        write = _Write(len(events))
+        posts = [self._post(tracked, write) for tracked in events]
+        self.api.transport.send_together(posts)
 
-    async def _write_patiently(self, tracked: _Tracked, count: int) -> bool:
-        attempt = 1
-        while True:
-            try:
-                await self._create_or_extend(tracked, count)
-            except ClientError as error:
-                if attempt == ATTEMPTS or not isinstance(error, RetryError):
-                    log.warning("event not written: event=%s error=%s", tracked.name, error)
-                    return False
-            else:
-                return True
-            attempt += 1
-            await self.sleep(ATTEMPT_EVERY_SECONDS)
-
-    async def _create_or_extend(self, tracked: _Tracked, count: int) -> None:
-        namespace = tracked.key.regarding.namespace or "default"
+    def _post(self, tracked: _Tracked, write: _Write) -> Post:
+        """The request that creates or extends the event."""
+        count, key = tracked.count, tracked.key
+        namespace = key.regarding.namespace or "default"
+        answered = partial(self._answered, tracked, write, count)
         if tracked.written:
-            path = EVENTS.path(namespace, tracked.name)
             body = encode({"series": _series(tracked, count)})
-            try:
-                await self.api.call("PATCH", path, body, content_type=MERGE_PATCH, retry=ONCE)
-            except NotFoundError:
-                tracked.written = 0  # It has expired on the server: begin a new one.
-            else:
-                return
+            return Post("PATCH", EVENTS.path(namespace, tracked.name), body, MERGE_PATCH, answered)
         body = encode(self._document(tracked, count, namespace))
-        try:
-            await self.api.call("POST", EVENTS.collection(namespace), body, retry=ONCE)
-        except ConflictError:
-            log.debug("event exists already: event=%s", tracked.name)
+        return Post("POST", EVENTS.collection(namespace), body, JSON, answered)
 
-    def _document(self, tracked: _Tracked, count: int, namespace: str) -> dict[str, Any]:
+    def _answered(self, tracked: _Tracked, write: _Write, count: int, outcome: Outcome) -> None:
+        write.left -= 1
+        error = outcome if isinstance(outcome, ClientError) else _error_of(outcome)
+        if tracked.written and isinstance(error, NotFoundError):
+            tracked.written = 0  # It has expired on the server: begin a new one.
+            self._waiting.appendleft(tracked)
+        elif error is None or (isinstance(error, ConflictError) and not tracked.written):
+            self._was_written(tracked, count)
+        else:
+            self._failed(tracked, error)
+        if not write.left:
+            self._written_now -= 1
+            self._soon()
+        if not (self._waiting or self._written_now or self._paused):
+            self._idle.set()
+
+    def _was_written(self, tracked: _Tracked, count: int) -> None:
+        """Extend an event at once that was repeated for the first time meanwhile."""
+        self.statistics.written += 1
+        tracked.attempts = 0
+        tracked.written, tracked.written_at = count, self.clock.monotonic()
+        if count == 1 and tracked.count > 1:
+            self._waiting.appendleft(tracked)
+        else:
+            tracked.pending = False
+
+    def _failed(self, tracked: _Tracked, error: ClientError) -> None:
+        tracked.attempts += 1
+        if tracked.attempts < ATTEMPTS and isinstance(error, RetryError):
+            self._paused += 1
+            self.after(ATTEMPT_EVERY_SECONDS, partial(self._again, tracked))
+            return
+        log.warning("event not written: event=%s error=%s", tracked.name, error)
+        self.statistics.failed += 1
+        tracked.pending = False
+        self._known.pop(tracked.key, None)
+
+    def _again(self, tracked: _Tracked) -> None:
+        self._paused -= 1
+        self._waiting.appendleft(tracked)
+        self._soon()
+
+    def _document(self, tracked: _Tracked, count: int, namespace: str) -> _Event:
         key = tracked.key
-        document: dict[str, Any] = {
-            "apiVersion": EVENTS.api_version,
-            "kind": "Event",
-            "metadata": {"name": tracked.name, "namespace": namespace},
-            "eventTime": micro_time(tracked.first),
-            "reportingController": key.controller,
-            "reportingInstance": f"{key.controller}-{self.hostname}",
-            "type": key.type,
-            "reason": key.reason,
-            "action": key.action,
-            "regarding": key.regarding.document(),
-            "note": tracked.note,
-        }
-        if key.related is not None:
-            document["related"] = key.related.document()
-        if count > 1:
-            document["series"] = _series(tracked, count)
-        return document
+        return _Event(
+            EVENTS.api_version,
+            "Event",
+            _Meta(tracked.name, namespace),
+            micro_time(tracked.first),
+            key.controller,
+            f"{key.controller}-{self.hostname}",
+            key.type,
+            key.reason,
+            key.action,
+            key.regarding,
+            tracked.note,
+            key.related,
+            _series(tracked, count) if count > 1 else None,
+        )
 
 
-def _series(tracked: _Tracked, count: int) -> dict[str, Any]:
-    return {"count": count, "lastObservedTime": micro_time(tracked.last)}
+def _series(tracked: _Tracked, count: int) -> _Series:
+    return _Series(count, micro_time(tracked.last))
+
+
+def _error_of(response: Response) -> ClientError | None:
+    return error_from(response) if response.status >= BAD else None
 
 
 def shortened(note: str) -> str:

@@ -4,11 +4,12 @@ Called by: the scheduler process, from binding cycles and failure handling. An o
 the queue; nothing here is retried unless it is certain that the first try had no effect.
 """
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
+
+import msgspec
 
 from berth.client.api import MERGE_PATCH, STRATEGIC_PATCH, Api, Retry, never_landed
 from berth.client.errors import (
@@ -21,7 +22,7 @@ from berth.client.errors import (
     ThrottledError,
 )
 from berth.client.resources import PODS
-from berth.client.timing import Sleep
+from berth.client.timing import After, after
 from berth.client.transport import Transport
 from berth.client.wire import encode
 from berth.client.write_guard import WriteGuard
@@ -64,6 +65,27 @@ class Ambiguous:
 BindOutcome = Bound | Conflict | NotFound | Rejected | Ambiguous
 
 CONFIRMED = Bound()
+
+
+class _PodMeta(msgspec.Struct, omit_defaults=True):
+    name: str
+    namespace: str
+    uid: str
+    annotations: Mapping[str, str] | None = None
+
+
+class _Target(msgspec.Struct):
+    name: str
+    kind: str = "Node"
+
+
+class _Binding(msgspec.Struct, rename="camel"):
+    metadata: _PodMeta
+    target: _Target
+    kind: str = "Binding"
+    api_version: str = "v1"
+
+
 NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
@@ -77,6 +99,20 @@ def _status_patch_may_pass(error: ClientError) -> bool:
 STATUS_RETRY = Retry(4, 0.01, 5.0, 0.1, _status_patch_may_pass)
 
 
+def _outcome_of(error: ClientError) -> BindOutcome:
+    """What an error says about a binding: all that can happen between here and the server has an outcome."""
+    match error:
+        case NotFoundError():
+            return NotFound(error.message)
+        case ConflictError():
+            return Conflict(error.message)
+        case AmbiguousError():
+            return Ambiguous(error)
+        case ObjectError() | ThrottledError():
+            return Rejected(error.status, error.message)
+    return Rejected(0, str(error))
+
+
 class Pods:
     """Writes about pods. `may_write` is asked right before each one leaves (see leases)."""
 
@@ -86,44 +122,37 @@ class Pods:
         *,
         may_write: WriteGuard | None = None,
         timeout_seconds: float | None = None,
-        sleep: Sleep = asyncio.sleep,
+        after: After = after,
         rng: Random | None = None,
     ) -> None:
-        self._api = Api(transport, sleep=sleep, rng=rng)
+        self._api = Api(transport, after=after, rng=rng)
         self._may_write = may_write
         self._timeout_seconds = timeout_seconds
 
-    async def bind(
-        self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str] = NO_ANNOTATIONS
-    ) -> BindOutcome:
-        """Bind a pod to a node; the UID keeps a recreated pod of that name from being bound.
+    def bind(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        node: str,
+        *,
+        answered: Callable[[BindOutcome], object],
+        annotations: Mapping[str, str] = NO_ANNOTATIONS,
+    ) -> None:
+        """Bind a pod to a node, and call `answered` once with what is known then.
 
-        The API server writes the annotations to the pod in the same step.
-
-        Never raises for anything that happened between here and the server.
+        The UID keeps a recreated pod of that name from being bound. The API server writes the annotations to
+        the pod in the same step.
         """
-        metadata: dict[str, Any] = {"namespace": namespace, "name": name, "uid": uid}
-        if annotations:
-            metadata["annotations"] = annotations
-        body = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": metadata,
-            "target": {"kind": "Node", "name": node},
-        }
-        try:
-            await self._write("POST", PODS.path(namespace, name, "binding"), body)
-        except NotFoundError as error:
-            return NotFound(error.message)
-        except ConflictError as error:
-            return Conflict(error.message)
-        except AmbiguousError as error:
-            return Ambiguous(error)
-        except (ObjectError, ThrottledError) as error:
-            return Rejected(error.status, error.message)
-        except ClientError as error:
-            return Rejected(0, str(error))
-        return CONFIRMED
+        metadata = _PodMeta(name, namespace, uid, annotations or None)
+        self._api.send(
+            "POST",
+            PODS.path(namespace, name, "binding"),
+            encode(_Binding(metadata, _Target(node))),
+            lambda result: answered(CONFIRMED if isinstance(result, bytes) else _outcome_of(result)),
+            timeout_seconds=self._timeout_seconds,
+            guard=self._may_write,
+        )
 
     async def patch_status(self, namespace: str, name: str, patch: Mapping[str, Any]) -> bytes:
         """Apply a strategic merge patch (`{"status": {...}}`) to a pod's status.

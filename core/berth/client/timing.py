@@ -9,12 +9,18 @@ from random import Random
 from berth.framework.clock import Clock
 
 Sleep = Callable[[float], Awaitable[None]]
+After = Callable[[float, Callable[[], None]], "asyncio.TimerHandle"]
+
+
+def after(seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+    """Make the call after that time, unless it is cancelled before."""
+    return asyncio.get_running_loop().call_later(seconds, call)
 
 
 def micro_time(seconds: float) -> str:
     """Seconds since the epoch as the API's MicroTime: `2026-01-02T03:04:05.000006Z`."""
     moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    return moment.isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 @dataclass
@@ -48,26 +54,24 @@ class Backoff:
 class TokenBucket:
     """Let `qps` requests a second pass, and `burst` at once after a quiet time.
 
-    Waiters pass in the order in which they came. A negative qps lets everything pass.
+    Who reserves passes in the order of its reservation. A negative qps lets everything pass.
     """
 
-    def __init__(self, qps: float, burst: int, clock: Clock, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, qps: float, burst: int, clock: Clock) -> None:
         self.unlimited = qps < 0
         self._interval = 0.0 if qps <= 0 else 1.0 / qps
         self._slack = max(burst - 1, 0) * self._interval
         self._clock = clock
-        self._sleep = sleep
         self._next_free = float("-inf")
 
-    async def acquire(self) -> None:
-        """Wait for this request's turn.
+    def reserve(self) -> float:
+        """How many seconds to wait for this request's turn, which is kept whether it is used or not.
 
-        A waiter that is cancelled keeps its turn: the limit errs on the slow side.
+        The limit errs on the slow side.
         """
         if self.unlimited:
-            return
+            return 0.0
         now = self._clock.monotonic()
         turn = max(self._next_free, now - self._slack)
         self._next_free = turn + self._interval
-        if turn > now:
-            await self._sleep(turn - now)
+        return max(turn - now, 0.0)

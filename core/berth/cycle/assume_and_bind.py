@@ -7,7 +7,7 @@ Source: spec/core.md 5.1-5.3.
 
 from dataclasses import dataclass
 
-from berth.binding.binding_cycle import BindingCycle, rejected_on
+from berth.binding.binding_cycle import Binding, BindingCycle, rejected_on
 from berth.cache.cache import Cache
 from berth.cache.errors import PodStateError
 from berth.cycle.attempts import Attempts
@@ -47,9 +47,9 @@ class AssumeAndBind:
             return
         if framework.holds_elsewhere:
             work = self._hold_and_bind(framework, attempt, info, assumed, cycle)
-            self.binding.background.spawn(work, _name(assumed))
+            self.binding.background.spawn(work, f"binding of {assumed.key}")
         elif await self._held(framework, attempt, info, assumed, cycle):
-            self._spawn_binding(framework, attempt, info, assumed)
+            self._bind(framework, attempt, info, assumed)
 
     async def commit_in_turn(
         self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, node_name: str, cycle: int
@@ -57,7 +57,7 @@ class AssumeAndBind:
         """The same, with Reserve and Permit answered before this returns, whoever is asked."""
         assumed = self._assumed(attempt, info, node_name, cycle)
         if assumed is not None and await self._held(framework, attempt, info, assumed, cycle):
-            self._spawn_binding(framework, attempt, info, assumed)
+            self._bind(framework, attempt, info, assumed)
 
     def _assumed(self, attempt: Attempt, info: QueuedPodInfo, node_name: str, cycle: int) -> Pod | None:
         record = attempt.record
@@ -78,7 +78,7 @@ class AssumeAndBind:
         self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod, cycle: int
     ) -> None:
         if await self._held(framework, attempt, info, assumed, cycle):
-            await self._bind(framework, attempt, info, assumed)
+            self._bind(framework, attempt, info, assumed)
 
     async def _held(
         self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod, cycle: int
@@ -106,17 +106,12 @@ class AssumeAndBind:
                 return Status()
         return rejected_on(node_name, status) if status.rejected else status
 
-    def _spawn_binding(
-        self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod
-    ) -> None:
-        self.binding.background.spawn(self._bind(framework, attempt, info, assumed), _name(assumed))
+    def _bind(self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod) -> None:
+        record = attempt.record
+        cycle = record.begin_phase(BINDING_CYCLE)
 
-    async def _bind(self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, assumed: Pod) -> None:
-        cycle = attempt.record.begin_phase(BINDING_CYCLE)
-        status = await self.binding.run(framework, attempt, info, assumed)
-        attempt.record.end(cycle, status)
-        self.attempts.end(attempt.record, status)
+        def ended(status: Status) -> None:
+            record.end(cycle, status)
+            self.attempts.end(record, status)
 
-
-def _name(assumed: Pod) -> str:
-    return f"binding of {assumed.key}"
+        self.binding.begin(Binding(framework, attempt, info, assumed, ended))

@@ -28,18 +28,23 @@ class PodGoneError(Exception):
 
 NO_ANNOTATIONS: Mapping[str, str] = {}
 
+OnBound = Callable[[Exception | None], object]
+
 
 class ApiWriter(Protocol):
     """Writes to the API server, as the adapters provide them.
 
-    Raises (all but `bind`): PodGoneError where the pod is not there any more.
+    Raises (those that are awaited): PodGoneError where the pod is not there any more.
     """
 
-    async def bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str] = NO_ANNOTATIONS) -> None:
-        """Create the binding, with annotations for the pod; return once it is certain that it landed.
+    def bind(
+        self, pod: Pod, node_name: str, done: OnBound, annotations: Mapping[str, str] = NO_ANNOTATIONS
+    ) -> None:
+        """Create the binding, with annotations for the pod; `done` is called once its outcome is certain.
 
-        An answer that leaves this open (a cut connection, a time-out, a server error) is cleared up by
-        reading the pod, however long that takes. Raises: any exception means that the binding did not land.
+        None stands for a binding that landed, any exception for one that did not. An answer that leaves this
+        open (a cut connection, a time-out, a server error) is cleared up by reading the pod, however long
+        that takes. `done` may be called before this returns.
         """
 
     async def patch_pod_status(

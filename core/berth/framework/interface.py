@@ -389,6 +389,19 @@ class BindPlugin(Plugin):
         """Bind; SKIP passes on to the next."""
 
 
+class DirectBindPlugin(BindPlugin):
+    """Binds every pod without a task of its own, which is how nearly all pods are bound."""
+
+    @abstractmethod
+    def begin_bind(
+        self, state: CycleState, pod: Pod, node_name: str, done: Callable[[Status], object]
+    ) -> None:
+        """Begin what `bind` does; `done` is called once with its status, maybe before this returns.
+
+        The status is not SKIP.
+        """
+
+
 class PostBindPlugin(Plugin):
     """Is told of pods that were bound."""
 

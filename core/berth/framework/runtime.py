@@ -5,7 +5,7 @@
 Source: spec/core.md 5.2-5.7, 9.3.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any
@@ -16,6 +16,7 @@ from berth.framework.extender import Extender
 from berth.framework.extender_binding import run_extender_bind
 from berth.framework.interface import (
     BindPlugin,
+    DirectBindPlugin,
     FilterPlugin,
     PermitPlugin,
     PlacementGeneratePlugin,
@@ -95,6 +96,10 @@ class Framework:
         ]
         self.holds_elsewhere = not all(p.in_process for p in (*plugins.reserve, *plugins.permit))
         """Whether Reserve or Permit asks another process, so that waiting for it holds nobody up."""
+        first = next(iter(plugins.bind), None)
+        others = any(extender.binds for extender in self.extenders)
+        self.direct_binder = first if isinstance(first, DirectBindPlugin) and not others else None
+        """The plugin that binds every pod without a task; None where there may be more to do for one."""
 
     async def run_reserve(self, state: CycleState, pod: Pod, node_name: str, record: CycleRecord) -> Status:
         """Let every Reserve plugin hold what the pod needs; the first that does not ends the phase."""
@@ -199,6 +204,29 @@ class Framework:
                 break
         record.end(point, status)
         return status
+
+    def begin_bind(
+        self,
+        binder: DirectBindPlugin,
+        state: CycleState,
+        pod: Pod,
+        record: CycleRecord,
+        done: Callable[[Status], None],
+    ) -> None:
+        """Bind the assumed pod with the one plugin that binds all; `done` is called with what came of it."""
+        point = record.begin("Bind")
+        mark = record.begin(binder.name, point)
+
+        def bound(status: Status) -> None:
+            verdict = _verdict(binder, "Bind", status)
+            record.end(mark, verdict)
+            record.end(point, verdict)
+            done(verdict)
+
+        try:
+            binder.begin_bind(state, pod, pod.node_name, bound)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this attempt, not the scheduler
+            bound(failed(error))
 
     async def run_post_bind(self, state: CycleState, pod: Pod, node_name: str, record: CycleRecord) -> None:
         """Tell every PostBind plugin."""

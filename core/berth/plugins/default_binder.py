@@ -3,20 +3,31 @@
 Source: pkg/scheduler/framework/plugins/defaultbinder (Kubernetes v1.36); spec/plugins.md 5.17.
 """
 
+from collections.abc import Callable
+
 from berth.framework.cycle_state import CycleState
-from berth.framework.interface import BindPlugin
+from berth.framework.interface import DirectBindPlugin
 from berth.framework.status import SUCCESS, Status, failed
 from berth.objects.pod import Pod
 from berth.plugins.in_tree import InTreePlugin
 
 
-class DefaultBinder(InTreePlugin, BindPlugin):
+class DefaultBinder(InTreePlugin, DirectBindPlugin):
     """Bind every pod that no other binder took."""
 
-    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+    def begin_bind(
+        self, state: CycleState, pod: Pod, node_name: str, done: Callable[[Status], object]
+    ) -> None:
         """Create the binding; the status carries whatever kept it from landing."""
-        try:
-            await self.handle.writer.bind(pod, node_name, state.binding_annotations)
-        except Exception as error:  # noqa: BLE001 - the adapter's errors are its own; the cycle reads them
-            return failed(error)
-        return SUCCESS
+
+        def bound(error: Exception | None) -> None:
+            done(SUCCESS if error is None else failed(error))
+
+        self.handle.writer.bind(pod, node_name, bound, state.binding_annotations)
+
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """The same, for who has to wait for it."""
+        outcome = self.handle.background.outcome()
+        self.begin_bind(state, pod, node_name, outcome.set)
+        status: Status = await outcome
+        return status

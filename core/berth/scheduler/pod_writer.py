@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from berth.client.errors import ClientError, ConflictError, NotFoundError, ServerError
-from berth.client.pods import Ambiguous, Bound, Conflict, NotFound, Pods, Rejected
+from berth.client.pods import Ambiguous, BindOutcome, Bound, Conflict, NotFound, Pods, Rejected
 from berth.client.timing import Backoff
-from berth.framework.handle import NO_ANNOTATIONS, PodGoneError
+from berth.framework.background import Background
+from berth.framework.handle import NO_ANNOTATIONS, OnBound, PodGoneError
 from berth.framework.pod_conditions import changes, held
 from berth.objects.pod import Pod, PodCondition
 from berth.objects.pod_decoding import decode_pod
@@ -37,33 +38,70 @@ class BindFailedError(Exception):
 class PodWriter:
     """Implements berth.framework.handle.ApiWriter."""
 
-    def __init__(self, pods: Pods, *, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, pods: Pods, background: Background, *, sleep: Sleep = asyncio.sleep) -> None:
         self._pods = pods
+        self._background = background
         self._sleep = sleep
         self._decode = decode_pod
         self._rng = Random()
 
-    async def bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str] = NO_ANNOTATIONS) -> None:
-        """Create the binding and return once it is certain that it landed.
+    def bind(
+        self, pod: Pod, node_name: str, done: OnBound, annotations: Mapping[str, str] = NO_ANNOTATIONS
+    ) -> None:
+        """Create the binding, and call `done` with None once it is certain that it landed.
 
-        Raises: BindFailedError where it is certain that it did not.
+        With BindFailedError where it is certain that it did not. Only an answer that leaves this open costs a
+        task, which reads the pod.
         """
+
+        def answered(outcome: BindOutcome) -> None:
+            if isinstance(outcome, Bound):
+                done(None)
+            elif isinstance(outcome, Ambiguous | Conflict):
+                work = self._cleared_up(pod, node_name, done, annotations, outcome)
+                self._background.spawn(work, f"binding in doubt of {pod.key}")
+            else:
+                done(BindFailedError(outcome.message))
+
+        self._pods.bind(
+            pod.namespace, pod.name, pod.uid, node_name, answered=answered, annotations=annotations
+        )
+
+    async def _cleared_up(
+        self,
+        pod: Pod,
+        node_name: str,
+        done: OnBound,
+        annotations: Mapping[str, str],
+        outcome: Ambiguous | Conflict,
+    ) -> None:
+        try:
+            await self._until_certain(pod, node_name, annotations, outcome)
+        except Exception as error:  # noqa: BLE001 - whoever waits for the binding is told
+            done(error)
+        else:
+            done(None)
+
+    async def _until_certain(
+        self, pod: Pod, node_name: str, annotations: Mapping[str, str], outcome: BindOutcome
+    ) -> None:
+        """Return once the binding landed, of which one try is in doubt. Raises: BindFailedError."""
         backoff = Backoff(0.05, cap=5.0, rng=self._rng)
         refusals = 0
-        in_doubt = False
-        while True:
-            outcome = await self._pods.bind(pod.namespace, pod.name, pod.uid, node_name, annotations)
-            if isinstance(outcome, Bound):
-                return
-            in_doubt |= isinstance(outcome, Ambiguous | Conflict)
+        while not isinstance(outcome, Bound):
             # What an earlier try did is open until a read tells, whatever became of this one.
-            if in_doubt and await self.landed(pod, node_name):
+            if await self.landed(pod, node_name):
                 return
             refusals = refusals + 1 if _is_refusal(outcome) else 0
             if not isinstance(outcome, Ambiguous) or refusals == REFUSALS:
                 raise BindFailedError(_words_of(outcome))
             # An unanswered try may yet arrive: the same binding once more is harmless, no other would be.
             await self._sleep(backoff.next())
+            answer = self._background.outcome()
+            self._pods.bind(
+                pod.namespace, pod.name, pod.uid, node_name, answered=answer.set, annotations=annotations
+            )
+            outcome = await answer
 
     async def landed(self, pod: Pod, node_name: str) -> bool:
         """Whether the API server has the pod on the node; False where it is on none.

@@ -158,7 +158,7 @@ class Process:
         lease_events = LeaseEvents(self.recorder, loaded)
         self.campaign = new_campaign(Api(leases), election, lease_events, control)
         self.guard = write_guard(self.campaign)
-        self.writers = Writers.over(requests, self.guard)
+        self.writers = Writers.over(requests, self.guard, self.background)
 
         self.plugins = OutOfTreePlugins(
             options,

@@ -23,7 +23,7 @@ def open_for_scheduling(
     limiter = TokenBucket(connection.qps, connection.burst, SystemClock())
     seconds = options.request_seconds
     requests = Transport(endpoint, max_connections=MAX_CONNECTIONS, limiter=limiter, request_seconds=seconds)
-    events = Transport(endpoint, max_connections=EventRecorder.most_workers, request_seconds=seconds)
+    events = Transport(endpoint, max_connections=EventRecorder.most_writes, request_seconds=seconds)
     for transport in (requests, events):
         stack.push_async_callback(transport.aclose)
     return requests, events

@@ -6,6 +6,7 @@ from berth.client.api import Api
 from berth.client.pods import Pods
 from berth.client.transport import Transport
 from berth.client.write_guard import WriteGuard
+from berth.framework.background import Background
 from berth.scheduler.claim_writer import ApiClaimWriter
 from berth.scheduler.pod_group_writer import ApiPodGroupWriter
 from berth.scheduler.pod_writer import PodWriter
@@ -23,11 +24,11 @@ class Writers:
     may_write: WriteGuard
 
     @classmethod
-    def over(cls, transport: Transport, may_write: WriteGuard) -> "Writers":
-        """Writers that share a transport."""
+    def over(cls, transport: Transport, may_write: WriteGuard, background: Background) -> "Writers":
+        """Writers that share a transport; what they cannot do at once, they do in the background."""
         api = Api(transport)
         return cls(
-            PodWriter(Pods(transport, may_write=may_write)),
+            PodWriter(Pods(transport, may_write=may_write), background),
             ApiVolumeWriter(api, may_write=may_write),
             ApiClaimWriter(api, may_write=may_write),
             ApiPodGroupWriter(api, may_write=may_write),

@@ -12,7 +12,7 @@ from berth.config.feature_gates import FeatureGates
 from berth.config.plugin_args import ARGS_TYPES
 from berth.framework.background import Outcome, Timer
 from berth.framework.claim_writing import ClaimWriter
-from berth.framework.handle import NO_ANNOTATIONS, Handle, VolumeWriter
+from berth.framework.handle import NO_ANNOTATIONS, Handle, OnBound, VolumeWriter
 from berth.framework.interface import Plugin
 from berth.framework.listers import Listers
 from berth.framework.preempting import Preemption
@@ -52,18 +52,21 @@ class ManualClock:
 
 @dataclass(slots=True)
 class RecordingWriter:
-    """An API writer that remembers its calls; `failure` is raised by each of them."""
+    """An API writer that remembers its calls; `failure` is raised by each, or its outcome."""
 
     bindings: list[tuple[Pod, str]] = field(default_factory=list)
     patches: list[tuple[Pod, Any]] = field(default_factory=list)
     deleted: list[Pod] = field(default_factory=list)
     failure: Exception | None = None
 
-    async def bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str] = NO_ANNOTATIONS) -> None:
+    def bind(
+        self, pod: Pod, node_name: str, done: OnBound, annotations: Mapping[str, str] = NO_ANNOTATIONS
+    ) -> None:
         """Remember the binding."""
         del annotations
-        self._fail()
-        self.bindings.append((pod, node_name))
+        if self.failure is None:
+            self.bindings.append((pod, node_name))
+        done(self.failure)
 
     async def patch_pod_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None

@@ -86,14 +86,15 @@ class Cluster:
         )
         self.records = []
         self.pod_ready = asyncio.Event()
+        background = AsyncioBackground(loop)
         self.core = Scheduler(
             loaded,
             plugins=InProcessPlugins(factories, extenders),
-            writer=PodWriter(self.pods_client),
+            writer=PodWriter(self.pods_client, background),
             volume_writer=RecordingVolumeWriter(),
             pod_group_writer=self.groups_client,
             recorder=self.recorder,
-            background=AsyncioBackground(loop),
+            background=background,
             clock=self.clock,
             chance=random.Random(seed),
             on_record=self._on_record,

@@ -106,10 +106,11 @@ class MemoryPods:
 
     # What the scheduler calls.
 
-    async def bind(self, namespace, name, uid, node, annotations=()):
+    def bind(self, namespace, name, uid, node, *, answered, annotations=()):
         del annotations
         key = f"{namespace}/{name}"
-        return await self._call("bind", key, node, lambda: self._bind(key, uid, node))
+        call = asyncio.ensure_future(self._call("bind", key, node, lambda: self._bind(key, uid, node)))
+        call.add_done_callback(lambda call: answered(call.result()))
 
     async def patch_status(self, namespace, name, patch):
         key = f"{namespace}/{name}"

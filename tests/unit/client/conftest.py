@@ -32,6 +32,11 @@ class FakeClock:
         self.seconds += seconds
         await asyncio.sleep(0)
 
+    def after(self, seconds, call):
+        self.slept.append(seconds)
+        self.seconds += seconds
+        return asyncio.get_running_loop().call_soon(call)
+
 
 @pytest.fixture
 def clock():
@@ -119,6 +124,13 @@ async def transport_to(url, **options):
         yield transport
     finally:
         await transport.aclose()
+
+
+async def outcome_of(pods, namespace="ns", name="p", uid="u1", node="n1"):
+    """What came of a binding."""
+    outcome = asyncio.get_running_loop().create_future()
+    pods.bind(namespace, name, uid, node, answered=outcome.set_result)
+    return await outcome
 
 
 async def eventually(claim):

@@ -5,6 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from berth.client.api import Api
 from berth.client.events import EventRecorder, Reference, shortened
@@ -14,34 +15,31 @@ POD = Reference("v1", "Pod", "ns", "p", "u1", "7")
 
 
 class EventServer:
-    """Keeps what was written; `answers` are statuses for the next requests."""
+    """Keeps what was written; `answers` are statuses for the next requests, None cuts the connection."""
 
     def __init__(self):
-        self.requests, self.answers, self.hold = [], [], None
+        self.requests, self.answers, self.hold, self.connections = [], [], None, 0
 
     async def serve(self, reader, writer):
+        self.connections += 1
         while True:
             head, body = await read_request(reader)
             method, path = (part.decode() for part in head.split()[:2])
             self.requests.append((method, path, json.loads(body)))
             if self.hold is not None:
                 await self.hold.wait()
-            writer.write(answer(self.answers.pop(0) if self.answers else 201))
+            status = self.answers.pop(0) if self.answers else 201
+            if status is None:
+                return
+            writer.write(answer(status))
 
 
 @asynccontextmanager
 async def recording(clock, *, server=None, **options):
     server = server or EventServer()
-    waiting = asyncio.Event()
-
-    async def sleep(seconds):
-        # Sweeping is called by the tests themselves; pauses between attempts pass at once.
-        if seconds == 60.0:
-            await waiting.wait()
-        await clock.sleep(seconds)
-
     async with raw_server(server.serve) as address, transport_to(address.url) as transport:
-        recorder = EventRecorder(Api(transport), clock, sleep, hostname="host", **options)
+        # Pauses between attempts pass at once; sweeping is called by the tests themselves.
+        recorder = EventRecorder(Api(transport), clock, clock.after, hostname="host", **options)
         task = asyncio.create_task(recorder.run())
         try:
             yield recorder, server
@@ -165,30 +163,61 @@ async def test_slow_server(clock):
     """The more events wait, the more are written at a time, and no more than that once few are left."""
     server = EventServer()
     server.hold = asyncio.Event()
-    async with recording(clock, server=server, capacity=40, workers=2, most_workers=8) as (recorder, _):
+    async with recording(clock, server=server, capacity=40, writes=2, most_writes=8, together=1) as (
+        recorder,
+        _,
+    ):
         scheduled(recorder)
         await eventually(lambda: len(server.requests) == 1)
         for i in range(39):
-            scheduled(recorder, regarding=POD._replace(name=f"p{i}"))
-        await eventually(lambda: len(server.requests) == 8)
+            scheduled(recorder, regarding=replace(POD, name=f"p{i}"))
+        await eventually(lambda: len(server.requests) == 7)
         server.hold.set()
         await recorder.drain(60)
         server.hold = asyncio.Event()
         for i in range(3):
-            scheduled(recorder, regarding=POD._replace(name=f"later{i}"))
+            scheduled(recorder, regarding=replace(POD, name=f"later{i}"))
         await eventually(lambda: len(server.requests) == 42)
-        assert 1 == recorder._queue.qsize()
+        assert 1 == len(recorder._waiting)
 
     assert (40, 0) == (recorder.statistics.written, recorder.statistics.dropped)
 
 
+async def test_events_of_a_turn_share_a_write(clock):
+    """What is recorded in one turn of the loop leaves over one connection, each event with its own answer."""
+    server = EventServer()
+    server.answers = [201, 503, 403, 409]
+    async with recording(clock, server=server) as (recorder, _):
+        for i in range(4):
+            scheduled(recorder, regarding=replace(POD, name=f"p{i}"))
+        await recorder.drain(60)
+
+    assert 1 == server.connections
+    assert ["p0", "p1", "p2", "p3", "p1"] == [body["regarding"]["name"] for _, _, body in server.requests]
+    assert (3, 1) == (recorder.statistics.written, recorder.statistics.failed)
+
+
+async def test_a_cut_in_the_middle_of_a_write(clock):
+    """Events that were not answered are written once more; the server knows by its name one that it has."""
+    server = EventServer()
+    server.answers = [201, None]
+    async with recording(clock, server=server) as (recorder, _):
+        for i in range(3):
+            scheduled(recorder, regarding=replace(POD, name=f"p{i}"))
+        await recorder.drain(60)
+
+    names = [body["metadata"]["name"] for _, _, body in server.requests]
+    assert (2, 4) == (server.connections, len(names))
+    assert 3 == len(set(names)) == recorder.statistics.written
+
+
 async def test_a_backlog_after_the_end(clock):
     """Events may still be recorded when nobody writes any more, however many wait."""
-    async with recording(clock, capacity=10, workers=1, most_workers=8) as (recorder, server):
+    async with recording(clock, capacity=10, writes=1, most_writes=8) as (recorder, server):
         scheduled(recorder)
         await recorder.drain(60)
     for i in range(20):
-        scheduled(recorder, regarding=POD._replace(name=f"p{i}"))
+        scheduled(recorder, regarding=replace(POD, name=f"p{i}"))
 
     assert (1, 10) == (len(server.requests), recorder.statistics.dropped)
 
@@ -197,9 +226,9 @@ async def test_drops_when_full(clock):
     """What does not fit into the queue is dropped and counted; recording never waits."""
     server = EventServer()
     server.hold = asyncio.Event()
-    async with recording(clock, server=server, capacity=10, workers=1) as (recorder, _):
+    async with recording(clock, server=server, capacity=10, writes=1) as (recorder, _):
         for i in range(100):
-            scheduled(recorder, regarding=POD._replace(name=f"p{i}"))
+            scheduled(recorder, regarding=replace(POD, name=f"p{i}"))
         dropped = recorder.statistics.dropped
         server.hold.set()
         await recorder.drain(60)
@@ -238,7 +267,7 @@ async def test_memory_is_bounded(clock):
             scheduled(recorder)
             await recorder.drain(60)
         for i in range(5):
-            scheduled(recorder, regarding=POD._replace(name=f"other-{i}"))
+            scheduled(recorder, regarding=replace(POD, name=f"other-{i}"))
         await recorder.drain(60)
 
     assert len(recorder._known) == 3

@@ -8,7 +8,14 @@ import pytest
 from berth.client.errors import ConflictError, NotFoundError, ServerError
 from berth.client.pods import Ambiguous, Bound, Conflict, NotFound, Pods, Rejected
 from berth.client.write_guard import WriteGuard
-from tests.unit.client.conftest import answer, raw_server, read_request, silent_later, transport_to
+from tests.unit.client.conftest import (
+    answer,
+    outcome_of,
+    raw_server,
+    read_request,
+    silent_later,
+    transport_to,
+)
 
 
 def scripted(*answers, seen=None):
@@ -37,7 +44,7 @@ async def bind(*answers, seen=None, **options):
         raw_server(scripted(*answers, seen=seen)) as server,
         transport_to(server.url) as transport,
     ):
-        return await Pods(transport, **options).bind("ns", "p", "u1", "n1")
+        return await outcome_of(Pods(transport, **options))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +77,7 @@ async def test_bind_timeout():
 
     async with raw_server(silent_later) as server, transport_to(server.url) as transport:
         await transport.request("GET", "/")
-        outcome = await Pods(transport, timeout_seconds=0.01).bind("ns", "p", "u1", "n1")
+        outcome = await outcome_of(Pods(transport, timeout_seconds=0.01))
 
     assert isinstance(outcome, Ambiguous)
 
@@ -79,7 +86,7 @@ async def test_bind_throttled(clock):
     """A 429 was refused unread, so the binding is sent again after the wait that was asked for."""
     throttled = answer(429, b"slow down", "Retry-After: 7")
 
-    outcome = await bind(throttled, answer(201), sleep=clock.sleep)
+    outcome = await bind(throttled, answer(201), after=clock.after)
 
     assert Bound() == outcome
     assert clock.slept == [7.0]
@@ -90,7 +97,7 @@ async def test_bind_unreachable(clock):
     async with raw_server(None) as server:
         url = server.url
     async with transport_to(url) as transport:
-        outcome = await Pods(transport, sleep=clock.sleep).bind("ns", "p", "u1", "n1")
+        outcome = await outcome_of(Pods(transport, after=clock.after))
 
     assert isinstance(outcome, Rejected)
     assert outcome.status == 0
@@ -127,7 +134,7 @@ async def test_status_patch_retry(clock):
     replies = [answer(code, status(code)) for code in (409, 500, 503, 500)]
     async with raw_server(scripted(*replies, seen=seen)) as server, transport_to(server.url) as transport:
         with pytest.raises(ServerError):
-            await Pods(transport, sleep=clock.sleep).patch_status("ns", "p", {"status": {}})
+            await Pods(transport, after=clock.after).patch_status("ns", "p", {"status": {}})
 
     assert len(seen) == 4
     assert b"application/strategic-merge-patch+json" in seen[0][0]
@@ -140,7 +147,7 @@ async def test_status_patch_gives_up(clock):
     """A status patch for a pod that is gone is not repeated."""
     async with raw_server(scripted(answer(404, b""))) as server, transport_to(server.url) as transport:
         with pytest.raises(NotFoundError):
-            await Pods(transport, sleep=clock.sleep).patch_status("ns", "p", {"status": {}})
+            await Pods(transport, after=clock.after).patch_status("ns", "p", {"status": {}})
 
 
 async def test_patch_metadata():
@@ -173,7 +180,7 @@ async def test_many_binds_share_few_connections():
         transport_to(server.url, max_connections=8) as transport,
     ):
         pods = Pods(transport)
-        outcomes = await asyncio.gather(*(pods.bind("ns", f"p{i}", "u", "n") for i in range(1000)))
+        outcomes = await asyncio.gather(*(outcome_of(pods, "ns", f"p{i}", "u", "n") for i in range(1000)))
 
     assert {Bound()} == set(outcomes)
     assert server.connections <= 8

@@ -5,9 +5,12 @@ import asyncio
 import pytest
 from aiohttp import web
 
+from berth.client.endpoint import FixedAuthorization, endpoint_of
 from berth.client.errors import CutError, DeadlineError, HeldBackError, NotSentError
 from berth.client.timing import TokenBucket
+from berth.client.transport import Post
 from berth.client.write_guard import WriteGuard
+from berth.framework.clock import SystemClock
 from tests.unit.client.conftest import (
     answer,
     eventually,
@@ -141,7 +144,7 @@ async def test_deadline_after_sending():
         await transport.request("GET", "/")
         with pytest.raises(DeadlineError):
             await transport.request("GET", "/", timeout_seconds=0.01)
-        assert transport._idle == []
+        assert transport.pool._idle == []
 
 
 async def test_deadline_in_the_body():
@@ -244,22 +247,252 @@ async def test_slow_reader_stops_the_server():
     assert total == received
 
 
-async def test_rate_limit(clock):
+def test_rate_limit(clock):
     """A burst passes at once, the rest at the given rate."""
-    bucket = TokenBucket(10, 3, clock, clock.sleep)
+    bucket = TokenBucket(10, 3, clock)
 
-    for _ in range(6):
-        await bucket.acquire()
-
-    expected = [0.1, 0.1, 0.1]
-    assert expected == pytest.approx(clock.slept)
+    assert [0, 0, 0, 0.1, 0.2, 0.3] == pytest.approx([bucket.reserve() for _ in range(6)])
 
 
-async def test_no_rate_limit(clock):
+def test_no_rate_limit(clock):
     """A negative rate lets everything pass."""
-    bucket = TokenBucket(-1, 0, clock, clock.sleep)
+    bucket = TokenBucket(-1, 0, clock)
 
-    for _ in range(1000):
-        await bucket.acquire()
+    assert {0.0} == {bucket.reserve() for _ in range(1000)}
 
-    assert clock.slept == []
+
+async def test_limited_requests_leave_in_order():
+    """What the rate limit holds back is sent once its turn has come."""
+    seen = []
+
+    async def serve(reader, writer):
+        while True:
+            head, _ = await read_request(reader)
+            seen.append(head.split()[1])
+            writer.write(answer(200))
+
+    limiter = TokenBucket(1000, 1, SystemClock())
+    async with raw_server(serve) as server, transport_to(server.url, limiter=limiter) as transport:
+        await asyncio.gather(*(transport.request("GET", f"/{i}") for i in range(5)))
+
+    assert [b"/0", b"/1", b"/2", b"/3", b"/4"] == seen
+
+
+async def test_beyond_the_rate_limit():
+    """A request whose turn comes after its deadline was certainly not sent."""
+    limiter = TokenBucket(0.001, 1, SystemClock())
+    async with raw_server(silent) as server, transport_to(server.url, limiter=limiter) as transport:
+        limiter.reserve()
+        with pytest.raises(NotSentError, match="rate limit"):
+            await transport.request("POST", "/", timeout_seconds=0.01)
+
+    assert server.connections == 0
+
+
+async def test_refused_while_many_wait():
+    """Each request that waits for a connection gets to know that there is none."""
+    async with raw_server(None) as server:
+        url = server.url
+    async with transport_to(url, max_connections=2) as transport:
+        outcomes = await asyncio.gather(
+            *(transport.request("POST", "/") for _ in range(50)), return_exceptions=True
+        )
+
+    assert {NotSentError} == {type(outcome) for outcome in outcomes}
+
+
+async def test_held_back_while_many_wait():
+    """However many wait when the right to write ends, none of them is sent, and each learns of it."""
+    writes = WriteGuard()
+    begun, go_on, heads = asyncio.Event(), asyncio.Event(), []
+
+    async def serve(reader, writer):
+        while True:
+            heads.append((await read_request(reader))[0])
+            begun.set()
+            await go_on.wait()
+            writer.write(answer(200))
+
+    async with raw_server(serve) as server, transport_to(server.url, max_connections=1) as transport:
+        first = asyncio.create_task(transport.request("POST", "/", guard=writes))
+        await begun.wait()
+        others = [asyncio.create_task(transport.request("POST", "/", guard=writes)) for _ in range(2000)]
+        await asyncio.sleep(0)
+        writes.close()
+        go_on.set()
+        outcomes = await asyncio.gather(first, *others, return_exceptions=True)
+
+    assert {HeldBackError} == {type(outcome) for outcome in outcomes[1:]}
+    assert (200, 1) == (outcomes[0].status, len(heads))
+
+
+async def test_a_callback_writes_by_the_right_of_who_asked():
+    """What is sent from a callback is refused as soon as the term is over in which the work was begun."""
+    writes, outcomes, done = WriteGuard(), [], asyncio.Event()
+
+    async def serve(reader, writer):
+        while True:
+            await read_request(reader)
+            writer.write(answer(200))
+
+    async with raw_server(serve) as server, transport_to(server.url) as transport:
+
+        def again(outcome):
+            outcomes.append(outcome)
+            if len(outcomes) == 2:
+                done.set()
+            else:
+                transport.send("POST", "/", b"", again, guard=writes)
+
+        async def term():
+            writes.begin_term()
+            transport.send("POST", "/", b"", again, guard=writes)
+
+        await asyncio.create_task(term())
+        await asyncio.create_task(_next_term(writes))
+        await done.wait()
+
+    assert {HeldBackError} == {type(outcome) for outcome in outcomes}
+
+
+async def _next_term(writes):
+    writes.begin_term()
+
+
+async def test_a_callback_that_fails_costs_no_connection(caplog):
+    """The next request has the connection, and the log has the failure."""
+
+    async def serve(reader, writer):
+        while True:
+            await read_request(reader)
+            writer.write(answer(200))
+
+    def broken(outcome):
+        raise ValueError(outcome)
+
+    async with raw_server(serve) as server, transport_to(server.url, max_connections=1) as transport:
+        transport.send("POST", "/", b"", broken)
+        assert 200 == (await transport.request("POST", "/")).status
+
+    assert "outcome not taken" in caplog.text
+    assert server.connections == 1
+
+
+# Several in one write.
+
+
+def together(transport, count, outcomes, done, **options):
+    """Send that many posts; `outcomes` takes what comes of each, by its number."""
+
+    def took(number):
+        def outcome(answer):
+            outcomes[number] = answer
+            if len(outcomes) == count:
+                done.set()
+
+        return outcome
+
+    posts = [Post("POST", f"/{i}", b"x", "text/plain", took(i)) for i in range(count)]
+    transport.send_together(posts, **options)
+
+
+async def test_requests_of_one_write_have_their_own_answers():
+    """Answers belong to requests in their order, however they are cut up; the connection is kept."""
+    outcomes, done = {}, asyncio.Event()
+
+    async def serve(reader, writer):
+        heads = [(await read_request(reader))[0] for _ in range(3)]
+        answers = b"".join(answer(200 + i, head.split()[1]) for i, head in enumerate(heads))
+        for piece in (answers[:10], answers[10:100], answers[100:]):
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0)
+        await read_request(reader)
+        writer.write(answer(200))
+
+    async with raw_server(serve) as server, transport_to(server.url) as transport:
+        together(transport, 3, outcomes, done)
+        await done.wait()
+        await transport.request("GET", "/")
+
+    assert [(200, b"/0"), (201, b"/1"), (202, b"/2")] == [outcomes[i][:2] for i in range(3)]
+    assert 1 == server.connections
+
+
+@pytest.mark.parametrize(
+    "last",
+    [b"", b"HTTP/1.1 201 Created\r\nContent-Le", b"nonsense\r\n\r\n"],
+    ids=["closed", "half", "other"],
+)
+async def test_a_cut_leaves_those_in_doubt_that_were_not_answered(last):
+    """What was answered before stands."""
+    outcomes, done = {}, asyncio.Event()
+
+    async def serve(reader, writer):
+        await read_request(reader)
+        writer.write(answer(201) + last)
+        await writer.drain()
+
+    async with raw_server(serve) as server, transport_to(server.url) as transport:
+        together(transport, 3, outcomes, done)
+        await done.wait()
+
+    assert (201, CutError, CutError) == (outcomes[0].status, type(outcomes[1]), type(outcomes[2]))
+
+
+async def test_a_server_that_ends_the_connection_answers_no_more():
+    """After `Connection: close` nothing comes for the requests that were sent behind."""
+    outcomes, done = {}, asyncio.Event()
+
+    async def serve(reader, writer):
+        await read_request(reader)
+        writer.write(answer(201, b"{}", "Connection: close"))
+        await reader.read()
+
+    async with raw_server(serve) as server, transport_to(server.url) as transport:
+        together(transport, 2, outcomes, done)
+        await done.wait()
+
+    assert (201, CutError) == (outcomes[0].status, type(outcomes[1]))
+
+
+async def test_each_of_a_write_is_sent_again_with_new_credentials():
+    """A 401 was not executed, so that each that met one is repeated by itself."""
+    outcomes, done, tokens = {}, asyncio.Event(), ["old", "new"]
+
+    class Renews(FixedAuthorization):
+        def current(self):
+            return tokens[0]
+
+        async def refresh(self, *, rejected=False):
+            assert rejected
+            tokens[0] = "new"
+            return "new"
+
+    async def serve(reader, writer):
+        while True:
+            head, _ = await read_request(reader)
+            writer.write(answer(201 if b"Authorization: new" in head else 401))
+
+    async with raw_server(serve) as server:
+        endpoint = endpoint_of(server.url)
+        endpoint.authorization = Renews()
+        async with transport_to(endpoint) as transport:
+            together(transport, 3, outcomes, done)
+            await done.wait()
+
+    assert {201} == {outcome.status for outcome in outcomes.values()}
+
+
+async def test_no_connection_for_several_in_time():
+    """None of them was sent."""
+    outcomes, done = {}, asyncio.Event()
+    async with raw_server(silent) as server, transport_to(server.url, max_connections=1) as transport:
+        first = asyncio.create_task(transport.request("GET", "/", timeout_seconds=5))
+        await eventually(lambda: server.connections)
+        together(transport, 2, outcomes, done, timeout_seconds=0.01)
+        await done.wait()
+        first.cancel()
+        await asyncio.wait([first])
+
+    assert [NotSentError, NotSentError] == [type(outcome) for outcome in outcomes.values()]

@@ -24,7 +24,7 @@ from berth.client.api import APPLY_PATCH, JSON_PATCH
 from berth.client.errors import ConflictError, NotFoundError, RejectedError
 from berth.client.resources import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS
 from berth.sandbox import Options, serve
-from tests.unit.client.conftest import eventually, transport_to
+from tests.unit.client.conftest import eventually, outcome_of, transport_to
 from tests.unit.client.test_reflector import Recorder, decode
 
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
@@ -71,10 +71,10 @@ async def test_bind(tmp_path):
         pods = Pods(transport)
         uid = await uid_of(pods, "a")
 
-        assert await pods.bind("default", "a", uid, "n1") == Bound()
-        assert isinstance(await pods.bind("default", "a", uid, "n2"), Conflict)
-        assert isinstance(await pods.bind("default", "b", "another", "n1"), Conflict)
-        assert isinstance(await pods.bind("default", "x", uid, "n1"), NotFound)
+        assert await outcome_of(pods, "default", "a", uid, "n1") == Bound()
+        assert isinstance(await outcome_of(pods, "default", "a", uid, "n2"), Conflict)
+        assert isinstance(await outcome_of(pods, "default", "b", "another", "n1"), Conflict)
+        assert isinstance(await outcome_of(pods, "default", "x", uid, "n1"), NotFound)
         assert decode(await pods.get("default", "a"))["spec"]["nodeName"] == "n1"
 
 
@@ -129,7 +129,7 @@ async def test_mirror(tmp_path):
     ):
         pods = Pods(transport)
         sandbox.load([pod("d")])
-        await pods.bind("default", "a", await uid_of(pods, "a"), "n1")
+        await outcome_of(pods, "default", "a", await uid_of(pods, "a"), "n1")
         await pods.patch_status("default", "b", {"status": {"phase": "Succeeded"}})
         await pods.delete("default", "c", await uid_of(pods, "c"), grace_period_seconds=0)
         await eventually(lambda: len(names(recorder.story, "delete")) == 2)

@@ -4,6 +4,8 @@
 Source: spec/core.md 5.7, 5.10.
 """
 
+import asyncio
+
 import msgspec
 import pytest
 
@@ -11,6 +13,7 @@ from berth.client.errors import AmbiguousError, NotFoundError, ServerError
 from berth.client.pods import Ambiguous, Bound, Conflict, NotFound, Rejected
 from berth.client.wire import encode
 from berth.objects.pod import PodCondition
+from berth.scheduler.background import AsyncioBackground
 from berth.scheduler.pod_writer import REFUSALS, BindFailedError, PodWriter
 from berth.testing.builders import make_pod
 
@@ -26,12 +29,12 @@ class Server:
         self.reads = list(reads)
         self.binds, self.gets, self.patches, self.naps = 0, 0, [], 0
 
-    async def bind(self, namespace, name, uid, node, annotations):
+    def bind(self, namespace, name, uid, node, *, answered, annotations):
         assert (POD.namespace, POD.name, POD.uid, {}) == (namespace, name, uid, annotations)
         self.binds += 1
         if self.binds in self.lands:
             self.node = node
-        return self.answers.pop(0)
+        answered(self.answers.pop(0))
 
     async def get(self, namespace, name):
         self.gets += 1
@@ -50,7 +53,13 @@ class Server:
 
 
 async def bind(server):
-    await PodWriter(server, sleep=server.sleep).bind(POD, "n1")
+    async with asyncio.TaskGroup() as tasks:
+        background = AsyncioBackground(tasks)
+        bound = background.outcome()
+        PodWriter(server, background, sleep=server.sleep).bind(POD, "n1", bound.set)
+        error = await bound
+    if error is not None:
+        raise error
     return server.binds, server.gets
 
 
@@ -157,7 +166,7 @@ HELD = PodCondition("PodScheduled", "False", "Unschedulable", "no room", last_tr
 
 async def patched(pod, condition_=None, nominated=None):
     server = Server()
-    await PodWriter(server, sleep=server.sleep).patch_pod_status(pod, condition_, nominated)
+    await PodWriter(server, None, sleep=server.sleep).patch_pod_status(pod, condition_, nominated)
     return server.patches
 
 
