@@ -7,14 +7,17 @@ into wall-clock time.
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from berth.framework.clock import nanoseconds
 from berth.framework.status import Status
 from berth.objects.pod import Pod
 
 
-@dataclass(slots=True)
-class Interval:
+class Interval(msgspec.Struct):
     """One stretch of work: an extension point, or a plugin inside one (`parent` is its index).
+
+    An attempt has some forty of them, so they are made at the least cost.
 
     `attributes` are small facts such as verdict counts; `span_id` is given where another process has to know
     the span before it is exported.
@@ -24,7 +27,7 @@ class Interval:
     started_ns: int
     ended_ns: int = 0
     parent: int = -1
-    attributes: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, Any] = msgspec.field(default_factory=dict)
     span_id: bytes = b""
     status: Status | None = None
 
@@ -73,9 +76,9 @@ class CycleRecord:
 
     def begin(self, name: str, parent: int | None = None) -> int:
         """Start a stretch of work; its index ends it, and is its children's parent."""
-        belongs_to = self.phase if parent is None else parent
-        self.intervals.append(Interval(name, nanoseconds(), 0, belongs_to))
-        return len(self.intervals) - 1
+        intervals = self.intervals
+        intervals.append(Interval(name, nanoseconds(), 0, self.phase if parent is None else parent))
+        return len(intervals) - 1
 
     def end(self, index: int, status: Status | None = None, **attributes: Any) -> None:
         """End a stretch of work."""

@@ -5,11 +5,13 @@
 import pytest
 
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
+from berth.framework.interface import DirectBindPlugin
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unschedulable
 from berth.testing.builders import make_node
 from tests.fakes import (
     PROFILE,
     Binds,
+    Named,
     Permits,
     PostBinds,
     PreBinds,
@@ -221,6 +223,101 @@ async def test_post_bind_may_wake_pods():
     await run(post_bind=[Wakes("O")], meanwhile=watch)
 
     assert [other] == activated
+
+
+# Without a task.
+
+
+class Direct(Named, DirectBindPlugin):
+    """Binds every pod, and is done when the test says so."""
+
+    def __init__(self):
+        super().__init__("Direct")
+        self.done = []
+
+    def begin_bind(self, state, pod, node_name, done):
+        self.note(f"bind {pod.name} to {node_name}")
+        self.done.append(done)
+
+    async def bind(self, state, pod, node_name):
+        self.note(f"bind {pod.name} to {node_name} in a task")
+        return SUCCESS
+
+
+async def begun(**points):
+    """A pod on its way with a plugin that binds without a task, before anything in the background ran."""
+    binder = Direct()
+    w = world(framework(bind=[binder], **points), N1)
+    w.add_pod(pending())
+    await w.schedule_one.schedule(w.queue.pop())
+    return w, binder
+
+
+async def test_a_plain_binding_needs_no_task():
+    w, binder = await begun()
+    before = (
+        list(w.background.names),
+        list(w.queue.in_flight()),
+        w.schedule_one.commit.binding.at_work["binding"],
+    )
+    [done] = binder.done
+    done(SUCCESS)
+
+    assert ([], [], 1) == before
+    assert (["Direct.bind p0 to n1"], ["Scheduled"]) == (binder.calls, [reason for reason, _ in w.notes])
+    assert (["scheduled"], 0) == (
+        [r.result for r in w.records],
+        w.schedule_one.commit.binding.at_work["binding"],
+    )
+    assert [] == w.background.names
+
+
+async def test_a_binding_that_fails_is_undone_in_a_task():
+    w, binder = await begun()
+    binder.done[0](failed("no"))
+    w.background.run()
+
+    assert undone(w)
+    assert 'running Bind plugin "Direct": no' == w.conditions[-1].message
+    assert (["error"], 0) == ([r.result for r in w.records], w.schedule_one.commit.binding.at_work["binding"])
+
+
+async def test_post_bind_plugins_are_called_in_a_task():
+    calls = []
+    w, binder = await begun(post_bind=[PostBinds("O", calls=calls)])
+    binder.done[0](SUCCESS)
+    w.background.run()
+
+    assert (["O.post_bind"], ["scheduled"]) == (calls, [r.result for r in w.records])
+
+
+@pytest.mark.parametrize(
+    "points",
+    [{"pre_bind": [PreBinds("B")]}, {"permit": [Permits("P", WAIT, 10)]}],
+    ids=["PreBind", "Permit"],
+)
+async def test_a_binding_that_waits_first_has_a_task(points):
+    w, binder = await begun(**points)
+    w.background.run()
+    for waiting in w.waiting_pods:
+        waiting.allow("P")
+    w.background.run()
+
+    assert ["Direct.bind p0 to n1 in a task"] == binder.calls
+    assert ["scheduled"] == [r.result for r in w.records]
+
+
+async def test_a_plugin_that_cannot_begin_fails_the_attempt_alone():
+    class Broken(Direct):
+        def begin_bind(self, state, pod, node_name, done):
+            raise ConnectionError("cut")
+
+    w = world(framework(bind=[Broken()]), N1)
+    w.add_pod(pending())
+    await w.turn()
+
+    assert undone(w)
+    assert 'running Bind plugin "Direct": cut' == w.conditions[-1].message
 
 
 # Waiting: core 5.5.
