@@ -14,7 +14,8 @@ import msgspec
 
 from berth.objects.api_object import ApiObject, Int64, ObjectMeta, ShortText
 from berth.objects.decode import decoder, from_document
-from berth.objects.pod import Pod, PodObject, PodSpec, PodStatus
+from berth.objects.pod import NO_STATUS, Pod, PodCondition, PodObject, PodSpec, PodStatus
+from berth.objects.pod_requests import resized
 from berth.objects.pod_template import TOKEN_VOLUME, PodTemplate, interned
 
 NOTHING = msgspec.Raw()
@@ -46,11 +47,25 @@ class _OwnMeta(ApiObject, frozen=True):
 class _OwnPod(ApiObject, frozen=True):
     metadata: _OwnMeta = _OwnMeta()
     spec: PodSpecBytes = PodSpecBytes()
-    status: PodStatus = PodStatus()
+    status: msgspec.Raw = NOTHING
+
+
+class _PlacedStatus(PodStatus, frozen=True):
+    """The status of a pod on a node; of its conditions three fields do."""
+
+    conditions: tuple["_PlacedCondition", ...] = ()  # type: ignore[assignment]
+
+
+class _PlacedCondition(ApiObject, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
 
 
 _decode_own = msgspec.json.Decoder(_OwnPod).decode
 _decode_whole = decoder(PodObject, "Pod")
+_decode_status = msgspec.json.Decoder(PodStatus).decode
+_decode_placed_status = msgspec.json.Decoder(_PlacedStatus).decode
 _decode_labels = msgspec.json.Decoder(dict[str, str]).decode
 
 # The volume of the pod's token and its mounts bear a name of chance, which nothing reads.
@@ -62,6 +77,10 @@ _PROJECTED = b',"projected":'
 MOST_KNOWN = 8192
 """How many ways to write templates are remembered; pods may differ in bytes that nothing reads."""
 LARGEST_SHARED_BYTES = 1024
+"""Annotations up to this size are shared by pods of a template."""
+NO_ANNOTATIONS: dict[str, str] = {}
+ASKED_OF_PLACED_PODS = frozenset({"DisruptionTarget", "PodResizePending"})
+"""Conditions that matter on a node: that the pod leaves for another one, and that its resize fails."""
 
 _known: dict[bytes, "ref[PodTemplate]"] = {}
 
@@ -74,7 +93,7 @@ def decode_pod(data: bytes | msgspec.Raw) -> Pod:
     try:
         own = _decode_own(data)
         template = _template(own, data)
-        return _composed(own, template)
+        return _placed(own, template) if own.spec.node_name else _waiting(own, template)
     except msgspec.MsgspecError:
         return _as_written(_decode_whole(data))
 
@@ -91,27 +110,69 @@ def _as_written(pod: PodObject) -> Pod:
     return Pod.of(pod.metadata, pod.spec, pod.status)
 
 
-def _composed(own: _OwnPod, template: PodTemplate) -> Pod:
-    meta = own.metadata
-    metadata = ObjectMeta(
+def _waiting(own: _OwnPod, template: PodTemplate) -> Pod:
+    status = _decode_status(own.status) if own.status != NOTHING else NO_STATUS
+    return Pod(metadata=_metadata(own.metadata, template), template=template, status=status)
+
+
+def _placed(own: _OwnPod, template: PodTemplate) -> Pod:
+    """The pod with what is still asked of it on a node: there are many of these, and they stay."""
+    status = NO_STATUS
+    if own.status != NOTHING:
+        status = _as_asked(_decode_placed_status(own.status), template.spec)
+    # There are as many names as nodes, and many pods on each.
+    node_name = sys.intern(own.spec.node_name)
+    return Pod(
+        metadata=_metadata(own.metadata, template), template=template, node_name=node_name, status=status
+    )
+
+
+def _as_asked(status: _PlacedStatus, spec: PodSpec) -> PodStatus:
+    """The status without what only waiting pods are asked for, and without sizes that the spec says, too."""
+    return PodStatus(
+        phase=sys.intern(status.phase),
+        conditions=tuple(
+            PodCondition(type=each.type, status=each.status, reason=each.reason)
+            for each in status.conditions
+            if each.type in ASKED_OF_PLACED_PODS
+        ),
+        nominated_node_name=status.nominated_node_name,
+        start_time=status.start_time,
+        container_statuses=resized(status.container_statuses, spec.containers),
+        init_container_statuses=resized(status.init_container_statuses, spec.init_containers),
+        resources=status.resources,
+        allocated_resources=status.allocated_resources,
+        resource_claim_statuses=status.resource_claim_statuses,
+        extended_resource_claim_status=status.extended_resource_claim_status,
+    )
+
+
+def _metadata(meta: _OwnMeta, template: PodTemplate) -> ObjectMeta:
+    return ObjectMeta(
         meta.name,
         template.namespace,
         meta.uid,
         meta.resource_version,
         meta.generation,
         template.labels,
-        _annotations(meta.annotations),
+        _annotations(meta.annotations, template),
         meta.creation_timestamp,
         meta.deletion_timestamp,
         template.owner_references,
     )
-    # There are as many names of nodes as nodes, and many pods on each.
-    node_name = sys.intern(own.spec.node_name)
-    return Pod(metadata=metadata, template=template, node_name=node_name, status=own.status)
 
 
-def _annotations(written: msgspec.Raw) -> dict[str, str]:
-    return _decode_labels(written) if written != NOTHING else {}
+def _annotations(written: msgspec.Raw, template: PodTemplate) -> dict[str, str]:
+    """The annotations, one object for pods that are annotated like the last one of their template."""
+    if written == NOTHING:
+        return NO_ANNOTATIONS
+    last, text = template.last_annotations, bytes(written)
+    if last is not None and last[0] == text:
+        return last[1]
+    annotations = _decode_labels(text)
+    if len(text) <= LARGEST_SHARED_BYTES:
+        template.last_annotations = text, annotations
+    return annotations
 
 
 def _template(own: _OwnPod, data: bytes | msgspec.Raw) -> PodTemplate:

@@ -5,7 +5,7 @@ Amounts are nano units while they are added up, so that rounding happens once (b
 Source: component-helpers resource (Kubernetes v1.36); spec/plugins.md 4.1, 4.3.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from berth.objects.node import Amount
@@ -205,6 +205,22 @@ def _resized(
     _raise_to(request, _parsed(actuated.requests))
     _raise_to(request, _parsed(allocated))
     return request
+
+
+def resized(
+    statuses: Sequence[ContainerStatus], containers: Iterable[Container]
+) -> tuple[ContainerStatus, ...]:
+    """Those of the statuses that say of a container something else than its spec asks for."""
+    sized = [status for status in statuses if status.resources is not None]
+    if not sized:
+        return ()
+    asked = {container.name: container.resources.requests or {} for container in containers}
+    return tuple(status for status in sized if _holds_another(status, asked.get(status.name)))
+
+
+def _holds_another(status: ContainerStatus, asked: ResourceAmounts | None) -> bool:
+    held = status.resources.requests if status.resources is not None else None
+    return (held or {}) != asked or status.allocated_resources not in (None, asked)
 
 
 def _pod_level(pod: Pod, *, use_status: bool, infeasible: bool) -> Nanos:

@@ -37,6 +37,7 @@ class PodTemplate:
         "_derived",
         "has_ephemeral_claims",
         "labels",
+        "last_annotations",
         "namespace",
         "owner_references",
         "size_bytes",
@@ -53,6 +54,8 @@ class PodTemplate:
         self.size_bytes = size_bytes
         self.has_ephemeral_claims = any(volume.get("ephemeral") is not None for volume in spec.volumes)
         """Whether claims bear the names of its pods, so that no two of them ask the same."""
+        self.last_annotations: tuple[bytes, Labels] | None = None
+        """How a pod of the template was annotated, as JSON and decoded; they are no part of the template."""
         self._derived: dict[Callable[[PodTemplate], Any], Any] = {}
 
     def derived(self, make: Callable[["PodTemplate"], T]) -> T:

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from berth.objects.api_object import ObjectMeta
 from berth.objects.host_ports import HostPort, host_ports
-from berth.objects.pod import ContainerStatus, Pod, ResourceAmounts
-from berth.objects.pod_requests import Units, placed_requests
+from berth.objects.pod import Pod
+from berth.objects.pod_requests import Units, placed_requests, resized
 from berth.objects.pod_template import PodTemplate
 from berth.objects.pod_volumes import PlacedVolume, placed_volumes
 from berth.snapshot.affinity_terms import HeldTerm, placed_terms
@@ -122,20 +122,11 @@ class PodInfo:
 def _resizes(pod: Pod) -> bool:
     """Whether the status says that the pod holds something else than its spec asks for."""
     status, spec = pod.status, pod.spec
-    if status.resources is not None:
-        return True
-    held = [
-        c for c in (*status.container_statuses, *status.init_container_statuses) if c.resources is not None
-    ]
-    if not held:
-        return False
-    asked = {c.name: c.resources.requests or {} for c in (*spec.containers, *spec.init_containers)}
-    return any(_holds_another(container, asked.get(container.name)) for container in held)
-
-
-def _holds_another(container: ContainerStatus, asked: ResourceAmounts | None) -> bool:
-    held = container.resources.requests if container.resources is not None else None
-    return (held or {}) != asked or container.allocated_resources not in (None, asked)
+    return bool(
+        status.resources is not None
+        or resized(status.container_statuses, spec.containers)
+        or resized(status.init_container_statuses, spec.init_containers)
+    )
 
 
 def claim_keys(pod: Pod) -> tuple[str, ...]:

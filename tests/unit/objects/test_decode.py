@@ -26,6 +26,12 @@ def test_a_pod_as_the_api_server_writes_it():
     )
     assert {"cpu": "1"} == pod.spec.containers[0].resources.requests
     assert 2026 == pod.metadata.creation_timestamp.year
+
+
+def test_a_null_within_a_condition_is_an_absent_field():
+    condition = '{"type": "PodScheduled", "status": "False", "lastProbeTime": null}'
+    pod = decode_pod(f'{{"status": {{"conditions": [{condition}]}}}}'.encode())
+
     assert pod.status.conditions[0].last_probe_time is None
 
 

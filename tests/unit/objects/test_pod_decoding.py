@@ -1,0 +1,96 @@
+"""What is kept of a pod as it is decoded: once it is on a node, only what is still asked of it."""
+
+import msgspec
+import pytest
+
+from berth.objects.pod_decoding import decode_pod
+from berth.objects.pod_requests import accounted_requests
+from berth.testing.builders import make_pod
+from tests.hostile.work import kept_bytes
+
+CONDITIONS = [
+    {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z"},
+    {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"},
+    {"type": "PodResizePending", "status": "True", "reason": "Infeasible"},
+]
+
+
+def decoded(node="", name="p", requests=None, held=None, **status):
+    container = {"name": "main", "resources": {"requests": requests or {"cpu": "1"}}}
+    if held is not None:
+        status["containerStatuses"] = [
+            {"name": "main", "resources": {"requests": held}, "allocatedResources": held}
+        ]
+    return decode_pod(
+        msgspec.json.encode(
+            {
+                "metadata": {"name": name, "uid": f"uid-{name}", "annotations": {"a": "b"}},
+                "spec": {"nodeName": node, "containers": [container]},
+                "status": {"phase": "Running", "conditions": CONDITIONS, **status},
+            }
+        )
+    )
+
+
+def test_a_waiting_pod_keeps_its_conditions():
+    assert ["Ready", "DisruptionTarget", "PodResizePending"] == [c.type for c in decoded().status.conditions]
+
+
+def test_a_placed_pod_keeps_the_conditions_that_are_asked_of_it():
+    found = [(c.type, c.status, c.reason) for c in decoded("n1").status.conditions]
+
+    assert [
+        ("DisruptionTarget", "True", "PreemptionByScheduler"),
+        ("PodResizePending", "True", "Infeasible"),
+    ] == found
+
+
+def test_a_placed_pod_keeps_when_it_started_and_its_phase():
+    status = decoded("n1", startTime="2026-01-02T03:04:05Z").status
+
+    assert ("Running", 2026) == (status.phase, status.start_time.year)
+
+
+@pytest.mark.parametrize(
+    ("held", "kept"),
+    [
+        pytest.param({"cpu": "1"}, 0, id="what the spec asks for"),
+        pytest.param({"cpu": "2"}, 1, id="more"),
+        pytest.param({"cpu": "500m"}, 1, id="less"),
+    ],
+)
+def test_sizes_are_kept_where_the_spec_does_not_say_them(held, kept):
+    assert kept == len(decoded("n1", held=held).status.container_statuses)
+
+
+def test_a_resize_that_is_under_way_counts():
+    assert 2000 == accounted_requests(decoded("n1", held={"cpu": "2"}))["cpu"]
+
+
+def test_pods_annotated_alike_share_their_annotations():
+    one, other = decoded("n1", "p1"), decoded("n2", "p2")
+
+    assert one.metadata.annotations is other.metadata.annotations
+
+
+def test_long_annotations_stay_with_their_pod():
+    """What a template remembers of them is small, however long a user's are."""
+    long = msgspec.json.encode(
+        {"metadata": {"name": "p", "namespace": "long", "annotations": {"a": "z" * 100_000}}}
+    )
+    keeper = make_pod(namespace="long", containers=())
+
+    def come_and_go():
+        assert decode_pod(long).template is keeper.template
+
+    come_and_go()
+    assert kept_bytes(come_and_go) < 10_000
+
+
+def test_another_pod_of_a_known_template_costs_little():
+    """Under 800 bytes beside its template; a decoded pod with all that it says took ten times as much."""
+    first = decoded("n1", "first")
+    pods = []
+
+    assert kept_bytes(lambda: pods.extend(decoded("n1", f"p{i}", conditions=[]) for i in range(200))) / 200 < 800
+    assert {first.template} == {pod.template for pod in pods}
