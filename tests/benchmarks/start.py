@@ -1,5 +1,5 @@
 """What a scheduler's start takes, in CPU and in time: to its first request, to everything listed, to its
-first binding.
+first binding; and how much memory it has at rest, and had at most.
 
 In a cluster of 5,000 nodes and 2,000 waiting pods, or as `--nodes`, `--pods` and `--placed` say; `--real`
 takes a real API server, and `KUBE_SCHEDULER` names a kube-scheduler to be run beside. CPU is what counts
@@ -36,7 +36,19 @@ from tests.kube_scheduler import kube_scheduler
 NODE_COUNT, WAITING, ROUNDS, AT_ONCE = 5_000, 2_000, 5, 32
 DEEDS = ("first request", "everything listed", "first binding")
 LOOK_SECONDS, START_SECONDS = 0.01, 300.0
+REST_SECONDS, REST_AFTER_SECONDS = 1.0, 60.0
+QUIET_CPU = 0.1
+"""The share of a CPU below which a scheduler counts as at rest."""
 BINDING_WATCH_SECONDS = 600
+TOLERATIONS = [
+    {
+        "key": f"node.kubernetes.io/{state}",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 300,
+    }
+    for state in ("not-ready", "unreachable")
+]
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -58,13 +70,14 @@ async def measured(options, rows, rounds):
     server = ApiServer(real=options.real)
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         async with api_server(Path(folder), server) as endpoint:
-            await fill(endpoint, nodes, waiting, options.placed)
+            await fill(endpoint, nodes, waiting, options.placed, real=server.real)
             which = "a real API server" if server.real else "the sandbox"
             size = f"{nodes:,} nodes, {waiting:,} waiting and {options.placed:,} placed pods, {which}"
             for name, command in rows.items():
                 await one_start(Path(folder), endpoint, command)
                 starts = [await one_start(Path(folder), endpoint, command) for _ in range(rounds)]
-                show(f"{name}'s start with {size}", starts)
+                show(f"{name}'s start with {size}", [deeds for deeds, _ in starts])
+                show_memory(name, [memory for _, memory in starts])
 
 
 def show(title, starts):
@@ -77,7 +90,14 @@ def show(title, starts):
     table.show()
 
 
-async def fill(endpoint, nodes, waiting, placed):
+def show_memory(name, memory):
+    table = Table(f"{name}'s memory, MiB", ["when", "least", "p50", "most"])
+    for when, figures in zip(("at rest", "high water"), zip(*memory, strict=True), strict=True):
+        table.add(when, *(f"{each:.0f}" for each in quantiles(figures, 0.0, 0.5, 1.0)))
+    table.show()
+
+
+async def fill(endpoint, nodes, waiting, placed, *, real):
     """Create nodes, pods on them that are as large as real ones, and pods that wait."""
     began = time.monotonic()
     transport = Transport(endpoint, max_connections=AT_ONCE)
@@ -90,7 +110,7 @@ async def fill(endpoint, nodes, waiting, placed):
     of_nodes = [{"apiVersion": "v1", "kind": "Node", **msgspec.json.decode(b)} for b in node_bytes(nodes)]
     names = [each["metadata"]["name"] for each in of_nodes]
     work = [(NODES, each) for each in of_nodes]
-    work += [(PODS, realistic_pod(i, names[i % nodes])) for i in range(placed)]
+    work += [(PODS, realistic_pod(i, names[i % nodes], real=real)) for i in range(placed)]
     work += [(PODS, pod(f"waiting-{i}")) for i in range(waiting)]
     for first in range(0, len(work), 1000):
         await asyncio.gather(*(create(*each) for each in work[first : first + 1000]))
@@ -98,11 +118,19 @@ async def fill(endpoint, nodes, waiting, placed):
     click.echo(f"filled in {time.monotonic() - began:.0f} s", err=True)
 
 
-def realistic_pod(number, node_name):
-    """A Deployment's pod as an API server returns it, about 3 KB with the managedFields of its writers."""
+def realistic_pod(number, node_name, *, real=False):
+    """A Deployment's pod as an API server returns it, about 3 KB with the managedFields of its writers.
+
+    A real API server adds the latter itself.
+    """
     app = f"app-{number % 500}"
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{app}-5d8f7c9b4", "uid": f"rs-{app}"}
-    token = {"mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "name": "kube-api-access"}
+    token = f"kube-api-access-{number:05d}"
+    token_mount = {
+        "name": token,
+        "readOnly": True,
+        "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
+    }
     probe = {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "periodSeconds": 10}
     container = {
         "name": "main",
@@ -112,25 +140,45 @@ def realistic_pod(number, node_name):
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
         "readinessProbe": probe,
         "livenessProbe": probe,
-        "volumeMounts": [token, {"mountPath": "/etc/app", "name": "configuration"}],
+        "volumeMounts": [token_mount, {"mountPath": "/etc/app", "name": "configuration"}],
     }
     volumes = [
         {"name": "configuration", "configMap": {"name": app, "defaultMode": 420}},
-        {"name": "kube-api-access", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
+        {"name": token, "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
     ]
     document = pod(f"placed-{number}", nodeName=node_name, containers=[container], volumes=volumes)
-    document["spec"] |= {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "serviceAccountName": app}
+    document["spec"] |= {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "tolerations": TOLERATIONS}
     document["metadata"] |= {
         "generateName": f"{app}-5d8f7c9b4-",
         "labels": {"app": app, "pod-template-hash": "5d8f7c9b4", "app.kubernetes.io/part-of": "shop"},
         "annotations": {"kubectl.kubernetes.io/restartedAt": "2026-01-02T03:04:05Z"},
         "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
     }
+    if not real:
+        managers = ("kube-controller-manager", "kubelet")
+        document["metadata"]["managedFields"] = [managed(manager, document) for manager in managers]
     return document
 
 
+def managed(manager, document):
+    """The fields of a pod that a client manages, as the API server notes them."""
+    fields = {f"f:{part}": fields_of(document[part]) for part in ("metadata", "spec")}
+    about = {"manager": manager, "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
+    return {**about, "time": "2026-01-02T03:04:05Z", "fieldsV1": fields}
+
+
+def fields_of(value):
+    """The names of the fields, each with an f: before it, down to the second level."""
+    if not isinstance(value, dict):
+        return {}
+    return {
+        f"f:{name}": {f"f:{inner}": {} for inner in each} if isinstance(each, dict) else {}
+        for name, each in value.items()
+    }
+
+
 async def one_start(folder, endpoint, command):
-    """(CPU seconds, seconds) of each deed; None for what a scheduler does not say."""
+    """(CPU seconds, seconds) of each deed, None where a scheduler does not say; MiB at rest and at most."""
     configuration = folder / "scheduler.yaml"
     configuration.write_text(CONFIGURATION.format(kubeconfig=folder / "kubeconfig"))
     transport = Transport(endpoint)
@@ -146,7 +194,9 @@ async def one_start(folder, endpoint, command):
     began = time.time()
     child = await Child.start(command[0], (*command, *flags), log, environment)
     try:
-        return await deeds(child, endpoint.address.port, bound, began)
+        done = await deeds(child, endpoint.address.port, bound, began)
+        await at_rest(child)
+        return done, (resident_mebibytes(child.pid), child.usage().peak_mebibytes)
     finally:
         with suppress(ProcessLookupError):
             os.kill(child.pid, signal.SIGKILL)
@@ -174,6 +224,21 @@ async def deeds(child, port, bound, began):
         else next((each for each in used if began + each[1] >= listed), used[-1])
     )
     return asked or used[-1], at_listed, (child.usage().cpu_seconds, time.time() - began)
+
+
+async def at_rest(child):
+    """Return once the process does next to nothing, or has been busy for long."""
+    deadline, used = time.monotonic() + REST_AFTER_SECONDS, 0.0
+    while time.monotonic() < deadline:
+        before, used = used, child.usage().cpu_seconds
+        if used - before < QUIET_CPU * REST_SECONDS:
+            return
+        await asyncio.sleep(REST_SECONDS)
+
+
+def resident_mebibytes(pid):
+    """How much memory the process has now."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 async def first_binding(transport, since):

@@ -71,8 +71,11 @@ _decode_labels = msgspec.json.Decoder(dict[str, str]).decode
 # The volume of the pod's token and its mounts bear a name of chance, which nothing reads.
 _TOKEN = f'"{TOKEN_VOLUME}-'.encode()
 _CHANCE = 5
-_MOUNTED = b',"readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}'
-_PROJECTED = b',"projected":'
+_NAMED = b'{"name":'
+_TOKEN_FIELDS = (
+    b',"projected":',
+    b',"readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}',
+)
 
 MOST_KNOWN = 8192
 """How many ways to write templates are remembered; pods may differ in bytes that nothing reads."""
@@ -129,21 +132,18 @@ def _placed(own: _OwnPod, template: PodTemplate) -> Pod:
 
 def _as_asked(status: _PlacedStatus, spec: PodSpec) -> PodStatus:
     """The status without what only waiting pods are asked for, and without sizes that the spec says, too."""
+    asked = [each for each in status.conditions if each.type in ASKED_OF_PLACED_PODS]
     return PodStatus(
-        phase=sys.intern(status.phase),
-        conditions=tuple(
-            PodCondition(type=each.type, status=each.status, reason=each.reason)
-            for each in status.conditions
-            if each.type in ASKED_OF_PLACED_PODS
-        ),
-        nominated_node_name=status.nominated_node_name,
-        start_time=status.start_time,
-        container_statuses=resized(status.container_statuses, spec.containers),
-        init_container_statuses=resized(status.init_container_statuses, spec.init_containers),
-        resources=status.resources,
-        allocated_resources=status.allocated_resources,
-        resource_claim_statuses=status.resource_claim_statuses,
-        extended_resource_claim_status=status.extended_resource_claim_status,
+        sys.intern(status.phase),
+        tuple([PodCondition(each.type, each.status, each.reason) for each in asked]) if asked else (),
+        status.nominated_node_name,
+        status.start_time,
+        resized(status.container_statuses, spec.containers),
+        resized(status.init_container_statuses, spec.init_containers),
+        status.resources,
+        status.allocated_resources,
+        status.resource_claim_statuses,
+        status.extended_resource_claim_status,
     )
 
 
@@ -200,15 +200,17 @@ def _digest(own: _OwnPod) -> bytes:
 
 
 def _without_chance(written: bytes, name: bytes) -> bytes:
-    """The bytes without the name (in its quotes) of the token's volume, where it is that.
+    """The bytes without the name (in its quotes) of the token's volume, if they have it nowhere else.
 
-    Quotes within strings are escaped, so what is replaced is never a part of one; a mount is known by having
-    these three fields and no other.
+    Quotes within strings are escaped, so the name is never a part of one; a mount is known by having these
+    three fields and no other.
     """
-    if not name[len(_TOKEN) : -1].isalnum():
-        return written
-    named = b'{"name":' + name
-    return written.replace(named + _MOUNTED, b"{}").replace(named + _PROJECTED, b"{" + _PROJECTED)
+    before, *after = written.split(name)
+    for each in after:
+        if not (before.endswith(_NAMED) and each.startswith(_TOKEN_FIELDS)):
+            return written
+        before = each
+    return written.replace(name, b"") if name[len(_TOKEN) : -1].isalnum() else written
 
 
 def _remember(digest: bytes, template: PodTemplate) -> None:

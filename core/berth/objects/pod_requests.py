@@ -211,11 +211,11 @@ def resized(
     statuses: Sequence[ContainerStatus], containers: Iterable[Container]
 ) -> tuple[ContainerStatus, ...]:
     """Those of the statuses that say of a container something else than its spec asks for."""
-    sized = [status for status in statuses if status.resources is not None]
-    if not sized:
+    if not statuses:
         return ()
     asked = {container.name: container.resources.requests or {} for container in containers}
-    return tuple(status for status in sized if _holds_another(status, asked.get(status.name)))
+    sized = [status for status in statuses if status.resources is not None]
+    return tuple([status for status in sized if _holds_another(status, asked.get(status.name))])
 
 
 def _holds_another(status: ContainerStatus, asked: ResourceAmounts | None) -> bool:

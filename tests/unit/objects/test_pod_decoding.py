@@ -92,5 +92,7 @@ def test_another_pod_of_a_known_template_costs_little():
     first = decoded("n1", "first")
     pods = []
 
-    assert kept_bytes(lambda: pods.extend(decoded("n1", f"p{i}", conditions=[]) for i in range(200))) / 200 < 800
+    assert (
+        kept_bytes(lambda: pods.extend(decoded("n1", f"p{i}", conditions=[]) for i in range(200))) / 200 < 800
+    )
     assert {first.template} == {pod.template for pod in pods}
