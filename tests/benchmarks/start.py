@@ -13,7 +13,7 @@ import re
 import signal
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import click
@@ -70,14 +70,16 @@ async def measured(options, rows, rounds):
     server = ApiServer(real=options.real)
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         async with api_server(Path(folder), server) as endpoint:
-            await fill(endpoint, nodes, waiting, options.placed, real=server.real)
+            await create_all(endpoint, *cluster(nodes, options.placed, real=server.real))
             which = "a real API server" if server.real else "the sandbox"
             size = f"{nodes:,} nodes, {waiting:,} waiting and {options.placed:,} placed pods, {which}"
             for name, command in rows.items():
+                await create_all(endpoint, *((PODS, pod(f"for-{name}-{i}")) for i in range(waiting)))
                 await one_start(Path(folder), endpoint, command)
                 starts = [await one_start(Path(folder), endpoint, command) for _ in range(rounds)]
-                show(f"{name}'s start with {size}", [deeds for deeds, _ in starts])
-                show_memory(name, [memory for _, memory in starts])
+                show(f"{name}'s start with {size}", starts)
+                # Once only, because afterwards no pod waits any more.
+                show_memory(name, await memory(Path(folder), endpoint, command))
 
 
 def show(title, starts):
@@ -90,15 +92,21 @@ def show(title, starts):
     table.show()
 
 
-def show_memory(name, memory):
-    table = Table(f"{name}'s memory, MiB", ["when", "least", "p50", "most"])
-    for when, figures in zip(("at rest", "high water"), zip(*memory, strict=True), strict=True):
-        table.add(when, *(f"{each:.0f}" for each in quantiles(figures, 0.0, 0.5, 1.0)))
+def show_memory(name, figures):
+    table = Table(f"{name}'s memory once all is bound", ["at rest MiB", "high water MiB"])
+    table.add(*(f"{each:.0f}" for each in figures))
     table.show()
 
 
-async def fill(endpoint, nodes, waiting, placed, *, real):
-    """Create nodes, pods on them that are as large as real ones, and pods that wait."""
+def cluster(nodes, placed, *, real):
+    """Nodes, and pods on them that are as large as real ones."""
+    of_nodes = [{"apiVersion": "v1", "kind": "Node", **msgspec.json.decode(b)} for b in node_bytes(nodes)]
+    yield from ((NODES, each) for each in of_nodes)
+    names = [each["metadata"]["name"] for each in of_nodes]
+    yield from ((PODS, realistic_pod(i, names[i % nodes], real=real)) for i in range(placed))
+
+
+async def create_all(endpoint, *objects):
     began = time.monotonic()
     transport = Transport(endpoint, max_connections=AT_ONCE)
     api, gate = Api(transport), asyncio.Semaphore(AT_ONCE)
@@ -107,15 +115,10 @@ async def fill(endpoint, nodes, waiting, placed, *, real):
         async with gate:
             await api.create(kind, "default" if kind is PODS else "", encode(document))
 
-    of_nodes = [{"apiVersion": "v1", "kind": "Node", **msgspec.json.decode(b)} for b in node_bytes(nodes)]
-    names = [each["metadata"]["name"] for each in of_nodes]
-    work = [(NODES, each) for each in of_nodes]
-    work += [(PODS, realistic_pod(i, names[i % nodes], real=real)) for i in range(placed)]
-    work += [(PODS, pod(f"waiting-{i}")) for i in range(waiting)]
-    for first in range(0, len(work), 1000):
-        await asyncio.gather(*(create(*each) for each in work[first : first + 1000]))
+    for first in range(0, len(objects), 1000):
+        await asyncio.gather(*(create(*each) for each in objects[first : first + 1000]))
     await transport.aclose()
-    click.echo(f"filled in {time.monotonic() - began:.0f} s", err=True)
+    click.echo(f"{len(objects):,} objects made in {time.monotonic() - began:.0f} s", err=True)
 
 
 def realistic_pod(number, node_name, *, real=False):
@@ -157,7 +160,24 @@ def realistic_pod(number, node_name, *, real=False):
     if not real:
         managers = ("kube-controller-manager", "kubelet")
         document["metadata"]["managedFields"] = [managed(manager, document) for manager in managers]
+        document["status"] = running(container)
     return document
+
+
+def running(container):
+    """The status that a kubelet writes of a pod of that container."""
+    kinds = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+    moment = "2026-01-02T03:04:05Z"
+    held = container["resources"]["requests"]
+    status = {
+        "name": container["name"],
+        "ready": True,
+        "state": {"running": {"startedAt": moment}},
+        "allocatedResources": held,
+        "resources": container["resources"],
+    }
+    conditions = [{"type": kind, "status": "True", "lastTransitionTime": moment} for kind in kinds]
+    return {"phase": "Running", "startTime": moment, "conditions": conditions, "containerStatuses": [status]}
 
 
 def managed(manager, document):
@@ -178,7 +198,22 @@ def fields_of(value):
 
 
 async def one_start(folder, endpoint, command):
-    """(CPU seconds, seconds) of each deed, None where a scheduler does not say; MiB at rest and at most."""
+    """(CPU seconds, seconds) of each deed; None for what a scheduler does not say."""
+    async with started(folder, endpoint, command) as (child, bound, began):
+        return await deeds(child, endpoint.address.port, bound, began)
+
+
+async def memory(folder, endpoint, command):
+    """MiB at rest and at most."""
+    async with started(folder, endpoint, command) as (child, bound, _):
+        await bound
+        await at_rest(child)
+        return resident_mebibytes(child.pid), child.usage().peak_mebibytes
+
+
+@asynccontextmanager
+async def started(folder, endpoint, command):
+    """A scheduler's process, what ends with its first binding, and when it began."""
     configuration = folder / "scheduler.yaml"
     configuration.write_text(CONFIGURATION.format(kubeconfig=folder / "kubeconfig"))
     transport = Transport(endpoint)
@@ -194,9 +229,7 @@ async def one_start(folder, endpoint, command):
     began = time.time()
     child = await Child.start(command[0], (*command, *flags), log, environment)
     try:
-        done = await deeds(child, endpoint.address.port, bound, began)
-        await at_rest(child)
-        return done, (resident_mebibytes(child.pid), child.usage().peak_mebibytes)
+        yield child, bound, began
     finally:
         with suppress(ProcessLookupError):
             os.kill(child.pid, signal.SIGKILL)
@@ -228,7 +261,7 @@ async def deeds(child, port, bound, began):
 
 async def at_rest(child):
     """Return once the process does next to nothing, or has been busy for long."""
-    deadline, used = time.monotonic() + REST_AFTER_SECONDS, 0.0
+    deadline, used = time.monotonic() + REST_AFTER_SECONDS, -1.0
     while time.monotonic() < deadline:
         before, used = used, child.usage().cpu_seconds
         if used - before < QUIET_CPU * REST_SECONDS:
