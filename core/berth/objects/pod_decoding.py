@@ -4,7 +4,6 @@ Most pods are written like another one. Of those, the bytes that make the templa
 decoded; the first pod of a template is decoded in full.
 """
 
-import sys
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -85,7 +84,12 @@ NO_ANNOTATIONS: dict[str, str] = {}
 ASKED_OF_PLACED_PODS = frozenset({"DisruptionTarget", "PodResizePending"})
 """Conditions that matter on a node: that the pod leaves for another one, and that its resize fails."""
 
+PHASES = {phase: phase for phase in ("Pending", "Running", "Succeeded", "Failed", "Unknown")}
+MOST_NAMES = 16_384
+"""Names of nodes that are shared; users may write any name."""
+
 _known: dict[bytes, "ref[PodTemplate]"] = {}
+_node_names: dict[str, str] = {}
 
 
 def decode_pod(data: bytes | msgspec.Raw) -> Pod:
@@ -123,18 +127,28 @@ def _placed(own: _OwnPod, template: PodTemplate) -> Pod:
     status = NO_STATUS
     if own.status != NOTHING:
         status = _as_asked(_decode_placed_status(own.status), template.spec)
-    # There are as many names as nodes, and many pods on each.
-    node_name = sys.intern(own.spec.node_name)
+    node_name = _shared_name(own.spec.node_name)
     return Pod(
         metadata=_metadata(own.metadata, template), template=template, node_name=node_name, status=status
     )
+
+
+def _shared_name(node_name: str) -> str:
+    """The name, one object for the pods of a node."""
+    # Not by sys.intern, which keeps a text for ever in Python 3.12.
+    known = _node_names.get(node_name)
+    if known is None:
+        if len(_node_names) >= MOST_NAMES:
+            _node_names.clear()
+        known = _node_names[node_name] = node_name
+    return known
 
 
 def _as_asked(status: _PlacedStatus, spec: PodSpec) -> PodStatus:
     """The status without what only waiting pods are asked for, and without sizes that the spec says, too."""
     asked = [each for each in status.conditions if each.type in ASKED_OF_PLACED_PODS]
     return PodStatus(
-        sys.intern(status.phase),
+        PHASES.get(status.phase, status.phase),
         tuple([PodCondition(each.type, each.status, each.reason) for each in asked]) if asked else (),
         status.nominated_node_name,
         status.start_time,

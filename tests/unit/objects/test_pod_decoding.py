@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from berth.objects import pod_decoding
 from berth.objects.pod_decoding import decode_pod
 from berth.objects.pod_requests import accounted_requests
 from berth.testing.builders import make_pod
@@ -71,6 +72,21 @@ def test_pods_annotated_alike_share_their_annotations():
     one, other = decoded("n1", "p1"), decoded("n2", "p2")
 
     assert one.metadata.annotations is other.metadata.annotations
+
+
+def test_pods_of_a_node_share_its_name():
+    assert decoded("node-1", "p1").node_name is decoded("node-1", "p2").node_name
+
+
+def test_names_of_nodes_that_users_make_up_are_not_kept(monkeypatch):
+    monkeypatch.setattr(pod_decoding, "MOST_NAMES", 8)
+
+    def come_and_go():
+        for i in range(64):
+            assert decoded(f"made-up-{i}-" + "n" * 1000).node_name
+
+    come_and_go()
+    assert kept_bytes(come_and_go) < 20_000
 
 
 def test_long_annotations_stay_with_their_pod():
