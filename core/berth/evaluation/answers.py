@@ -112,8 +112,9 @@ class Answers:
         assert self._validity is not None, "what is known rests on something"
         if not self._validity.follow(attempt, self._dirty):
             return False
-        most = max(MANY, len(attempt.nodes) // 8)
-        return len(self._dirty) <= most and len(self.verdicts.reasons) <= len(attempt.nodes) + MOST_REASONS
+        rows = len(attempt.nodes)
+        few_reasons = len(self.verdicts.reasons.statuses) <= rows + MOST_REASONS
+        return few_reasons and len(self._dirty) <= max(MANY, rows // 8)
 
     def pre_filtered(self, state: CycleState) -> bool:
         """Whether PreFilter has nothing to ask of any plugin; whom it leaves out is in the state then."""
@@ -274,6 +275,8 @@ class Answers:
 
     def end(self, attempt: Attempt) -> None:
         """End a cycle that came to a verdict on all nodes: keep what serves further pods."""
+        if self.known and self._written is None:
+            return
         if not self.kept or self._verdicts is None or self._validity is None:
             self.kept = False
             return

@@ -137,7 +137,7 @@ class NodeSearch:
             if alone is not None:
                 return alone
         candidates = _candidates(attempt, pre_filter, why_not)
-        asked = attempt.node_count if candidates is None else int(np.count_nonzero(candidates))
+        asked = len(attempt.nodes) if candidates is None else int(np.count_nonzero(candidates))
         left = candidates
         if self.nominated.any():
             left = await self._beside_nominated(framework, attempt, candidates, why_not)

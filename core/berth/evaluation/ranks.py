@@ -177,12 +177,9 @@ class Ranks:
 
         Raw scores are those of `own`, in that order.
         """
-        plains, own = self._plain(), self.own
-        changed = any(part.raw.item(row) != raw for part, raw in zip(own, raws, strict=True))
-        if changed:
-            self.take_out(row)
-            for part, raw in zip(own, raws, strict=True):
-                part.raw[row] = raw
+        plains = self._plain()
+        if raws:
+            self._put_raws(row, raws)
         more = plain - plains.item(row)
         if more:
             plains[row] = plain
@@ -195,6 +192,13 @@ class Ranks:
         elif total != before:
             self.totals[row] = total
             self.ladder.move(row, before, total)
+
+    def _put_raws(self, row: int, raws: Sequence[int]) -> None:
+        """Take in other raw scores of a row, which is out until it joins again with them."""
+        if any(part.raw.item(row) != raw for part, raw in zip(self.own, raws, strict=True)):
+            self.take_out(row)
+            for part, raw in zip(self.own, raws, strict=True):
+                part.raw[row] = raw
 
     def _joining(self, row: int, plain: int, state: CycleState, pod: Pod) -> int | None:
         """The total of a row that fits from now on; None where it changes the final scores of others."""

@@ -32,15 +32,8 @@ class Reasons:
         self._place_of: Ints | None = None
         self._number_of: dict[tuple[int, Hashable], int] = {}
 
-    def __len__(self) -> int:
-        return len(self.statuses)
-
-    def place(self, number: int) -> int:
-        """The place of the plugin that gave that status, 0 for none."""
-        return self._places[number]
-
     def places(self, numbers: Numbers) -> Ints:
-        """The same for a column. Shapes: numbers and result (n,)."""
+        """The places of the plugins that gave those statuses, 0 for none. Shapes: numbers and result (n,)."""
         if self._place_of is None or self._place_of.size != len(self._places):
             self._place_of = np.array(self._places, dtype=np.int64)
         return self._place_of[numbers]

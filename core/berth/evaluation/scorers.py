@@ -64,6 +64,8 @@ class Scorers:
             for weight, score_on in forms.plain:
                 plain += weight * score_on(row)
             ranks.put(row, plain, [score_on(row) for score_on in forms.raw], attempt.state, attempt.pod)
+        if self._plain:
+            attempt.meter.worked(self._plain[-1][0].name)
         return True
 
     def _scalar_forms(self, attempt: Attempt) -> _Forms | None:

@@ -98,6 +98,8 @@ class Verdicts:
                     break
             if number != self.why.item(row):
                 self._set(row, number)
+        if forms:
+            attempt.meter.worked(forms[-1][1].name)
         return True
 
     def _scalar_forms(self, attempt: Attempt) -> list[tuple[int, FilterPlugin, CodeOn]] | None:
