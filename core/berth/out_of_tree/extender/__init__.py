@@ -1,6 +1,6 @@
 """The client side of kube-scheduler's HTTP extender protocol.
 
-    core (framework/extending.py) -> HttpExtender -> aiohttp -> the webhook
+    core (evaluation/extending.py) -> HttpExtender -> aiohttp -> the webhook
                                          |
                                      wire.py: bodies and replies; tls.py: whom to trust
 
