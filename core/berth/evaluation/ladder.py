@@ -75,7 +75,7 @@ class Ladder:
         self._lowest = max(least, LEFT_OUT + 1)
         rows = (totals >= self._lowest).nonzero()[0]
         there = totals[rows]
-        for total in np.unique(there).tolist():
+        for total in sorted(set(there.tolist())):
             self._rungs[total] = _packed(rows[there == total])
 
 

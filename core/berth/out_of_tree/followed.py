@@ -3,8 +3,10 @@
 Source: docs/protocol.md "Shadow".
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from berth.framework.clock import nanoseconds
 from berth.framework.cycle_record import CycleRecord, Interval
@@ -60,5 +62,5 @@ class Followed:
         at, now = len(record.intervals), nanoseconds()
         record.intervals.append(Interval(self.caller.plugin, self.started_ns, now, -1, facts))
         for call in self.state.read(CycleRecord).intervals:
-            record.intervals.append(replace(call, parent=at, ended_ns=call.ended_ns or now))
+            record.intervals.append(msgspec.structs.replace(call, parent=at, ended_ns=call.ended_ns or now))
         self.record = None

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -459,7 +460,7 @@ async def test_trace_of_an_attempt_that_ends_first():
         state = followed.choose()
         await until(lambda: plugin.requests("FilterScore"))
         record = followed.end(state)
-        before = [replace(interval) for interval in record.intervals]
+        before = [copy(interval) for interval in record.intervals]
         assert "pending" == before[0].attributes["berth.shadow.outcome"]
         go_on.set()
 
