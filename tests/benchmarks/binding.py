@@ -5,6 +5,7 @@ attempt, and to the event's answer. The row without writes is what the rest of i
 """
 
 import asyncio
+import json
 import statistics
 import tempfile
 import time
@@ -27,8 +28,6 @@ from berth.demo.submission import create_all
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_state import CycleState
 from berth.framework.queued_pod import QueuedPodInfo
-from berth.objects.decode import decoder
-from berth.objects.pod import Pod
 from berth.plugins.default_binder import DefaultBinder
 from berth.scheduler.background import AsyncioBackground
 from berth.scheduler.event_loop import collect_seldom, leave_alone_what_there_is
@@ -38,8 +37,9 @@ from berth.scheduler.pod_writer import PodWriter
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node
 from berth.testing.handles import RecordingRecorder, RecordingWriter, make_handle
-from tests.benchmarks.end_to_end import READY_SECONDS, plain
+from tests.benchmarks.end_to_end import READY_SECONDS
 from tests.benchmarks.tables import Table
+from tests.benchmarks.workloads import node_bytes, pod_template, read_pod
 from tests.fakes import PROFILE, framework, world
 
 AT_ONCE = 24
@@ -79,21 +79,24 @@ async def _server(stack, *, real):
     await sandbox.wait_for(files.kubeconfig, READY_SECONDS)
     transport = Transport(load_endpoint(kubeconfig=str(files.kubeconfig)), max_connections=64)
     stack.push_async_callback(transport.aclose)
-    nodes, _ = plain(0)
-    await create_all(Api(transport), nodes[:1])
+    nodes = [{"apiVersion": "v1", "kind": "Node", **json.loads(data)} for data in node_bytes(1)]
+    await create_all(Api(transport), nodes)
     return transport
 
 
 async def _pods(transport, count, label):
     """As many new pods as the API server has them."""
-    _, documents = plain(count)
+    template = pod_template()
+    documents = [
+        {"apiVersion": "v1", "kind": "Pod", **json.loads(template.bytes(1, number))}
+        for number in range(count)
+    ]
     name = f"{label.replace(' ', '-')}-{time.time_ns():x}"
     for number, document in enumerate(documents):
         document["metadata"] = {"name": f"{name}-{number}", "namespace": "default", "labels": {"round": name}}
     await create_all(Api(transport), documents)
-    decode = decoder(Pod)
     source = Source(PODS, label_selector=f"round={name}")
-    return [decode(raw) async for page in pages(transport, source) for raw in page.items]
+    return [read_pod(raw) async for page in pages(transport, source) for raw in page.items]
 
 
 class Committing:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from berth.client.pods import Rejected
 from berth.framework.status import SUCCESS
 from berth.objects.node import Node
 from berth.objects.pod import Pod, SchedulingGroup
@@ -102,7 +103,7 @@ async def test_7_3_5_a_pod_that_is_forgotten_is_unscheduled_again():
     """A binding that did not land takes the pod back among those without a node."""
     cluster = Groups()
     cluster.add_node()
-    cluster.pods_client.answer_next("bind", RuntimeError("no"))
+    cluster.pods_client.answer_next("bind", Rejected(403, "no"))
     cluster.add_gang(1, "a")
     await cluster.run()
 
