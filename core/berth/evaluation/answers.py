@@ -28,7 +28,7 @@ from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.cycle_state import CycleState
 from berth.snapshot.columns import Mask, Rows
 
-FEW = 16
+FEW = 32
 """So many rows are asked about one by one where all plugins can do that."""
 MANY = 64
 """So many changed rows are worth asking about apart in any cluster; in a large one, an eighth of all rows."""

@@ -226,10 +226,20 @@ class Ranks:
 
     def put_many(self, rows: Rows, plains: Ints, raws: Sequence[Scores]) -> None:
         """The same of many rows at once. Shapes: rows intp (k,); plains and each of raws int64 (k,)."""
+        before, totals = self._plain()[rows], self.totals
         self._plain()[rows] = plains
+        same = True
         for part, raw in zip(self.own, raws, strict=True):
+            same = same and np.array_equal(part.raw[rows], raw)
             part.raw[rows] = raw
-        self.totals = None
+        if totals is None:
+            return
+        there = totals[rows]
+        if same and (there != LEFT_OUT).all():
+            totals[rows] = there + (plains - before)
+            self.ladder.clear()
+        else:
+            self.totals = None
 
     def _plain(self) -> Ints:
         if self.plain is None:

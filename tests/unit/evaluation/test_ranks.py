@@ -89,3 +89,28 @@ def test_a_row_between_the_extremes_changes_no_other_total():
 
     assert before is known.totals
     assert 5 + 3 * 33 == known.totals[2]
+
+
+@given(
+    kind=st.sampled_from(sorted(KINDS)),
+    plain=st.tuples(RAW, RAW),
+    raw=st.tuples(RAW, RAW),
+    fits=st.lists(st.booleans(), min_size=ROWS, max_size=ROWS),
+    changed=st.sets(st.integers(0, ROWS - 1)),
+    same_raw=st.booleans(),
+)
+def test_many_rows_at_once_are_anew(kind, *, plain, raw, fits, changed, same_raw):
+    """Rows that change their scores together, or fit from now on, leave the totals of all added up anew."""
+    (before, after), (raw_before, raw_after) = np.array(plain), np.array(raw)
+    there = np.array(fits)
+    known, state = ranks(kind, before.copy(), raw_before.copy(), there), CycleState()
+    rows = np.array(sorted(changed), dtype=np.intp)
+    before[rows], there[rows] = after[rows], True
+    if not same_raw:
+        raw_before[rows] = raw_after[rows]
+    known.put_many(rows, 2 * before[rows], [raw_before[rows]])
+
+    anew = ranks(kind, before, raw_before, there)
+    assert anew.totals.tolist() == known.add_up(state, POD, there).tolist()
+    if there.any():
+        assert list(anew.best()[1]) == list(known.best()[1])
