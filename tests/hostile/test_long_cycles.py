@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from berth.cycle.budgets import LEAST_SECONDS
-from berth.framework.cycle_budget import CycleMeter, OverBudgetError
+from berth.framework.cycle_budget import CpuTime, CycleMeter, OverBudgetError
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from tests.hostile.cluster import Cluster, waiting
 from tests.unit.preemption.kit import node, placed, preemptor, stage
@@ -35,7 +35,7 @@ async def dry_run(limit_seconds):
     async def breathe():
         turns.append(True)
 
-    meter = CycleMeter(limit_seconds, Ticking(), breathe)
+    meter = CycleMeter(limit_seconds, CpuTime(Ticking()), breathe)
     crowd = [placed(f"p{i}", "100m", 1, "n1") for i in range(VICTIMS)]
     there = stage([node("n1", cpu="4")], crowd)
     request = await there.request(preemptor("2"))

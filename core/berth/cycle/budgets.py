@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from berth.framework.background import Background
 from berth.framework.clock import Clock
-from berth.framework.cycle_budget import CycleMeter
+from berth.framework.cycle_budget import CpuTime, CycleMeter
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
 
@@ -84,6 +84,10 @@ class CycleBudgets:
     ordinary_seconds: float = 0.0
     """What a pod costs whose cycle ends within its budget: a running average."""
     debts: dict[str, Debt] = field(default_factory=dict)
+    _cpu: CpuTime = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._cpu = CpuTime(self.clock)
 
     def begin(self, info: QueuedPodInfo, nodes: int) -> CycleMeter:
         """The meter of a cycle for that pod, in a cluster with so many nodes."""
@@ -158,7 +162,7 @@ class CycleBudgets:
         )
 
     def _meter(self, limit_seconds: float, pods: int = 1) -> CycleMeter:
-        return CycleMeter(limit_seconds, self.clock, self.background.breathe, pods)
+        return CycleMeter(limit_seconds, self._cpu, self.background.breathe, pods)
 
     def _limit(self, namespace: str, nodes: int) -> float:
         ordinary = self.ordinary_seconds

@@ -19,6 +19,9 @@ from berth.framework.status import SUCCESS, Status, failed
 
 TURN_SECONDS = 0.005
 """After so much work everything else has its turn."""
+READ_SECONDS = 0.002
+"""Work that took less counts for as long as it took, and CPU is read once in so much time: a reading is a
+system call, and many a cycle takes no longer than some of them."""
 LONGEST_TURN_SECONDS = 0.25
 """What cannot be interrupted may use that much of its budget at once."""
 
@@ -42,6 +45,28 @@ class BudgetClock(Protocol):
         """CPU seconds of this thread; never more than `monotonic` says have passed."""
 
 
+class CpuTime:
+    """The CPU of this thread, read no oftener than budgets need; shared by the meters of one scheduler."""
+
+    __slots__ = ("_known", "_known_at", "clock")
+
+    def __init__(self, clock: BudgetClock) -> None:
+        self.clock = clock
+        self._known = 0.0
+        self._known_at = -inf
+
+    def lately(self, now: float) -> float:
+        """What had been used at most `READ_SECONDS` before now, in monotonic seconds."""
+        if now - self._known_at >= READ_SECONDS:
+            self._known, self._known_at = self.clock.cpu(), now
+        return self._known
+
+    def since(self, before: float, began: float, now: float) -> float:
+        """At most what was used since a moment: what had been used lately then, and when that was."""
+        passed = now - began
+        return passed if passed < READ_SECONDS else min(passed, self.clock.cpu() - before)
+
+
 class CycleMeter:
     """What one cycle has used of its budget, counted while it runs under `timed`.
 
@@ -51,9 +76,11 @@ class CycleMeter:
 
     __slots__ = (
         "_allowed_seconds",
-        "_clock",
+        "_cpu",
         "_look_at",
+        "_looked_at",
         "_resumed_at",
+        "_resumed_with",
         "_used_before",
         "breathe",
         "exceeded_in",
@@ -65,7 +92,7 @@ class CycleMeter:
     def __init__(
         self,
         limit_seconds: float,
-        clock: BudgetClock,
+        cpu: CpuTime,
         breathe: Callable[[], Awaitable[None]],
         pods: int = 1,
     ) -> None:
@@ -79,16 +106,17 @@ class CycleMeter:
         self.breathe = breathe
         """Lets everything else have its turn."""
         self._allowed_seconds = limit_seconds
-        self._clock = clock
+        self._cpu = cpu
         self._used_before = 0.0
-        self._resumed_at = 0.0
+        self._resumed_at = self._resumed_with = self._looked_at = 0.0
         self._look_at = inf
 
     @property
     def used_seconds(self) -> float:
         """The CPU that the cycle has used."""
-        running = self._clock.cpu() - self._resumed_at if self._look_at < inf else 0.0
-        return self._used_before + running
+        if self._look_at == inf:
+            return self._used_before
+        return self._used_before + self._ran(self._cpu.clock.monotonic())
 
     def worked(self, where: str) -> bool:
         """Whether others are due their turn, now that `where` has done some work; `breathe` gives it to them.
@@ -126,26 +154,31 @@ class CycleMeter:
 
     def resume(self) -> None:
         """The cycle runs from now on."""
-        self._resumed_at = self._clock.cpu()
-        self._look_at = self._clock.monotonic() + TURN_SECONDS
+        now = self._cpu.clock.monotonic()
+        self._resumed_at, self._resumed_with = now, self._cpu.lately(now)
+        self._look_at = now + TURN_SECONDS
 
     def pause(self) -> None:
         """The cycle waits, or has ended."""
         self._used_before = self.used_seconds
         self._look_at = inf
 
+    def _ran(self, now: float) -> float:
+        """The CPU used since the cycle was resumed, or a little more."""
+        return self._cpu.since(self._resumed_with, self._resumed_at, now)
+
     def _due(self) -> bool:
         """Whether the cycle has run for long enough; CPU is read only once that much time has passed."""
-        now = self._clock.monotonic()
+        self._looked_at = now = self._cpu.clock.monotonic()
         if now < self._look_at:
             return False
-        ran = self._clock.cpu() - self._resumed_at
+        ran = self._ran(now)
         self._look_at = now + max(TURN_SECONDS - ran, 0.0)
         return ran >= TURN_SECONDS
 
     def _ends(self, where: str, longest_turn_seconds: float = inf) -> bool:
         """Whether a search is over; the cycle may then use as much again."""
-        if self._clock.cpu() - self._resumed_at > longest_turn_seconds:
+        if self._ran(self._looked_at) > longest_turn_seconds:
             self.exceeded_in = where
         over = bool(self.exceeded_in) or self._spent(where)
         if over:
@@ -153,7 +186,7 @@ class CycleMeter:
         return over
 
     def _spent(self, where: str) -> bool:
-        over = self.used_seconds > self._allowed_seconds
+        over = self._used_before + self._ran(self._looked_at) > self._allowed_seconds
         if over:
             self.exceeded_in = self.exceeded_in or where
         return over
@@ -205,5 +238,5 @@ async def _no_turn() -> None:
     """Nothing else waits for a turn."""
 
 
-UNMETERED = CycleMeter(inf, _NoTime(), _no_turn)
+UNMETERED = CycleMeter(inf, CpuTime(_NoTime()), _no_turn)
 """For what is no scheduling cycle, such as plugins that are asked alone."""

@@ -2,7 +2,14 @@
 
 import pytest
 
-from berth.framework.cycle_budget import TURN_SECONDS, UNMETERED, CycleMeter, OverBudgetError
+from berth.framework.cycle_budget import (
+    READ_SECONDS,
+    TURN_SECONDS,
+    UNMETERED,
+    CpuTime,
+    CycleMeter,
+    OverBudgetError,
+)
 from berth.framework.cycle_state import CycleState
 from berth.testing.handles import ManualClock
 
@@ -23,7 +30,7 @@ def clock():
 
 @pytest.fixture
 def meter(clock):
-    return CycleMeter(LIMIT, clock, Turn)
+    return CycleMeter(LIMIT, CpuTime(clock), Turn)
 
 
 def drive(meter, work, between=lambda: None):
@@ -78,21 +85,65 @@ def test_a_turn_that_was_given_counts_from_anew(meter, clock):
     assert (None, 6) == drive(meter, cycle())
 
 
-def test_cpu_is_read_only_after_enough_time_has_passed(meter, clock):
-    """The thread's CPU is dear to read, and never more than the time that passed."""
-    reads = []
-    clock_cpu = clock.cpu
-    meter._clock = type(
-        "Counting", (), {"monotonic": clock.monotonic, "cpu": lambda _: reads.append(1) or clock_cpu()}
-    )()
+class Counting(ManualClock):
+    """A clock that counts how often it was asked for CPU."""
 
-    async def cycle():
+    def __init__(self):
+        super().__init__()
+        self.reads = 0
+
+    def cpu(self):
+        self.reads += 1
+        return super().cpu()
+
+
+def test_cpu_is_read_only_after_enough_time_has_passed():
+    """The thread's CPU is dear to read, and never more than the time that passed."""
+    clock = Counting()
+    cpu = CpuTime(clock)
+
+    async def cycle(meter):
         for _ in range(100):
             meter.worked("Any")
 
+    for _ in range(10):
+        meter = CycleMeter(LIMIT, cpu, Turn)
+        drive(meter, cycle(meter))
+
+    assert 1 == clock.reads
+
+
+def test_a_quick_step_counts_for_as_long_as_it_took():
+    clock = Counting()
+    meter = CycleMeter(LIMIT, CpuTime(clock), Turn)
+
+    async def cycle():
+        clock.seconds += READ_SECONDS / 2
+
     drive(meter, cycle())
 
-    assert 2 == len(reads)
+    assert READ_SECONDS / 2 == pytest.approx(meter.used_seconds)
+    assert 1 == clock.reads
+
+
+class Waiting(ManualClock):
+    """A clock of a thread that others keep waiting."""
+
+    def cpu(self):
+        return 7.0
+
+
+def test_others_that_kept_the_thread_waiting_are_not_counted():
+    """Of a step that took long, CPU is counted, and it was last read shortly before."""
+    clock = Waiting()
+    meter = CycleMeter(LIMIT, CpuTime(clock), Turn)
+
+    async def cycle():
+        clock.seconds += 10.0
+
+    drive(meter, cycle())
+
+    assert 0.0 == meter.used_seconds
 
 
 def test_work_past_the_budget_ends_with_an_error(meter, clock):
