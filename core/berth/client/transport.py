@@ -10,7 +10,7 @@ Called by: api (requests), watch (streams).
 import asyncio
 import math
 from collections.abc import Coroutine, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -242,4 +242,9 @@ def settle(waiter: "asyncio.Future[Any]", outcome: object) -> None:
 
 
 def _target(path: str, query: Query | None) -> str:
-    return f"{path}?{urlencode(query)}" if query else path
+    return f"{path}?{_written(tuple(query.items()))}" if query else path
+
+
+@lru_cache(maxsize=256)
+def _written(query: tuple[tuple[str, str], ...]) -> str:
+    return urlencode(query)

@@ -64,11 +64,11 @@ class SchedulingLoop:
         queue, schedule = self._scheduler.queue, self._scheduler.schedule_one.schedule
         async with self.turn:
             over, pods = self._clock.monotonic() + TURN_SECONDS, 0
-            while pods < TURN_PODS and self._goes_on() and (info := queue.pop()) is not None:
+            going_on = self._goes_on()
+            while going_on and pods < TURN_PODS and (info := queue.pop()) is not None:
                 await schedule(info)
                 pods += 1
-                if self._clock.monotonic() >= over:
-                    break
+                going_on = not self._stopping and self._clock.monotonic() < over
         return pods > 0 or not self._goes_on()
 
     def stop(self) -> None:
