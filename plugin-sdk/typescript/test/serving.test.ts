@@ -115,7 +115,9 @@ test("a shared socket, and its new directory, are open to the group", async () =
   const server = new Server(definePlugin({ name: "x" }), `unix:${join(folder, "new", "x.sock")}`);
   await server.start();
   delete process.env.BERTH_PLUGIN_SOCKET_SHARED;
-  const modes = await Promise.all(["new", "new/x.sock"].map(async (each) => (await stat(join(folder, each))).mode));
+  const modes = await Promise.all(
+    ["new", "new/x.sock"].map(async (each) => (await stat(join(folder, each))).mode),
+  );
   await server.stop();
   await rm(folder, { recursive: true });
 
