@@ -145,7 +145,7 @@ class Reflector(Generic[T]):
         self.absence = Absence(self._clock)
         self._round: asyncio.Timeout | None = None
         self._watch_seconds = 0
-        self._listed = 0
+        self._listed = self._list_wanted = 0
         self._refused: ObjectError | None = None
         self._moved = asyncio.Event()
 
@@ -255,9 +255,10 @@ class Reflector(Generic[T]):
 
     async def _listed_anew(self) -> None:
         """Return once a list is complete that was begun after the call. Raises: ObjectError."""
-        begun, self._refused, self._relist = self.statistics.lists, None, True
+        wanted = self._list_wanted = self.statistics.lists + 1
+        self._refused, self._relist = None, True
         self._begin_anew()
-        await self._until(lambda: self._listed > begun or self._refused is not None)
+        await self._until(lambda: self._listed >= wanted or self._refused is not None)
         if self._refused is not None:
             raise self._refused
 
@@ -294,7 +295,8 @@ class Reflector(Generic[T]):
                 raise
             self._note(error)
             await self._list_once(self._page_size, "")
-        self._relist = False
+        # A list that was on its way when another one was asked for may come to its end: it proves nothing.
+        self._relist = self._listed < self._list_wanted
         self._moved.set()
         if not self.synced.is_set():
             self.synced.set()

@@ -104,6 +104,28 @@ async def test_what_no_version_proves_is_listed(clock, version):
         assert ("delete", "b@6") == handler.story[-1]
 
 
+async def test_a_list_that_was_on_its_way_proves_nothing(clock, monkeypatch):
+    """It may come to its end before it is left; the one that was asked for follows all the same."""
+    lists = [page(10, pod("a", 5)), page(20, pod("b", 15)), page(30, pod("c", 25))]
+    async with mirrored(clock, lists, [STAY], [STAY], [STAY]) as (reflector, handler, wire):
+        await eventually(lambda: len(wire.queries("watch")) == 1)
+        proving, added, leave = [], handler.on_add, reflector._begin_anew
+        loop = asyncio.get_running_loop()
+
+        def ask_for_another(obj):
+            added(obj)
+            if not proving:
+                monkeypatch.setattr(reflector, "_begin_anew", lambda: loop.call_later(0.02, leave))
+                proving.append(asyncio.create_task(reflector.prove()))
+
+        monkeypatch.setattr(handler, "on_add", ask_for_another)
+        async with asyncio.timeout(10):
+            await reflector.prove()
+            await proving[0]
+
+        assert 3 == reflector.statistics.lists
+
+
 async def test_a_watch_that_does_not_get_there_is_replaced_by_a_list(clock, monkeypatch):
     monkeypatch.setattr("berth.client.reflector.GRACE_SECONDS", 0)
     monkeypatch.setattr("berth.client.reflector.LISTED_SOONER", 1)
