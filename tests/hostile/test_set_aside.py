@@ -579,4 +579,6 @@ async def test_a_scheduler_at_work_goes_on_and_stops_when_it_is_asked_to(tmp_pat
         assert core.cache.node_info("n0").requested["cpu"] == MAX_INT64
         assert "n0" not in {place for name, place in places_of(sandbox).items() if name != "placed"}
         (condition,) = stored(sandbox, "pods")["e"]["status"]["conditions"]
-        assert "actual cost limit exceeded" in condition["message"]
+        # Which bound ends it first, that of the selector or that of the cycle, is a question of the CPU.
+        bounds = ("actual cost limit exceeded", "timed out trying to allocate devices")
+        assert condition["message"].endswith(bounds)
