@@ -470,7 +470,8 @@ class AnyKind:
 def stays_on_its_node(case):
     """Whether a pod's document names the node that its valid form names, as the API server sees to.
 
-    A pod that went to another node ends the process, as upstream's (pkg/scheduler/backend/cache/cache.go, v1.36).
+    One that went to another node ends the process, as upstream's (pkg/scheduler/backend/cache/cache.go,
+    v1.36).
     """
     plural, document = case
     spec = document.get("spec") or {}

@@ -7,7 +7,10 @@ from collections.abc import Callable
 
 
 def calls(work: Callable[[], object]) -> int:
-    """Count the Python and C functions that `work` calls; what earlier work left for collection is not its own."""
+    """Count the Python and C functions that `work` calls.
+
+    What earlier work left for garbage collection is collected before.
+    """
     count = 0
 
     def note(_frame, event, _argument):
