@@ -112,7 +112,7 @@ class Call:
         self._exchange = self._begin(self._deadline - asyncio.get_running_loop().time(), self._tried)
 
     def give_up(self) -> None:
-        """Call nobody; what was sent may have taken effect."""
+        """Make no callback; what was sent may have taken effect."""
         if self._timer is not None:
             self._timer.cancel()
         if self._exchange is not None:

@@ -145,7 +145,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(data)
 
     def give_up(self) -> None:
-        """Call nobody any more; an answer may still come, so that the connection is not lent again."""
+        """Make no callback any more; an answer may still come, so that the connection is not lent again."""
         self._awaited.clear()
         self.reset()
 

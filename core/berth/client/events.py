@@ -249,7 +249,7 @@ class EventRecorder:
     # Writing.
 
     def _soon(self) -> None:
-        """Write once a write is full, or a moment later: nobody waits for an event."""
+        """Write once a write is full, or a moment later: no decision waits for an event."""
         if not self._running:
             return
         full = len(self._waiting) >= self.together

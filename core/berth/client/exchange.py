@@ -116,7 +116,7 @@ class Exchange:
             self._expire_with("held back by the client-side rate limit until the deadline")
 
     def give_up(self) -> None:
-        """Call nobody; what was sent may yet take effect."""
+        """Make no callback; what was sent may yet take effect."""
         self.ended = True
         self._on_outcome = _ended
         self._stop_timer()

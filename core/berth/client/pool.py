@@ -48,7 +48,7 @@ class Pool:
         self._closed = False
 
     def lend(self, borrower: Borrower) -> None:
-        """Give the borrower a connection, at once where one is idle and nobody waits."""
+        """Give the borrower a connection, at once where one is idle and no other borrower waits."""
         connection = None if self._waiting else self._take_idle()
         if connection is not None:
             self._lent += 1

@@ -54,7 +54,7 @@ class AssumeAndBind:
     async def commit_in_turn(
         self, framework: Framework, attempt: Attempt, info: QueuedPodInfo, node_name: str, cycle: int
     ) -> None:
-        """The same, with Reserve and Permit answered before this returns, whoever is asked."""
+        """The same, with Reserve and Permit answered before this returns, by sidecars, too."""
         assumed = self._assumed(attempt, info, node_name, cycle)
         if assumed is not None and await self._held(framework, attempt, info, assumed, cycle):
             self._bind(framework, attempt, info, assumed)

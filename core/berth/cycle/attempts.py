@@ -1,4 +1,4 @@
-"""Beginning and ending attempts: each has a record, and whoever wants to know is told of it at the end."""
+"""Beginning and ending attempts: each has a record, which its listeners get at the end."""
 
 import random
 from collections.abc import Callable

@@ -99,7 +99,7 @@ class SchedulePod:
 
 
 async def guarded_decision(algorithm: SchedulePod, framework: Framework, attempt: Attempt) -> Decision:
-    """The algorithm's decision; whatever breaks in it costs this pod its attempt and nobody else."""
+    """The algorithm's decision; whatever breaks in it costs this pod its attempt and no other."""
     try:
         return await algorithm.decide(framework, attempt)
     except OverBudgetError as error:

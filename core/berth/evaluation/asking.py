@@ -1,6 +1,17 @@
 """Asking several plugins at once: those in other processes work while this one does."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
+from inspect import isawaitable
+from types import TracebackType
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from berth.framework.interface import MaybeAwaitable, Plugin
+from berth.framework.status import PluginError
+
+P = TypeVar("P", bound=Plugin)
+A = TypeVar("A")
 
 
 class _LetOthersRun:
@@ -12,6 +23,65 @@ class _LetOthersRun:
 
 
 LET_OTHERS_RUN = _LetOthersRun()
+
+
+class Answers(Generic[P, A]):
+    """What plugins answer, to be read in their order: those in other processes are asked before the first.
+
+    While one of these is awaited, the plugins of this process whose turn is later are asked. On leaving the
+    context, what was asked and not read is cancelled.
+    """
+
+    __slots__ = ("_ask", "_asked", "_error", "_plugins")
+
+    def __init__(
+        self,
+        plugins: Sequence[P],
+        ask: Callable[[P], MaybeAwaitable[A]],
+        error: Callable[[P, Exception], PluginError],
+    ) -> None:
+        """`error` makes of what a plugin raises what its extension point says of it."""
+        self._plugins, self._ask, self._error = plugins, ask, error
+        self._asked: dict[str, MaybeAwaitable[A]] = {}
+
+    async def __aenter__(self) -> "Answers[P, A]":
+        """Ask the plugins in other processes. Raises: PluginError."""
+        for plugin in self._plugins:
+            if not plugin.in_process:
+                self._asked[plugin.name] = self._put(plugin)
+        if any(not isinstance(answer, np.ndarray) for answer in self._asked.values()):
+            await LET_OTHERS_RUN
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        drop_unread(self._asked.values())
+
+    async def of(self, i: int) -> A:
+        """What the plugin at that place answers. Raises: PluginError."""
+        plugin = self._plugins[i]
+        if not plugin.in_process:
+            for later in self._plugins[i + 1 :]:
+                if later.in_process and later.name not in self._asked:
+                    self._asked[later.name] = self._put(later)
+        answer = self._asked.pop(plugin.name, None) if self._asked else None
+        return await self._read(plugin, self._put(plugin) if answer is None else answer)
+
+    def _put(self, plugin: P) -> MaybeAwaitable[A]:
+        try:
+            return self._ask(plugin)
+        except Exception as error:
+            raise self._error(plugin, error) from error
+
+    async def _read(self, plugin: P, answer: MaybeAwaitable[A]) -> A:
+        # Vectors come first: asking whether something can be awaited takes longer than many a filter.
+        if isinstance(answer, np.ndarray) or not isawaitable(answer):
+            return answer
+        try:
+            return await answer
+        except Exception as error:
+            raise self._error(plugin, error) from error
 
 
 def drop_unread(answers: Iterable[object]) -> None:

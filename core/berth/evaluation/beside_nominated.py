@@ -66,7 +66,7 @@ async def filter_with_nominated(
     row: int,
     nominated: Sequence[PodInfo],
 ) -> Status:
-    """One node's status with the nominated pods thought to be on it.
+    """One node's status as if the nominated pods were on it.
 
     Raises: PluginError where a plugin fails.
     """
@@ -82,7 +82,7 @@ async def filter_with_nominated(
 def follow_pods(
     plugins: Iterable[PreFilterExtensions], attempt: Attempt, pods: Sequence[tuple[int, PodInfo]], sign: int
 ) -> None:
-    """Let plugins know of pods that are thought to come (1) to rows of the attempt's table, or to go (-1).
+    """Let plugins follow pods that a simulation adds to rows of the attempt's table (1) or removes (-1).
 
     Where a plugin cannot follow several nodes side by side, the table has one row.
     Raises: PluginError where a plugin fails.

@@ -6,17 +6,16 @@ processes work while this one does.
 Source: spec/core.md 4.7; spec/plugins.md 1.3.
 """
 
-from collections.abc import Container, Sequence
-from inspect import isawaitable
+from collections.abc import Sequence
 
 import numpy as np
 
-from berth.evaluation.asking import LET_OTHERS_RUN, drop_unread
+from berth.evaluation.asking import Answers
 from berth.evaluation.reasons import Reasons, filter_error
 from berth.evaluation.sieve import Placed, Sieve, record_rejections
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis
-from berth.framework.interface import FilterPlugin, MaybeAwaitable, ReasonCodes
+from berth.framework.interface import FilterPlugin, ReasonCodes
 from berth.framework.status import SUCCESS, Status
 from berth.snapshot.columns import Mask
 
@@ -45,40 +44,22 @@ async def ask_filters(plugins: Sequence[Placed], attempt: Attempt, sieve: Sieve,
     """
     record, meter, state = attempt.record, attempt.meter, attempt.state
     active = [placed for placed in plugins if placed[1].name not in state.skip_filter]
-    asked: dict[str, MaybeAwaitable[ReasonCodes]] = {}
-    try:
-        asked = {plugin.name: _ask(plugin, attempt) for _, plugin in active if not plugin.in_process}
-        if asked:
-            await LET_OTHERS_RUN
+    async with _answers([plugin for _, plugin in active], attempt) as answers:
         for i, (place, plugin) in enumerate(active):
             if not sieve.leaves_any(place):
                 break
             name = plugin.name
             mark = record.begin(name, point)
-            if not plugin.in_process:
-                asked |= _asked_here(active[i + 1 :], asked, attempt)
-            answer = asked.pop(name, None) if asked else None
-            codes = await _codes(plugin, _ask(plugin, attempt) if answer is None else answer)
+            codes = await answers.of(i)
             _check_shape(plugin, codes, len(attempt.nodes))
             record.end(mark, rejected=sieve.turn_down(place, plugin, state, codes))
             if meter.worked(name):
                 await meter.breathe()
-    finally:
-        drop_unread(asked.values())
 
 
-def _asked_here(
-    later: Sequence[Placed], asked: Container[str], attempt: Attempt
-) -> dict[str, MaybeAwaitable[ReasonCodes]]:
-    """What the plugins of this process say whose turn is later, found while another process is at work."""
-    return {p.name: _ask(p, attempt) for _, p in later if p.in_process and p.name not in asked}
-
-
-def _ask(plugin: FilterPlugin, attempt: Attempt) -> MaybeAwaitable[ReasonCodes]:
-    try:
-        return plugin.filter(attempt.state, attempt.pod, attempt.nodes)
-    except Exception as error:
-        raise filter_error(plugin, error) from error
+def _answers(plugins: Sequence[FilterPlugin], attempt: Attempt) -> Answers[FilterPlugin, ReasonCodes]:
+    state, pod, nodes = attempt.state, attempt.pod, attempt.nodes
+    return Answers(plugins, lambda plugin: plugin.filter(state, pod, nodes), filter_error)
 
 
 async def codes_on(plugin: FilterPlugin, attempt: Attempt) -> ReasonCodes:
@@ -86,19 +67,10 @@ async def codes_on(plugin: FilterPlugin, attempt: Attempt) -> ReasonCodes:
 
     Raises: PluginError with upstream's text where the plugin fails, or has no code for each node.
     """
-    codes = await _codes(plugin, _ask(plugin, attempt))
+    async with _answers([plugin], attempt) as answers:
+        codes = await answers.of(0)
     _check_shape(plugin, codes, len(attempt.nodes))
     return codes
-
-
-async def _codes(plugin: FilterPlugin, answer: MaybeAwaitable[ReasonCodes]) -> ReasonCodes:
-    # Vectors come first: asking whether something can be awaited takes longer than many a filter.
-    if isinstance(answer, np.ndarray) or not isawaitable(answer):
-        return answer
-    try:
-        return await answer
-    except Exception as error:
-        raise filter_error(plugin, error) from error
 
 
 def _check_shape(plugin: FilterPlugin, codes: ReasonCodes, n: int) -> None:

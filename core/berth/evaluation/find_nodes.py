@@ -223,7 +223,7 @@ class NodeSearch:
         self.rotation.start = (self.rotation.start + scanned) % len(nodes)
 
     def _wanted(self, framework: Framework, candidates: int) -> int:
-        """How many feasible nodes are enough: one will do where nobody chooses between them."""
+        """How many feasible nodes are enough: one where no plugin or extender scores."""
         if self.exhaustive:
             return candidates
         if not framework.plugins.score and not any(e.filters or e.prioritizes for e in framework.extenders):

@@ -1,4 +1,4 @@
-"""Nodes with the pods that were promised them thought to be there already.
+"""Nodes as they are once the pods are there to which they were promised.
 
 Every cycle asks whether its pod fits beside them, so all such nodes are asked about at once, and what the
 promised pods would hold is kept as columns: a cycle looks only at nominations that changed since the last.
@@ -16,6 +16,7 @@ from berth.objects.pod import Pod
 from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.pod_sums import BEFORE_REQUESTS, added_up, places_of
 from berth.snapshot.snapshot import Snapshot
 
 PRIORITIES_REMEMBERED = 4
@@ -121,8 +122,8 @@ class _Columns:
         self._nodes: Snapshot | None = None
         self._static_generation = -1
         self._names: tuple[str, ...] = ()
-        self._index: dict[str, int] = {}
-        self._sums: Ints = np.zeros((3, 0), dtype=np.int64)
+        self._places: Mapping[str, int] = {}
+        self._sums: Ints = np.zeros((BEFORE_REQUESTS, 0), dtype=np.int64)
         self._pods: dict[int, Sequence[PodInfo]] = {}
 
     def follow(self, pods: Mapping[str, Sequence[PodInfo]], nominator: Nominator, nodes: Snapshot) -> None:
@@ -146,37 +147,25 @@ class _Columns:
         if row is not None and any(info.uid == uid for info in pods.get(row, ())):
             sums, pods = sums.copy(), pods.copy()
             others = [info for info in pods.pop(row) if info.uid != uid]
-            sums[:, row] = self._added_up(others)
+            sums[:, row] = added_up(others, self._places)
             if others:
                 pods[row] = others
         rows = np.flatnonzero(sums[0])
         picked = sums[:, rows]
-        return Promised(rows, pods, picked[0], picked[3:], picked[1:3])
+        return Promised(rows, pods, picked[0], picked[BEFORE_REQUESTS:], picked[1:BEFORE_REQUESTS])
 
     def _begin(self, nodes: Snapshot) -> None:
         self._nodes, self._static_generation = nodes, nodes.static_generation
         self._names = nodes.resource_names
-        self._index = {name: i for i, name in enumerate(self._names, 3)}
-        self._sums = np.zeros((3 + len(self._index), len(nodes)), dtype=np.int64)
+        self._places = places_of(self._names)
+        self._sums = np.zeros((BEFORE_REQUESTS + len(self._names), len(nodes)), dtype=np.int64)
         self._pods = {}
 
     def _set(self, row: int, infos: list[PodInfo]) -> None:
         self._pods.pop(row, None)
         if infos:
             self._pods[row] = infos
-        self._sums[:, row] = self._added_up(infos)
-
-    def _added_up(self, infos: Sequence[PodInfo]) -> list[int]:
-        sums = [0] * len(self._sums)
-        for info in infos:
-            sums[0] += 1
-            sums[1] += info.non_zero[0]
-            sums[2] += info.non_zero[1]
-            for name, amount in info.requests.items():
-                # What has no column is either offered nowhere, or added up from the table's pods.
-                if name in self._index:
-                    sums[self._index[name]] += amount
-        return sums
+        self._sums[:, row] = added_up(infos, self._places)
 
 
 def with_pods(nodes: Snapshot, promised: Promised) -> Snapshot:

@@ -3,13 +3,10 @@
 Source: spec/core.md 4.10; spec/plugins.md 0.4, 1.5.
 """
 
-from collections.abc import Callable, Container, Sequence
-from inspect import isawaitable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-import numpy as np
-
-from berth.evaluation.asking import LET_OTHERS_RUN, drop_unread
+from berth.evaluation.asking import Answers
 from berth.evaluation.written import Written, note_written
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_state import CycleState
@@ -73,47 +70,20 @@ async def ask_scores(
     Raises: PluginError with upstream's text where a plugin fails.
     """
     state, record, meter = attempt.state, attempt.record, attempt.meter
+    pod, nodes = attempt.pod, attempt.nodes
     active = [(p, w) for p, w in plugins if p.name not in state.skip_score]
-    asked: dict[str, MaybeAwaitable[Scores]] = {}
-    try:
-        asked = {plugin.name: _ask(plugin, attempt) for plugin, _ in active if not plugin.in_process}
-        if any(not isinstance(answer, np.ndarray) for answer in asked.values()):
-            await LET_OTHERS_RUN
+
+    def ask(plugin: ScorePlugin) -> MaybeAwaitable[Scores]:
+        return plugin.score(state, pod, nodes)
+
+    async with Answers([plugin for plugin, _ in active], ask, _score_error) as answers:
         for i, (plugin, weight) in enumerate(active):
             name = plugin.name
             mark = record.begin(name, point)
-            if not plugin.in_process:
-                asked |= _asked_here(active[i + 1 :], asked, attempt)
-            answer = asked.pop(name, None) if asked else None
-            take(plugin, weight, await _scores(plugin, _ask(plugin, attempt) if answer is None else answer))
+            take(plugin, weight, await answers.of(i))
             record.end(mark)
             if meter.worked(name):
                 await meter.breathe()
-    finally:
-        drop_unread(asked.values())
-
-
-def _asked_here(
-    later: Sequence[Weighed], asked: Container[str], attempt: Attempt
-) -> dict[str, MaybeAwaitable[Scores]]:
-    """What the plugins of this process say whose turn is later, found while another process is at work."""
-    return {p.name: _ask(p, attempt) for p, _ in later if p.in_process and p.name not in asked}
-
-
-def _ask(plugin: ScorePlugin, attempt: Attempt) -> MaybeAwaitable[Scores]:
-    try:
-        return plugin.score(attempt.state, attempt.pod, attempt.nodes)
-    except Exception as error:
-        raise _score_error(plugin, error) from error
-
-
-async def _scores(plugin: ScorePlugin, answer: MaybeAwaitable[Scores]) -> Scores:
-    if isinstance(answer, np.ndarray) or not isawaitable(answer):
-        return answer
-    try:
-        return await answer
-    except Exception as error:
-        raise _score_error(plugin, error) from error
 
 
 def _score_error(plugin: ScorePlugin, error: Exception) -> PluginError:
@@ -121,7 +91,7 @@ def _score_error(plugin: ScorePlugin, error: Exception) -> PluginError:
 
 
 def is_final(plugin: ScorePlugin, state: CycleState) -> bool:
-    """Whether the plugin's raw scores are its final ones, whatever they are elsewhere."""
+    """Whether the plugin's raw scores are its final ones, whatever those of other nodes are."""
     return not isinstance(plugin, NormalizeScorePlugin) or plugin.leaves_scores(state)
 
 

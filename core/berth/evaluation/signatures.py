@@ -30,7 +30,7 @@ class Signatures:
     def __init__(self, plugins: Iterable[Plugin]) -> None:
         every = list(plugins)
         self._here = [plugin for plugin in every if plugin.in_process]
-        self._elsewhere = [plugin for plugin in every if not plugin.in_process]
+        self._in_sidecars = [plugin for plugin in every if not plugin.in_process]
         self._of_template: WeakKeyDictionary[PodTemplate, Signature | None] = WeakKeyDictionary()
         self._known: Recent[Hashable, Signature] = Recent(MOST_BYTES)
 
@@ -39,10 +39,10 @@ class Signatures:
         signed = self._signed_here(pod)
         if signed is None:
             return None
-        elsewhere = [plugin.sign_pod(pod) for plugin in self._elsewhere]
-        if None in elsewhere:
+        in_sidecars = [plugin.sign_pod(pod) for plugin in self._in_sidecars]
+        if None in in_sidecars:
             return None
-        return self._interned((signed, *elsewhere)) if elsewhere else signed
+        return self._interned((signed, *in_sidecars)) if in_sidecars else signed
 
     def _signed_here(self, pod: Pod) -> Signature | None:
         """What the plugins of this process say."""

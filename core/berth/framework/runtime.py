@@ -95,7 +95,7 @@ class Framework:
             p for p in plugins.pre_filter if isinstance(p, PreFilterExtensions)
         ]
         self.holds_elsewhere = not all(p.in_process for p in (*plugins.reserve, *plugins.permit))
-        """Whether Reserve or Permit asks another process, so that waiting for it holds nobody up."""
+        """Whether Reserve or Permit asks another process, so that waiting for it holds no other pod up."""
         first = next(iter(plugins.bind), None)
         others = any(extender.binds for extender in self.extenders)
         self.direct_binder = first if isinstance(first, DirectBindPlugin) and not others else None

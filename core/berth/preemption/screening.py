@@ -7,7 +7,7 @@ Rows are worked out anew only where pods came or went since the last pod of that
 Source: spec/plugins.md 5.18 "Vectorisation".
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ from berth.preemption.victims import by_importance, lower_priority, start_second
 from berth.snapshot.columns import Ints, Mask, Rows, grown
 from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.pod_sums import BEFORE_REQUESTS, added_up, places_of
 from berth.snapshot.resource_columns import write
 from berth.snapshot.snapshot import Snapshot
 
@@ -61,8 +62,8 @@ class Beneath:
     def _forget(self) -> None:
         self._position = -1
         self._names: tuple[str, ...] = ()
-        self._index: dict[str, int] = {}
-        self._sums: Ints = np.zeros((3, 0), dtype=np.int64)
+        self._places: Mapping[str, int] = {}
+        self._sums: Ints = np.zeros((BEFORE_REQUESTS, 0), dtype=np.int64)
         self._potential: dict[int, Potential] = {}
 
     @property
@@ -73,20 +74,20 @@ class Beneath:
     @property
     def requested(self) -> Ints:
         """The sums of their requests."""
-        return self._sums[3 : 3 + len(self._index), : len(self._followed)]
+        return self._sums[BEFORE_REQUESTS:, : len(self._followed)]
 
     @property
     def non_zero(self) -> Ints:
         """The same with defaults, cpu and memory."""
-        return self._sums[1:3, : len(self._followed)]
+        return self._sums[1:BEFORE_REQUESTS, : len(self._followed)]
 
     def follow(self, nodes: Snapshot) -> None:
         """Take over the rows whose pods changed."""
         if nodes is not self._nodes or nodes.resource_names is not self._names:
             self._forget()
             self._nodes, self._names = nodes, nodes.resource_names
-            self._index = {name: i for i, name in enumerate(self._names, 3)}
-            self._sums = np.zeros((3 + len(self._names), 0), dtype=np.int64)
+            self._places = places_of(self._names)
+            self._sums = np.zeros((BEFORE_REQUESTS + len(self._names), 0), dtype=np.int64)
         if len(nodes) > self._sums.shape[1]:
             self._sums = grown(self._sums, 2 * len(nodes))
         for row in self._changed(nodes):
@@ -148,27 +149,12 @@ class Beneath:
         return range(len(nodes)) if changed is None else {row for row in changed if row < len(nodes)}
 
     def _add_up(self, row: int, pods: dict[str, PodInfo]) -> None:
-        sums = [0] * len(self._sums)
-        for info in pods.values():
-            if info.pod.priority < self.priority:
-                self._count(info, sums)
-        write(self._sums, row, sums)
-
-    def _count(self, info: PodInfo, sums: list[int]) -> None:
-        sums[0] += 1
-        sums[1] += info.non_zero[0]
-        sums[2] += info.non_zero[1]
-        for name, amount in info.requests.items():
-            # What has no column is either offered nowhere, or added up from the table's pods.
-            if name in self._index:
-                sums[self._index[name]] += amount
+        beneath = (info for info in pods.values() if info.pod.priority < self.priority)
+        write(self._sums, row, added_up(beneath, self._places))
 
     def _ordered(self, beneath: list[PodInfo], now: float) -> Potential:
         infos = by_importance(beneath, now)
-        amounts = []
-        for info in infos:
-            self._count(info, one := [0] * len(self._sums))
-            amounts.append(one)
+        amounts = [added_up([info], self._places) for info in infos]
         last_start = max((start_seconds(info.pod, -np.inf) for info in infos), default=-np.inf)
         return Potential(
             tuple(infos), np.array(amounts, dtype=np.int64).reshape(len(infos), len(self._sums)), last_start

@@ -77,7 +77,7 @@ class PodWriter:
     ) -> None:
         try:
             await self._until_certain(pod, node_name, annotations, outcome)
-        except Exception as error:  # noqa: BLE001 - whoever waits for the binding is told
+        except Exception as error:  # noqa: BLE001 - the binding cycle gets it
             done(error)
         else:
             done(None)

@@ -8,20 +8,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
+from berth.framework.object_events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import PodCondition
 from berth.queue.hints import HintMap
 from berth.queue.pod_kinds import kind_of
 from berth.testing.strategies import nodes, pods
 from tests.hostile.cluster import Cluster
-from tests.unit.queue.kit import NODE_ADD, POD_LABEL, PROFILE, Rejector, a_bench, a_pod, queue_it, skip_it
+from tests.unit.queue.kit import (
+    NODE_ADD,
+    NODE_LABEL,
+    NODE_TAINT,
+    POD_LABEL,
+    PROFILE,
+    Rejector,
+    a_bench,
+    a_pod,
+    queue_it,
+    skip_it,
+)
 
-NODE_UPDATE = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)
-NODE_TAINT = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
 NODE_ROOM = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_ALLOCATABLE)
-POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
-POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
-POD_UPDATE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL)
+OTHER_LABELS = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL)
 SCALE_DOWN = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN)
 
 
@@ -43,10 +51,10 @@ def events(draw):
         st.sampled_from(
             [
                 (NODE_ADD, None, after),
-                *((event, before, after) for event in (NODE_UPDATE, NODE_TAINT, NODE_ROOM)),
-                (POD_ADD, None, come),
-                (POD_DELETE, gone, None),
-                *((event, gone, come) for event in (POD_UPDATE, SCALE_DOWN)),
+                *((event, before, after) for event in (NODE_LABEL, NODE_TAINT, NODE_ROOM)),
+                (ASSIGNED_POD_ADD, None, come),
+                (ASSIGNED_POD_DELETE, gone, None),
+                *((event, gone, come) for event in (OTHER_LABELS, SCALE_DOWN)),
             ]
         )
     )
