@@ -25,6 +25,7 @@ NAMES = (
     "sandbox_http",
     "device_search",
     "start",
+    "growth",
     "takeover",
     "busy_health",
     "end_to_end",
