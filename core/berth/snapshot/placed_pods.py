@@ -129,6 +129,16 @@ class _Counted:
         self.columns: list[_Counts] | None = None
 
 
+class _Holders:
+    """The pods that hold one term, by row; `version` is that of the last one that came or went."""
+
+    __slots__ = ("rows", "version")
+
+    def __init__(self) -> None:
+        self.rows: dict[int, int] = {}
+        self.version = 0
+
+
 class PlacedPods:
     """Counts by node row for pod classes, held terms and the questions asked so far.
 
@@ -137,12 +147,14 @@ class PlacedPods:
 
     def __init__(self, capacity: int) -> None:
         self._classes: dict[PodClass, _Counted] = {}
-        self._terms: dict[HeldTerm, dict[int, int]] = {}
+        self._terms: dict[HeldTerm, _Holders] = {}
         self._answering_size = 0
         self._classes_by_labels: ByLabels[_Counted] = ByLabels()
         self._terms_by_selector: BySelector[HeldTerm] = BySelector()
         self.terms_generation = 0
         """Grows when a term is held for the first time, or not any more."""
+        self.holders_generation = 0
+        """Grows whenever a pod that holds a term comes or goes."""
         self._begin(capacity)
 
     def _begin(self, capacity: int) -> None:
@@ -173,13 +185,15 @@ class PlacedPods:
         counts = self._holders.peek(held)
         if counts is not None:
             counts.add(row, sign)
-        rows = self._terms.get(held)
-        if rows is None:
-            rows = self._terms[held] = {}
+        holders = self._terms.get(held)
+        if holders is None:
+            holders = self._terms[held] = _Holders()
             self._terms_by_selector.add(held, held.term.selector.rules)
             self.terms_generation += 1
-        _count(rows, row, sign)
-        if not rows:
+        self.holders_generation += 1
+        holders.version = self.holders_generation
+        _count(holders.rows, row, sign)
+        if not holders.rows:
             del self._terms[held]
             self._holders.discard(held)
             self._terms_by_selector.discard(held, held.term.selector.rules)
@@ -200,6 +214,10 @@ class PlacedPods:
     def held_about(self, labels: Mapping[str, str]) -> Iterator[HeldTerm]:
         """The distinct affinity terms that placed pods hold and whose label selector may match the labels."""
         return self._terms_by_selector.candidates(labels)
+
+    def holders_version(self, held: HeldTerm) -> int:
+        """A number that no other term has, and this one only until a pod that holds it comes or goes."""
+        return self._terms[held].version
 
     def holders(self, held: HeldTerm, n: int) -> Ints:
         """How many pods on each of the first n nodes hold the term."""
@@ -231,7 +249,8 @@ class PlacedPods:
         counts = self._holders[held]
         if counts is None:
             counts = _Counts(self._capacity)
-            counts.add_up(self._terms.get(held, {}))
+            if held in self._terms:
+                counts.add_up(self._terms[held].rows)
             self._holders.put(held, counts, _size(held, counts))
         return counts
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from berth.cache.cache import Cache
 from berth.config.plugin_args import InterPodAffinityArgs
 from berth.framework.cluster_event import QueueingHint
 from berth.framework.cycle_state import CycleState
@@ -11,6 +12,7 @@ from berth.objects.pod import Affinity, PodAffinity, PodAffinityTerm, WeightedPo
 from berth.objects.workloads import Namespace
 from berth.plugins.inter_pod_affinity import InterPodAffinity
 from berth.plugins.inter_pod_affinity.scoring import normalized
+from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from berth.testing.handles import make_plugin
@@ -261,3 +263,61 @@ def test_node_hint(pod, old, new, hint):
     _, on_node = make_plugin(InterPodAffinity).events_to_register()
 
     assert hint == on_node.hint(pod, old, new)
+
+
+def basis_beside(*placed, pod=None):
+    cache, nodes = Cache(), Snapshot()
+    for node in NODES:
+        cache.add_node(node)
+    for other in placed:
+        cache.add_pod(other)
+    cache.update_snapshot(nodes)
+    plugin = make_plugin(InterPodAffinity, InterPodAffinityArgs())
+    return plugin, cache, nodes, lambda: plugin.basis(CycleState(), pod or make_pod(labels=WEB), nodes)
+
+
+@pytest.mark.parametrize(
+    ("coming", "stays"),
+    [
+        pytest.param(on("y1", "new"), True, id="a pod without terms"),
+        pytest.param(away(term(DB), name="new", node_name="y1"), True, id="terms that mean others"),
+        pytest.param(away(term(), name="new", node_name="y1"), False, id="another holder of the term"),
+        pytest.param(near(term(key="host"), name="new", node_name="y1"), False, id="another term"),
+    ],
+)
+def test_answers_rest_on_who_holds_the_terms_that_mean_the_pod(coming, stays):
+    _, cache, nodes, basis = basis_beside(away(term(), name="placed", node_name="x1"))
+    before = basis()
+    cache.add_pod(coming)
+    cache.update_snapshot(nodes)
+
+    assert stays == (basis() == before)
+
+
+def test_a_holder_that_went_and_came_again_is_another_basis():
+    held = away(term(), name="placed", node_name="x1")
+    _, cache, nodes, basis = basis_beside(held)
+    before = basis()
+    cache.remove_pod(held)
+    cache.add_pod(away(term(), name="placed", node_name="y1"))
+    cache.update_snapshot(nodes)
+
+    assert basis() != before
+
+
+def test_a_pod_with_terms_has_no_basis():
+    *_, basis = basis_beside(pod=near(term()))
+
+    assert basis() is None
+
+
+def test_whoever_comes_or_goes_with_a_term_makes_another_generation():
+    plugin, cache, nodes, _ = basis_beside()
+    before = plugin.basis_generation(nodes)
+    cache.add_pod(on("x1"))
+    cache.update_snapshot(nodes)
+    same = plugin.basis_generation(nodes)
+    cache.add_pod(away(term(), name="new", node_name="y1"))
+    cache.update_snapshot(nodes)
+
+    assert before == same != plugin.basis_generation(nodes)

@@ -1,7 +1,7 @@
 """Counting for required terms: the incoming pod's, and anti-affinity of placed pods."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from berth.framework.interface import ReasonCodes
 from berth.objects.pod import Pod
 from berth.plugins.in_tree import all_pass
 from berth.plugins.inter_pod_affinity.terms import OwnTerms, Wanted
-from berth.plugins.topology import Domains, count_in, holders_in, no_domains, on_nodes, places
+from berth.plugins.topology import Domains, count_in, holders_in, no_domains, on_nodes, places, topology
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.placed_pods import Question
@@ -181,6 +181,20 @@ class Neighbours:
                 marks = mask * np.uint8(code)
                 codes = np.where(mask, marks, codes) if np.count_nonzero(codes) else marks
         return codes
+
+    def unwilling_at(self, nodes: Snapshot) -> Callable[[int], int]:
+        """The code of a row for a pod without required terms of its own."""
+        by_place = [
+            (topology(nodes, key).places, domains)
+            for key, domains in self.unwilling.items()
+            if _has_pods(domains)
+        ]
+
+        def code(row: int) -> int:
+            unwilling = any(domains.item(places_of.item(row)) > 0 for places_of, domains in by_place)
+            return NOT_WANTED if unwilling else 0
+
+        return code
 
     def _not_near(self, nodes: Snapshot) -> Mask | None:
         """Where a term has no pod; the first of a series may go anywhere that has the labels.

@@ -1,6 +1,6 @@
 """The plugin itself: its extension points, wired to terms, filtering, scoring and hints."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from berth.config.plugin_args import InterPodAffinityArgs
 from berth.framework.cluster_event import ClusterEventWithHint
@@ -80,6 +80,10 @@ class InterPodAffinity(
         del pod
         return state.read(Neighbours).codes(nodes)
 
+    def filter_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
+        """Whether placed pods' anti-affinity keeps the pod away; only for pods without terms of their own."""
+        return None if has_terms(pod) else state.read(Neighbours).unwilling_at(nodes)
+
     def pre_score(self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask) -> Status:
         """Add up the weights by domain; where no pod counts there is nothing to score."""
         del feasible
@@ -104,6 +108,10 @@ class InterPodAffinity(
         del pod
         return state.read(Preferences).scores(nodes)
 
+    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
+        """The sum of weights; only for pods without terms of their own."""
+        return None if has_terms(pod) else state.read(Preferences).score_at(nodes)
+
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         """Stretch the scores to 0 to 100."""
         del state, pod
@@ -118,13 +126,15 @@ class InterPodAffinity(
         return pod.namespace, tuple(sorted(pod.labels.items())), held
 
     def basis_generation(self, nodes: Snapshot) -> Hashable:
-        """The version of the terms that placed pods hold, and of namespaces' labels."""
-        return nodes.placed.terms_generation, self._listers.namespaces.generation
+        """The version of who holds terms, and of namespaces' labels."""
+        return nodes.placed.holders_generation, self._listers.namespaces.generation
 
     def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
-        """Nothing for pods that have no term and that no placed pod's term means."""
+        """Who holds the terms that mean the pod; None for a pod that has terms: these count any pods."""
         del state
-        return None if has_terms(pod) or self._terms_about.find(pod, nodes) else ()
+        if has_terms(pod):
+            return None
+        return tuple(map(nodes.placed.holders_version, self._terms_about.find(pod, nodes)))
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that come, go or change labels; nodes that come or change labels."""

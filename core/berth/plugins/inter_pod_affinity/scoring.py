@@ -1,11 +1,13 @@
 """Adding up preferences: the incoming pod's, and those of placed pods that mean it."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from berth.framework.interface import MAX_NODE_SCORE, Scores
 from berth.framework.score import TABLED
 from berth.plugins.inter_pod_affinity.terms import Wanted
-from berth.plugins.topology import Domains, count_in, holders_in, on_nodes
+from berth.plugins.topology import Domains, count_in, holders_in, on_nodes, topology
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
 from berth.snapshot.placed_pods import Question
 from berth.snapshot.snapshot import Snapshot
@@ -54,6 +56,11 @@ class Preferences:
             here = on_nodes(nodes, key, domains)
             total = here if total is None else total + here
         return np.zeros(len(nodes), dtype=np.int64) if total is None else total
+
+    def score_at(self, nodes: Snapshot) -> Callable[[int], int]:
+        """The same of one row, by its number in the whole snapshot."""
+        by_place = [(topology(nodes, key).places, domains) for key, domains in self._sums.items()]
+        return lambda row: sum(domains.item(places_of.item(row)) for places_of, domains in by_place)
 
 
 def normalized(scores: Scores) -> Scores:
