@@ -36,6 +36,9 @@ MOST_DIVISIONS = 4
 NODES_PER_DOMAIN = 16
 """Domains of fewer nodes than this are summed up each time."""
 
+MOST_ROWS_ADDED_UP = 64
+"""So are holders of a term on so few nodes: no column is kept for them."""
+
 
 class PodsLike(NamedTuple):
     """Pods of these namespaces (None: of any) that the selector matches."""
@@ -90,8 +93,7 @@ class _Counts:
     def by_domain(self, division: Division) -> Ints:
         """The sums over the division's domains, added up."""
         here = self.column[: division.domain_of.size]
-        summed = np.bincount(division.domain_of, weights=here, minlength=division.known.size)
-        return summed.astype(np.int64)
+        return np.bincount(division.domain_of, here, division.known.size).astype(np.int64)
 
 
 class _Asked:
@@ -225,6 +227,9 @@ class PlacedPods:
 
     def holders_in(self, held: HeldTerm, division: Division) -> Ints:
         """How many pods in each domain hold the term, not to be written to. Shapes: result (width,)."""
+        rows = self._terms[held].rows
+        if len(rows) <= MOST_ROWS_ADDED_UP:
+            return _added_up(rows, division)
         return self._by_domain(self._held(held), division)
 
     def forget_sums(self) -> None:
@@ -302,6 +307,12 @@ class PlacedPods:
             for counted in self._classes.values():
                 counted.columns = None
             self._answering_size = 0
+
+
+def _added_up(rows: Mapping[int, int], division: Division) -> Ints:
+    domains = division.domain_of[[*rows]]
+    weights = np.fromiter(rows.values(), np.float64, len(rows))
+    return np.bincount(domains, weights, division.known.size).astype(np.int64)
 
 
 def _size(key: Question | HeldTerm, counts: _Counts) -> int:
