@@ -7,10 +7,7 @@ from collections.abc import Callable
 
 
 def calls(work: Callable[[], object]) -> int:
-    """Count the Python and C functions that `work` calls.
-
-    What earlier work left for garbage collection is collected before.
-    """
+    """Count the Python and C functions that `work` calls, none of them for what earlier work left behind."""
     count = 0
 
     def note(_frame, event, _argument):
@@ -18,8 +15,7 @@ def calls(work: Callable[[], object]) -> int:
         count += event in {"call", "c_call"}
 
     before = sys.getprofile()
-    gc.collect()
-    gc.disable()
+    gc.disable()  # Collecting would call finalizers of other tests' objects.
     sys.setprofile(note)
     try:
         work()
