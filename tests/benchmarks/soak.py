@@ -145,11 +145,12 @@ async def sampled(made, samples, seconds):
 
 
 def sizes_told(port):
-    """What the scheduler says of its sizes, None where it does not answer."""
+    """What the scheduler says of its sizes, None where it does not answer, or is too busy to."""
     asked = http.client.HTTPSConnection(LOOPBACK, port, timeout=PATIENCE_SECONDS, context=anything())
     try:
         asked.request("GET", "/debug/sizes")
-        return json.loads(asked.getresponse().read())
+        answer = asked.getresponse()
+        return json.loads(answer.read()) if answer.status == http.HTTPStatus.OK else None
     except OSError:
         return None
     finally:
