@@ -70,8 +70,13 @@ class Installation:
     def install(self, overlay):
         """Apply the kinds, then an overlay."""
         self.kubectl("apply", "-k", str(KUSTOMIZE / "crds"))
-        self.kubectl("wait", "--for=condition=Established", "crd", "schedulers.berth.dev")
+        # `kubectl wait` fails on a kind that has no conditions yet.
+        self.until(self._knows_schedulers, "the kinds are there")
         self.kubectl("apply", "-k", str(overlay))
+
+    def _knows_schedulers(self):
+        conditions = self.get("crd", "schedulers.berth.dev").get("status", {}).get("conditions") or ()
+        return ("Established", "True") in [(one["type"], one["status"]) for one in conditions]
 
     def kubectl(self, *arguments, stdin=None, fails=False):
         """Give what kubectl prints; with `fails`, what it complains about."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.real_installation import RealInstallation
+from tests.e2e.operated_installation import RealInstallation
 from tests.unit.operator.at_work import MONITOR
 
 VARIABLE = "BERTH_EARLIER"

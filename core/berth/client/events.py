@@ -83,7 +83,7 @@ class _Event(msgspec.Struct, omit_defaults=True, rename="camel"):
 
 
 class _Key(NamedTuple):
-    """What makes two events one: everything but the note."""
+    """What makes two events one: everything but the note, unless notes set events apart."""
 
     type: str
     action: str
@@ -91,6 +91,7 @@ class _Key(NamedTuple):
     controller: str
     regarding: Reference
     related: Reference | None
+    note: str
 
 
 @dataclass(slots=True)
@@ -133,7 +134,7 @@ class EventRecorder:
 
     `capacity` bounds what waits to be written, `tracked` what is remembered to fold repetitions. Between
     `writes` and `most_writes` are made at a time, of up to `together` events each: a slow server should cost
-    no events.
+    no events. A series keeps the note that it began with: `by_note` begins another for another note.
     """
 
     api: Api
@@ -144,6 +145,7 @@ class EventRecorder:
     writes: int = 4
     most_writes: int = 32
     together: int = 8
+    by_note: bool = False
     hostname: str = field(default_factory=socket.gethostname)
 
     def __post_init__(self) -> None:
@@ -172,7 +174,7 @@ class EventRecorder:
 
         `type` is Normal or Warning. A note longer than 1024 bytes is cut.
         """
-        key = _Key(type, action, reason, controller, regarding, related)
+        key = _Key(type, action, reason, controller, regarding, related, note if self.by_note else "")
         known = self._known.get(key)
         if known is not None:
             self._repeat(known)

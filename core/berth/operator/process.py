@@ -126,7 +126,7 @@ class Operator:
         self._api = Api(transport)
         self._tasks = tasks
         self._running: list[asyncio.Task[Any]] = []
-        self._recorder = EventRecorder(events)
+        self._recorder = EventRecorder(events, by_note=True)
         self._review = DelegatedAccess(events)
         self._metrics = OperatorMetrics()
         self._queue = WorkQueue(asyncio.get_running_loop().call_later)

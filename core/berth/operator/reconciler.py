@@ -170,7 +170,9 @@ class Reconciler:
                 continue
             if old is None and one.type == DEGRADED and not one.holds:
                 continue
-            self._say(key, "Warning" if bad else "Normal", one.reason, f"{one.type}: {one.message}")
+            self._say(
+                key, "Warning" if bad else "Normal", one.reason, f"{one.type}={one.holds}: {one.message}"
+            )
 
     def _drifted(self, key: Key, kind: str, name: str) -> None:
         self._say(key, "Normal", "DriftCorrected", f"{kind} {name} was changed back")

@@ -105,6 +105,17 @@ async def test_series(clock):
     assert recorder.statistics.folded == 4
 
 
+@pytest.mark.parametrize(("by_note", "written"), [(False, ["first"]), (True, ["first", "second"])])
+async def test_another_note(clock, by_note, written):
+    """A later note goes into the series that there is, or begins another."""
+    async with recording(clock, by_note=by_note) as (recorder, server):
+        for note in ("first", "second", "first"):
+            scheduled(recorder, note=note)
+        assert await recorder.drain(60)
+
+    assert written == [event["note"] for method, _, event in server.requests if method == "POST"]
+
+
 async def test_repeated_while_being_written(clock):
     """A repetition that comes while the event is on its way is written after it, never before."""
     server = EventServer()

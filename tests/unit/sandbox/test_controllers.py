@@ -12,6 +12,7 @@ from berth.sandbox import Options, serve
 from tests.unit.scheduler_at_work import eventually
 
 BASE = "/apis/apps/v1/namespaces/default/deployments"
+RECREATE = {"strategy": {"type": "Recreate"}}
 
 
 class Running:
@@ -121,6 +122,19 @@ def ready(pods):
         any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", ()))
         for pod in staying(pods)
     )
+
+
+async def test_recreated(running):
+    """With the strategy Recreate no new pod is made while an old one is still ending."""
+    first, second = (deployment(image=image)["spec"] | RECREATE for image in ("x:1", "x:2"))
+    await running.send("POST", BASE, deployment() | {"spec": first})
+    await running.settle(lambda: settled(running, "x:1", 2))
+    seen = []
+    running.sandbox.store.collection("pods").subscribe(lambda: seen.append(set(images(running.pods))))
+    await running.send("PATCH", f"{BASE}/web", {"spec": second})
+    await running.settle(lambda: settled(running, "x:2", 2))
+
+    assert {"x:1", "x:2"} not in seen
 
 
 async def test_scaled(running):

@@ -96,9 +96,11 @@ class Deployments:
         replicas = spec.get("replicas", 1)
         surge, unavailable = _bounds(spec.get("strategy") or {}, replicas)
         new, old = _staying(pods.new), _staying(pods.old)
+        missing = min(replicas - len(new), replicas + surge - len(new) - len(old))
         if (spec.get("strategy") or {}).get("type") == "Recreate":
-            surge, unavailable = 0, replicas
-        for _ in range(min(replicas - len(new), replicas + surge - len(new) - len(old))):
+            # A pod that is still ending runs. Source: pkg/controller/deployment/recreate.go (v1.36).
+            unavailable, missing = replicas, 0 if pods.old else replicas - len(new)
+        for _ in range(missing):
             self._create(deployment, template, name)
         for pod in new[replicas:] if replicas < len(new) else ():
             self._delete(pod)

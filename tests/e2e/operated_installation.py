@@ -1,8 +1,9 @@
-"""A real API server with RBAC and kube-controller-manager, and the operator under its own rights."""
+"""The operator beside a cluster, under its own rights: on the sandbox, or on a real API server."""
 
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 
 from tests.e2e.api_servers import api_server_called
 from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation
+from tests.unit.operator.at_work import MONITOR
 
 _MANAGER = "kube-controller-manager"
 
@@ -23,22 +25,18 @@ def controller_manager():
     return found
 
 
-class RealInstallation(Installation):
+class OperatedInstallation(Installation):
     """Pods run as far as fake kubelets go; the operator runs beside the cluster, as its account."""
 
     def start_sandbox(self):
-        """Start the control plane."""
-        manager = controller_manager()
-        flags = ["--real", f"--kubeconfig={self.kubeconfig}", "--authorization-mode=RBAC"]
-        self._spawn("sandbox", ["sandbox", "up", *flags])
+        """Start the API server in memory, with its controllers."""
+        self._start_api("--controllers")
+
+    def _start_api(self, *flags):
+        command = ["sandbox", "up", *flags, f"--kubeconfig={self.kubeconfig}", "--authorization-mode=RBAC"]
+        self._spawn("sandbox", command)
         log = self.folder / "sandbox.log"
         self.until(lambda: "sandbox ready" in log.read_text(), "the control plane starts")
-        # No kubelet renews the nodes' leases: after a while the controller would take them for dead.
-        controllers = "--controllers=*,-node-lifecycle-controller"
-        command = [manager, f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", controllers]
-        command.append("--secure-port=0")
-        with (self.folder / "manager.log").open("w") as output:
-            self.processes.append(subprocess.Popen(command, stdout=output, stderr=output))
 
     def install(self, overlay):
         """Apply kinds and overlay, and start the operator."""
@@ -62,9 +60,11 @@ class RealInstallation(Installation):
 
     def schedulers(self, *documents):
         """Create Schedulers of these (name, spec)."""
-        for name, spec in documents:
-            body = {"apiVersion": "berth.dev/v1alpha1", "kind": "Scheduler", "spec": spec}
-            self.kubectl("create", "-f", "-", stdin=body | {"metadata": {"name": name, "namespace": SYSTEM}})
+        self._create("Scheduler", documents)
+
+    def plugins(self, *documents):
+        """Create SchedulerPlugins of these (name, spec)."""
+        self._create("SchedulerPlugin", documents)
 
     def is_degraded(self, name, reason):
         """Say whether a Scheduler is degraded for that reason."""
@@ -74,3 +74,40 @@ class RealInstallation(Installation):
         """Apply a kustomization; gives the lines of what changed."""
         lines = self.kubectl("apply", "-k", str(root / folder)).splitlines()
         return [line for line in lines if not line.endswith(" unchanged")]
+
+    def _create(self, kind, documents):
+        for name, spec in documents:
+            body = {"apiVersion": "berth.dev/v1alpha1", "kind": kind, "spec": spec}
+            self.kubectl("create", "-f", "-", stdin=body | {"metadata": {"name": name, "namespace": SYSTEM}})
+
+
+class RealInstallation(OperatedInstallation):
+    """With kube-apiserver and kube-controller-manager."""
+
+    def start_sandbox(self):
+        """Start the control plane."""
+        manager = controller_manager()
+        self._start_api("--real")
+        # No kubelet renews the nodes' leases: after a while the controller would take them for dead.
+        controllers = "--controllers=*,-node-lifecycle-controller"
+        command = [manager, f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", controllers]
+        command.append("--secure-port=0")
+        with (self.folder / "manager.log").open("w") as output:
+            self.processes.append(subprocess.Popen(command, stdout=output, stderr=output))
+
+
+INSTALLATIONS = {"in-memory": OperatedInstallation, "real": RealInstallation}
+
+
+@contextmanager
+def operated(folder, overlay, installation=RealInstallation):
+    """A cluster with the operator and an overlay, and all plugins' kinds, until the block ends."""
+    found = installation(folder)
+    try:
+        found.start()
+        found.kubectl("create", "-f", "-", stdin=MONITOR)
+        found.apply("third-party-crds")
+        found.install(KUSTOMIZE / "overlays" / overlay)
+        yield found
+    finally:
+        found.stop()
