@@ -93,9 +93,9 @@ def attach(
     """Attach a plugin, replace it by another version, or configure it anew.
 
     An entry of a plugin that is there with another address replaces it: the new version gets ready beside the
-    old one, which ends what it began. It holds until the scheduler ends; its own list outlives that. Where an
-    operator keeps the scheduler it takes --namespace: the SchedulerPlugin is made, or changed where options
-    are given, and the Scheduler runs it.
+    old one, which ends what it began. It holds for as long as the answer says; a standby names the leader.
+    Where an operator keeps the scheduler it takes --namespace: the SchedulerPlugin is made, or changed where
+    options are given, and the Scheduler runs it.
     """
     if namespace:
         if name is None:
@@ -111,6 +111,7 @@ def attach(
     answer = server.ask("/plugins", "PUT", body)
     for attached in answer["plugins"]:
         click.echo(f"{attached} attached")
+    click.echo(answer["message"])
 
 
 @plugin.command()
@@ -125,14 +126,15 @@ def detach(
 ) -> None:
     """Take a plugin out of all profiles, once the attempts that began with it have ended.
 
-    Where an operator keeps the scheduler it takes --namespace; the SchedulerPlugin stays.
+    It holds for as long as the answer says; a standby names the leader. Where an operator keeps the scheduler
+    it takes --namespace; the SchedulerPlugin stays.
     """
     if namespace:
         users = Keeper(namespace, kubeconfig).detach(name, profiles, scheduler)
         click.echo(f"SchedulerPlugin {namespace}/{name} detached from Scheduler {', '.join(users)}")
         return
-    server.ask(f"/plugins/{name}", "DELETE", profile=list(profiles))
-    click.echo(f"{name} detached")
+    answer = server.ask(f"/plugins/{name}", "DELETE", profile=list(profiles))
+    click.echo(f"{name} detached\n{answer['message']}")
 
 
 @plugin.command()
@@ -144,8 +146,8 @@ def detach(
 def shadow(name: str, server: Server, *, off: bool, namespace: str, kubeconfig: str) -> None:
     """Let a plugin see what is scheduled and have no say in it: its answers are compared and counted.
 
-    Attempts that began with it end with it first. Asked of a scheduler it holds for that process alone, until
-    the plugin's entry in its list changes; a standby names the leader. Where an operator keeps the scheduler
+    Attempts that began with it end with it first. It holds for as long as the answer says, or until the
+    plugin's entry in the list changes; a standby names the leader. Where an operator keeps the scheduler
     it takes --namespace, reaches all replicas within a minute, and lasts.
     """
     if namespace:
@@ -153,8 +155,9 @@ def shadow(name: str, server: Server, *, off: bool, namespace: str, kubeconfig: 
         what = "takes part" if off else "is in shadow"
         click.echo(f"SchedulerPlugin {namespace}/{name} {what} in {', '.join(users) or 'no Scheduler yet'}")
         return
-    server.ask(f"/plugins/{name}/shadow", "DELETE" if off else "PUT")
+    answer = server.ask(f"/plugins/{name}/shadow", "DELETE" if off else "PUT")
     click.echo(f"{name} takes part" if off else f"{name} is in shadow")
+    click.echo(answer["message"])
 
 
 for verb in (verify, record, replay):

@@ -34,7 +34,8 @@ class PluginAdmin:
     """Answers requests about plugins.
 
     `attaching` is asked for by the loop that owns plugins, whose turns `turns` are; `keep_objects` is awaited
-    before the first of them joins. `elsewhere` says where changes are to be made, "" where here.
+    before the first of them joins. `elsewhere` says where changes are to be made, "" where here; `holds` is
+    part of the answer to one that is made here: how long it holds.
     """
 
     def __init__(
@@ -43,11 +44,14 @@ class PluginAdmin:
         keep_objects: Callable[[], Awaitable[None]],
         turns: LoopTurns,
         elsewhere: Callable[[], str],
+        *,
+        holds: str,
     ) -> None:
         self._attaching = attaching
         self._keep_objects = keep_objects
         self._turns = turns
         self._elsewhere = elsewhere
+        self._holds = holds
 
     def mount(self, router: web.UrlDispatcher) -> None:
         """Put the paths in."""
@@ -101,7 +105,7 @@ class PluginAdmin:
                 await self._attaching().attach(Wanted.of(spec))
         except AttachError as error:
             return http_status(409, "Conflict", str(error))
-        return _json({"plugins": [spec.name for spec in specs]})
+        return self._made([spec.name for spec in specs])
 
     async def _record(self, request: web.Request) -> web.StreamResponse:
         try:
@@ -111,22 +115,24 @@ class PluginAdmin:
 
     async def _detach(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        return await _done(name, self._attaching().detach(name, request.query.getall("profile", [])))
+        return await self._done(name, self._attaching().detach(name, request.query.getall("profile", [])))
 
     async def _shadow(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        return await _done(name, self._attaching().shadow(name, on=request.method == "PUT"))
+        return await self._done(name, self._attaching().shadow(name, on=request.method == "PUT"))
 
+    async def _done(self, name: str, change: Coroutine[Any, Any, None]) -> web.Response:
+        """What comes of a change to that plugin, which is brought to its end even if the client goes away."""
+        try:
+            await asyncio.shield(change)
+        except KeyError:
+            return _unknown(name)
+        except AttachError as error:
+            return http_status(409, "Conflict", str(error))
+        return self._made([name])
 
-async def _done(name: str, change: Coroutine[Any, Any, None]) -> web.Response:
-    """What comes of a change to that plugin. Whoever asked may hang up: it is brought to its end."""
-    try:
-        await asyncio.shield(change)
-    except KeyError:
-        return _unknown(name)
-    except AttachError as error:
-        return http_status(409, "Conflict", str(error))
-    return _json({"plugins": [name]})
+    def _made(self, names: list[str]) -> web.Response:
+        return _json({"plugins": names, "message": self._holds})
 
 
 def _json(document: Any) -> web.Response:

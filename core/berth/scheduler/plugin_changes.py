@@ -1,6 +1,6 @@
 """Where the plugins of a scheduler are changed, so that a change reaches all replicas and is not lost.
 
-Called by: plugin_admin.py, before each change.
+Called by: plugin_admin.py, before each change, and after it for how long it holds.
 """
 
 from typing import Protocol
@@ -33,3 +33,16 @@ def changed_elsewhere(kept_by: str, leadership: Leads) -> str:
         leader = leadership.leader or "none yet"
         return f"this replica stands by, and a change of it would be lost: ask the leader ({leader})"
     return ""
+
+
+def how_long(*, elects: bool, plugins_file: str) -> str:
+    """Say how long a change of this process holds, and what to edit so that it stays."""
+    if elects:
+        holds, every = (
+            "while this replica leads, and the next leader goes by its own list",
+            " in every replica",
+        )
+    else:
+        holds, every = "until this scheduler ends", ""
+    keep = f"edit {plugins_file}{every}" if plugins_file else f"say so in a list of --plugins{every}"
+    return f"this holds {holds}; to keep it, {keep}"

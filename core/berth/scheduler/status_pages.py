@@ -20,7 +20,7 @@ from berth.scheduler.cache_debugger import CacheDebugger
 from berth.scheduler.health import Check, NotedCheck, ping
 from berth.scheduler.leadership import Leadership
 from berth.scheduler.loop_turns import LoopTurns
-from berth.scheduler.plugin_changes import KEPT_BY, changed_elsewhere
+from berth.scheduler.plugin_changes import KEPT_BY, changed_elsewhere, how_long
 from berth.scheduler.plugin_upkeep import PluginUpkeep
 from berth.scheduler.process_options import ProcessOptions
 from berth.scheduler.scheduler import Scheduler
@@ -84,6 +84,9 @@ class StatusPages:
                 self.plugins.raw.begin,
                 self.turns,
                 lambda: changed_elsewhere(os.environ.get(KEPT_BY, ""), self.leadership),
+                holds=how_long(
+                    elects=configuration.leader_election.leader_elect, plugins_file=self.options.plugins_file
+                ),
             ).mount,
             explain=lambda namespace, name: ask(lambda: explainer.explain(namespace, name)),
             cache=lambda: ask(self.debugger.report),

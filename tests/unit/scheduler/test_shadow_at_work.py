@@ -129,10 +129,10 @@ async def test_switched_while_pods_come():
     async with at_work() as world:
         await world.start("v1", "red")
         assert {"red"} == await world.bound(world.create(5))
-        assert "colours is in shadow\n" == await world.berth("shadow", "colours")
+        assert "colours is in shadow" in await world.berth("shadow", "colours")
         assert {"red", "blue"} == await world.bound(world.create(20))
         assert "yes" in await world.berth("list")
-        assert "colours takes part\n" == await world.berth("shadow", "colours", "--off")
+        assert "colours takes part" in await world.berth("shadow", "colours", "--off")
 
         assert {"red"} == await world.bound(world.create(10))
         assert "no plugin nobody" in await world.berth("shadow", "nobody", code=2)
