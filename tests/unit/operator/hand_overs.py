@@ -1,4 +1,4 @@
-"""Whether Schedulers are led while their objects are edited: each ready replica campaigns, as its process would.
+"""Whether Schedulers are led while their objects are edited: each ready replica campaigns for the lease.
 
 With the scheduler's own elector and under the rights that the operator gave its service account. A replica
 that is taken away gives the lease back, but for every third, which dies with it.
@@ -6,7 +6,7 @@ that is taken away gives the lease back, but for every third, which dies with it
 
 import asyncio
 import time
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from berth.client import Api, load_endpoint
@@ -17,78 +17,84 @@ from tests.unit.client.conftest import transport_to
 
 DURATION, DEADLINE, PERIOD = 2.0, 1.5, 0.2
 HAND_OVER_SECONDS = DURATION + PERIOD * (1 + JITTER_FACTOR)
-"""How long it takes at most until a lease that is not given back is another's."""
+"""How long it takes until a lease that is not given back is a standby's."""
 MOST_TRIES = int((DURATION + DEADLINE) / PERIOD)
 """How often a ready replica may try in vain for a lease that no other renews meanwhile."""
 DIES = 3
-HEADINGS = ("Scheduler", "no ready replica", "no renewed lease", "hand-over", "leaders", "most tries")
+HEADINGS = ("Scheduler", "no ready replica", "ready, no leader", "hand-over", "leaders", "most tries")
 
 
 @dataclass
-class Gap:
-    """The longest time between two of something."""
+class Waiting:
+    """How long a ready replica has seen nobody renew the lease, itself included."""
 
-    began: float | None = None
-    longest: float = 0.0
-
-    def begin(self):
-        """It is missing from now on, if it was there."""
-        self.began = time.monotonic() if self.began is None else self.began
-
-    def end(self):
-        """It is there."""
-        if self.began is not None:
-            self.longest = max(self.longest, time.monotonic() - self.began)
-        self.began = None
+    since: float = field(default_factory=time.monotonic)
+    tries: int = 0
 
 
 @dataclass
 class Led:
-    """What was seen of one Scheduler; times are shown, and counted are tries."""
+    """What was seen of one Scheduler; times are shown, and what is counted is checked."""
 
     name: str
-    unready: Gap = field(default_factory=Gap)
-    unrenewed: Gap = field(default_factory=Gap)
+    electors: dict = field(default_factory=dict)
+    waiting: dict = field(default_factory=dict)
+    renewed: str = ""
+    unready_since: float | None = None
     was_ready: bool = False
     times_unready: int = 0
-    renewed: str = ""
+    longest_unready: float = 0.0
+    longest_wait: float = 0.0
     leaders: int = 0
-    tries: dict = field(default_factory=dict)
     most_tries: int = 0
-    electors: dict = field(default_factory=dict)
     at_once: list = field(default_factory=list)
 
     def count(self, ready):
         """So many replicas are ready."""
+        now = time.monotonic()
         if ready:
             self.was_ready = True
-            self.unready.end()
-        elif self.was_ready and self.unready.began is None:
+            self.longest_unready = max(self.longest_unready, now - (self.unready_since or now))
+            self.unready_since = None
+        elif self.was_ready and self.unready_since is None:
             self.times_unready += 1
-            self.unready.begin()
+            self.unready_since = now
+
+    def join(self, identity, elector):
+        """A replica campaigns."""
+        self.electors[identity], self.waiting[identity] = elector, Waiting()
+
+    def leave(self, identity):
+        """What is not there any more neither leads nor tries."""
+        del self.electors[identity]
+        self._waited(self.waiting.pop(identity))
 
     def renew(self, spec):
-        """The lease is as it says; one that was given back is renewed by nobody."""
+        """The lease is as it says; to give it back is not to renew it."""
         if spec.get("holderIdentity") and spec["renewTime"] != self.renewed:
             self.renewed = spec["renewTime"]
-            self.unrenewed.end()
-            self.unrenewed.begin()
-            self.tries.clear()
+            for identity, one in self.waiting.items():
+                self._waited(one)
+                self.waiting[identity] = Waiting()
+
+    def _waited(self, one):
+        self.longest_wait = max(self.longest_wait, time.monotonic() - one.since)
 
     def tried(self, identity):
         """A replica that does not lead has tried."""
-        self.tries[identity] = self.tries.get(identity, 0) + 1
-        self.most_tries = max(self.most_tries, self.tries[identity])
+        self.waiting[identity].tries += 1
+        self.most_tries = max(self.most_tries, self.waiting[identity].tries)
 
     def lead(self, identity):
         """A replica leads from now on: no other may still write."""
         self.leaders += 1
-        self.at_once += [other for other, one in self.electors.items() if other != identity and one.is_fresh()]
+        self.at_once += [
+            other for other, one in self.electors.items() if other != identity and one.is_fresh()
+        ]
 
-    def row(self):
-        """Give a line of the table."""
-        times = (self.unready.longest, self.unrenewed.longest, HAND_OVER_SECONDS)
-        return (self.name, *(f"{one:.2f} s" for one in times), str(self.leaders), str(self.most_tries))
+    def figures(self):
+        """Give the numbers of its line of the table."""
+        return self.longest_unready, self.longest_wait, HAND_OVER_SECONDS, self.leaders, self.most_tries
 
 
 class HandOvers:
@@ -117,7 +123,7 @@ class HandOvers:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def check(self):
-        """Raises: AssertionError where two led at once, or a ready replica did not get a lease that none held."""
+        """Raises: AssertionError where two led at once, or a ready replica did not get a free lease."""
         assert {} == {name: one.at_once for name, one in self.led.items() if one.at_once}
         assert {} == {name: one.most_tries for name, one in self.led.items() if one.most_tries > MOST_TRIES}
 
@@ -158,7 +164,8 @@ class HandOvers:
                 led.tried(pod)
             await asyncio.sleep(seconds)
 
-        elector = led.electors[pod] = LeaderElector(self._clients[name], lease, pod, sleep=waits)
+        elector = LeaderElector(self._clients[name], lease, pod, sleep=waits)
+        led.join(pod, elector)
         try:
             while True:
                 await elector.acquire()
@@ -171,9 +178,7 @@ class HandOvers:
             if "killed" not in error.args:
                 await elector.release()
         finally:
-            # What is not there any more neither leads nor tries.
-            led.electors.pop(pod)
-            led.tries.pop(pod, None)
+            led.leave(pod)
 
 
 def is_ready(pod):
@@ -183,22 +188,23 @@ def is_ready(pod):
 
 
 @asynccontextmanager
-async def hand_overs(work, folder, namespace, names, stack):
+async def hand_overs(work, folder, namespace, names):
     """Replicas of these Schedulers campaign until the block ends."""
     clients = {}
-    for name in names:
-        kubeconfig = folder / f"of-{name}"
-        kubeconfig.write_text(work.sandbox.kubeconfig_for(service_account(namespace, f"berth-{name}")))
-        transport = await stack.enter_async_context(
-            transport_to(load_endpoint(kubeconfig=str(kubeconfig), environ={}))
-        )
-        clients[name] = Api(transport)
-    async with HandOvers(work, namespace, clients).seen() as found:
-        yield found
+    async with AsyncExitStack() as stack:
+        for name in names:
+            kubeconfig = folder / f"of-{name}"
+            kubeconfig.write_text(work.sandbox.kubeconfig_for(service_account(namespace, f"berth-{name}")))
+            endpoint = load_endpoint(kubeconfig=str(kubeconfig), environ={})
+            clients[name] = Api(await stack.enter_async_context(transport_to(endpoint)))
+        yield await stack.enter_async_context(HandOvers(work, namespace, clients).seen())
 
 
-def table(rows):
-    """Give rows under their headings, as text."""
-    lines = [HEADINGS, *rows]
+def table(games):
+    """Give, as text, the largest figures that each Scheduler had in some games."""
+    lines = [HEADINGS]
+    for name in games[0]:
+        most = [max(figures) for figures in zip(*(game[name].figures() for game in games), strict=True)]
+        lines.append((name, *(f"{one:.2f} s" if isinstance(one, float) else str(one) for one in most)))
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADINGS))]
-    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) for line in lines)
+    return "\n".join("  ".join(map(str.ljust, line, widths)) for line in lines)

@@ -4,7 +4,10 @@
 user has what `edit` gives on the objects that are kept, references to their owners included, the other has
 berth-editor. When they stop, and what is no longer the operator's is deleted as its conditions ask, all is
 as the specs say, and what is not the operator's is as it was. The Deployment of one Scheduler is spared:
-however its spec is edited and its operator ended, a replica of it is ready at any time.
+however its spec is edited and its operator ended, a replica of it is ready at any time. Replicas campaign
+(hand_overs.py): never do two of a Scheduler lead, and no lease stays with none while a replica is ready. How
+long each Scheduler was without a ready replica, and its replicas without a leader, is printed beside the time
+that a hand-over takes.
 """
 
 import asyncio
@@ -27,6 +30,7 @@ from berth.sandbox.access.identity import service_account
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator import kit
 from tests.unit.operator.at_work import PLUGINS, SCHEDULERS, SYSTEM, installed, operator
+from tests.unit.operator.hand_overs import hand_overs, table
 from tests.unit.operator.rights import RBAC
 
 NAMES = ("one", "two", "three")
@@ -139,7 +143,10 @@ def wrong(work):
 
 
 async def play(folder, rounds, edits, seed):
-    """Play rounds of edits, each under an operator of its own that is ended in the middle of its work."""
+    """Play rounds of edits, each under an operator of its own that is ended in the middle of its work.
+
+    Gives what was seen of each Scheduler.
+    """
     rng = Random(seed)
     async with installed(folder, grants=GRANTS) as work:
         await work.send("POST", PLUGINS, kit.plugin(profiles=list(NAMES)))
@@ -159,15 +166,18 @@ async def play(folder, rounds, edits, seed):
             transport_to(load_endpoint(kubeconfig=str(folder / "berth-editor"), environ={})) as second,
         ):
             clients = {"editor": Api(first), "berth-editor": Api(second)}
-            async with placing(work), always_ready(work, SPARED):
+            async with placing(work), hand_overs(work, folder, SYSTEM, NAMES) as seen:
                 for _ in range(rounds):
                     with suppress(asyncio.CancelledError):
                         async with operator(folder, work) as process:
                             await edit(rng, work, clients, edits)
                             process.cancel()
                 await end(folder, work)
+        seen.check()
+        assert 0 == seen.led[SPARED].times_unready
         assert before == [work.objects(plural)[FOREIGN] for plural in ("services", "configmaps")]
         assert roles == set(work.objects(f"{CLUSTER_ROLES.plural}.{CLUSTER_ROLES.group}"))
+        return seen.led
 
 
 @asynccontextmanager
@@ -185,35 +195,6 @@ async def placing(work):
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-@asynccontextmanager
-async def always_ready(work, name):
-    """From its first ready replica on a Scheduler is at no change of a pod without one."""
-    counts, pods = [], work.sandbox.store.collection("pods")
-
-    def count():
-        found = (entry.decode() for entry in pods.entries())
-        counts.append(sum(is_ready(pod) for pod in found if of_scheduler(pod) == name))
-
-    unsubscribe = pods.subscribe(count)
-    try:
-        yield
-    finally:
-        unsubscribe()
-    served = counts[next(index for index, ready in enumerate(counts) if ready) :]
-    assert 0 < min(served), f"{served.count(0)} of {len(served)} times"
-
-
-def is_ready(pod):
-    """Say whether a pod serves, and is not about to end."""
-    conditions = {one["type"]: one["status"] for one in pod["status"].get("conditions", ())}
-    return conditions.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
-
-
-def of_scheduler(pod):
-    """Give the name of the Scheduler that a pod is of."""
-    return pod["metadata"].get("labels", {}).get("berth.dev/scheduler")
 
 
 async def delete_strays(work):
@@ -251,12 +232,13 @@ async def end(folder, work):
 @click.option("--seed", default=1, show_default=True, help="Of the first game; each game takes the next.")
 def main(seconds, seed):
     """Play games of ten operators each until the time is over."""
-    deadline, games = time.monotonic() + seconds, 0
+    deadline, games = time.monotonic() + seconds, []
     while time.monotonic() < deadline:
+        now = seed + len(games)
         with tempfile.TemporaryDirectory() as folder:
-            asyncio.run(play(Path(folder), 10, 40, seed + games))
-        games += 1
-        click.echo(f"seed {seed + games - 1}: as the specs say")
+            games.append(asyncio.run(play(Path(folder), 10, 40, now)))
+        click.echo(f"seed {now}: as the specs say")
+    click.echo(f"The longest that each Scheduler was without, in {len(games)} games:\n{table(games)}")
 
 
 if __name__ == "__main__":
