@@ -1,5 +1,6 @@
 """The operator beside a cluster, under its own rights: on the sandbox, or on a real API server."""
 
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from tests.e2e.api_servers import api_server_called
 from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation
 from tests.unit.operator.at_work import MONITOR
 
+OPERATOR = f"system:serviceaccount:{SYSTEM}:berth-operator"
 _MANAGER = "kube-controller-manager"
 
 
@@ -74,6 +76,15 @@ class OperatedInstallation(Installation):
         """Apply a kustomization; gives the lines of what changed."""
         lines = self.kubectl("apply", "-k", str(root / folder)).splitlines()
         return [line for line in lines if not line.endswith(" unchanged")]
+
+    def may(self, user, verb, resource, namespace=SYSTEM):
+        """Say whether a user may do that; a resource is PLURAL or PLURAL.GROUP."""
+        plural, _, group = resource.partition(".")
+        asked = {"verb": verb, "group": group, "resource": plural, "namespace": namespace}
+        head = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+        given = head | {"spec": {"user": user, "resourceAttributes": asked}}
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        return json.loads(self.kubectl("create", "--raw", path, "-f", "-", stdin=given))["status"]["allowed"]
 
     def _create(self, kind, documents):
         for name, spec in documents:

@@ -3,20 +3,18 @@
 Each is made under an operator that keeps others meanwhile, by names of its own.
 """
 
-import json
 import subprocess
 from contextlib import contextmanager
 
 import pytest
 
-from tests.e2e.installation import BIN, SYSTEM
-from tests.e2e.operated_installation import INSTALLATIONS, operated
+from tests.e2e.installation import BIN, KUSTOMIZE, SYSTEM
+from tests.e2e.operated_installation import INSTALLATIONS, OPERATOR, operated
 
 pytestmark = pytest.mark.e2e
 IN = ("-n", SYSTEM)
 FAR = "127.0.0.1:1"
 ROLE = "berth-operator-namespace"
-OPERATOR = f"system:serviceaccount:{SYSTEM}:berth-operator"
 EACH_CHANGE = '{.type} {.object.metadata.name}{"\\n"}'
 # Deeper than what a reader of it could recurse into.
 NESTED = 450
@@ -81,34 +79,22 @@ def at_once(changes):
 
 
 @contextmanager
-def denied(cluster, *plurals):
+def denied(cluster, resource):
     """The operator may read these, and no longer write them."""
+    plural = resource.partition(".")[0]
     rules = cluster.get("clusterrole", ROLE)["rules"]
     reading = [
         {"apiGroups": rule["apiGroups"], "resources": [plural], "verbs": ["list", "watch"]}
         for rule in rules
-        for plural in plurals
         if plural in rule["resources"]
     ]
-    others = [
-        rule | {"resources": [one for one in rule["resources"] if one not in plurals]} for rule in rules
-    ]
+    others = [rule | {"resources": [one for one in rule["resources"] if one != plural]} for rule in rules]
     cluster.patch("clusterrole", ROLE, {"rules": [rule for rule in others if rule["resources"]] + reading})
     try:
-        cluster.until(lambda: not may_patch(cluster, plurals[-1]), "the right is gone")
+        cluster.until(lambda: not cluster.may(OPERATOR, "patch", resource), "the right is gone")
         yield
     finally:
         cluster.patch("clusterrole", ROLE, {"rules": rules})
-
-
-def may_patch(cluster, plural):
-    """Say what the API server answers that the operator may do."""
-    group = {"services": "", "networkpolicies": "networking.k8s.io"}[plural]
-    asked = {"verb": "patch", "group": group, "resource": plural, "namespace": SYSTEM}
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
-    given = review | {"spec": {"user": OPERATOR, "resourceAttributes": asked}}
-    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-    return json.loads(cluster.kubectl("create", "--raw", path, "-f", "-", stdin=given))["status"]["allowed"]
 
 
 def test_nested_too_deep(cluster):
@@ -190,7 +176,7 @@ def test_later_causes(cluster):
         cluster.schedulers(("denied", profile("denied")))
         cluster.until(lambda: cluster.is_degraded("denied", "ApplyFailed"), "it is told")
         first = cluster.condition("Degraded", "denied")[2]
-        with denied(cluster, "networkpolicies"):
+        with denied(cluster, "networkpolicies.networking.k8s.io"):
             cluster.kubectl("delete", "networkpolicy", "berth-denied", *IN)
             cluster.until(lambda: len(notes(cluster, "denied", "ApplyFailed")) == 2, "the later one, too")
     cluster.until(lambda: cluster.condition("Degraded", "denied")[0] == "False", "it is mended")
@@ -215,3 +201,47 @@ def test_reasons(cluster):
         cluster, "words", "AsExpected"
     )
     assert ["PluginsReady=True: spec.plugins names none"] == notes(cluster, "words", "NoPlugins")
+
+
+def test_plugin_administration(cluster):
+    """`berth plugin shadow` ends in the SchedulerPlugin, and in the list that all replicas follow."""
+    cluster.plugins(("shaded", {"address": FAR, "profiles": ["shaded"]}))
+    cluster.schedulers(("shaded", profile("shaded", "shaded", replicas=2)))
+    until_rolled_out(cluster, "shaded")
+    line = ["plugin", "shadow", "shaded", *IN, "--kubeconfig", str(cluster.kubeconfig)]
+    done = subprocess.run([str(BIN / "berth"), *line], capture_output=True, text=True, check=True)
+    cluster.until(lambda: "shadow: true" in listed(cluster, "shaded"), "the list has it")
+
+    assert "SchedulerPlugin berth-system/shaded is in shadow in shaded\n" == done.stdout
+    assert cluster.get("schedulerplugin", "shaded")["spec"]["shadow"]
+
+
+def listed(cluster, name):
+    """Give the list of plugins that a Scheduler's replicas follow."""
+    return cluster.get("configmap", f"berth-{name}-plugins")["data"]["plugins.yaml"]
+
+
+def test_beside_kube_scheduler(cluster):
+    """While kube-scheduler holds its lease, a Scheduler of its profile waits until both share that lease."""
+    spec = {
+        "holderIdentity": "control-plane",
+        "leaseDurationSeconds": 15,
+        "renewTime": "2999-01-01T00:00:00.000000Z",
+    }
+    head = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+    lease = head | {"metadata": {"name": "kube-scheduler", "namespace": "kube-system"}, "spec": spec}
+    cluster.kubectl("create", "-f", "-", stdin=lease)
+    cluster.kubectl("apply", "-f", str(KUSTOMIZE / "components/lease-of-kube-scheduler/rights.yaml"))
+    cluster.schedulers(("instead", profile("default-scheduler")))
+    cluster.until(lambda: cluster.is_degraded("instead", "ProfileServedTwice"), "it is told")
+    assert (
+        "control-plane holds the lease kube-system/kube-scheduler"
+        in cluster.condition("Degraded", "instead")[2]
+    )
+    assert {} == cluster.get("deployment", "berth-instead")
+
+    shared = {"resourceName": "kube-scheduler", "resourceNamespace": "kube-system"}
+    cluster.patch("scheduler", "instead", {"spec": {"leaderElection": shared}})
+    until_rolled_out(cluster, "instead")
+    account = f"system:serviceaccount:{SYSTEM}:berth-instead"
+    assert cluster.may(account, "create", "leases.coordination.k8s.io", "kube-system")

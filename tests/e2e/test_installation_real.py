@@ -7,6 +7,7 @@ tests/unit/operator/test_confinement.py.
 import asyncio
 import base64
 import json
+import os
 from itertools import count
 
 import pytest
@@ -15,8 +16,8 @@ from cryptography import x509
 from berth.client import Api, load_endpoint
 from berth.client.errors import RejectedError
 from berth.operator.kinds import AUTHORITY, SERVING_SECRET
-from tests.e2e.installation import KUSTOMIZE, SYSTEM
-from tests.e2e.operated_installation import operated
+from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation
+from tests.e2e.operated_installation import OPERATOR, RealInstallation, operated
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator import kit
 from tests.unit.operator.bad_specs import SCHEDULERS as TOLD
@@ -131,6 +132,24 @@ def test_reserved_name(cluster):
     assert "give it another name" in cluster.kubectl("create", "-f", "-", stdin=given, fails=True)
 
 
+def test_confined(cluster):
+    """Editors of a namespace cannot make Schedulers, and the operator cannot make pods' owners in it."""
+    editor = ("create", "rolebinding", "ed", "--clusterrole=edit", "--user=ed", "-n", "default")
+    cluster.kubectl(*editor)
+    asked = [
+        ("ed", "create", "schedulers.berth.dev", "default"),
+        ("ed", "patch", "schedulerplugins.berth.dev", "default"),
+        (OPERATOR, "create", "deployments.apps", "default"),
+        (OPERATOR, "create", "serviceaccounts", "default"),
+        (OPERATOR, "delete", "pods", SYSTEM),
+        (OPERATOR, "create", "pods", SYSTEM),
+    ]
+    cluster.until(lambda: cluster.may("ed", "create", "deployments.apps", "default"), "edit is bound")
+
+    assert [] == [one for one in asked if cluster.may(*one)]
+    assert cluster.may(OPERATOR, "create", "deployments.apps", SYSTEM)
+
+
 def test_owner_removed(cluster):
     """With OwnerReferencesPermissionEnforcement an object without owner is refused, the others are kept."""
     cluster.schedulers(("owned", profile("owned")))
@@ -230,3 +249,21 @@ def test_uninstalled(tmp_path):
 
         assert "theirs" == cluster.get("podgroup", "theirs", namespace="default")["metadata"]["name"]
         assert cluster.get("crd", "schedulers.berth.dev")
+
+
+def test_other_namespace(tmp_path):
+    """A kustomization with another namespace gives the operator there its rights."""
+    base = os.path.relpath(KUSTOMIZE / "overlays/secondary", tmp_path.resolve())
+    (tmp_path / "kustomization.yaml").write_text(json.dumps({"namespace": "sched-prod", "resources": [base]}))
+    there = "system:serviceaccount:sched-prod:berth-operator"
+    cluster = RealInstallation(tmp_path)
+    try:
+        cluster.start_sandbox()
+        Installation.install(cluster, tmp_path)
+        cluster.until(
+            lambda: cluster.may(there, "list", "schedulers.berth.dev", "sched-prod"), "it has rights"
+        )
+
+        assert cluster.may(there, "create", "clusterrolebindings.rbac.authorization.k8s.io", "")
+    finally:
+        cluster.stop()

@@ -41,6 +41,7 @@ def test_tokens(pod):
 
     assert {*SIDECARS, SCHEDULER} == containers(pod).keys()
     assert {SCHEDULER, "plugin-load-aware"} == holders
+    assert pod["spec"]["automountServiceAccountToken"] is False
 
 
 def test_volumes(pod):
