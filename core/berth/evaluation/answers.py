@@ -31,7 +31,9 @@ from berth.snapshot.columns import Mask, Rows
 FEW = 32
 """So many rows are asked about one by one where all plugins can do that."""
 MANY = 64
-"""So many changed rows are worth asking about apart in any cluster; in a large one, an eighth of all rows."""
+"""So many dirty rows are cut out of the table in any cluster, and in a large one, one row in `SHARE`. Where
+more are dirty, plugins whose answers pods change are asked about the whole table: that takes less time."""
+SHARE = 32
 MOST_REASONS = 4096
 """So many more reasons than there are nodes are remembered of one class of pods."""
 
@@ -72,6 +74,8 @@ class Answers:
         self._scorers: Scorers | None = None
         self._dirty: set[int] = set()
         self._moved: set[int] = set()
+        self._all_dirty = self._all_moved = False
+        """Whether these are so many that all rows are asked about, or scored, again."""
 
     @property
     def verdicts(self) -> Verdicts:
@@ -113,8 +117,10 @@ class Answers:
         if not self._validity.follow(attempt, self._dirty):
             return False
         rows = len(attempt.nodes)
-        few_reasons = len(self.verdicts.reasons.statuses) <= rows + MOST_REASONS
-        return few_reasons and len(self._dirty) <= max(MANY, rows // 8)
+        if len(self._dirty) > max(MANY, rows // SHARE):
+            self._dirty.clear()
+            self._all_dirty = True
+        return len(self.verdicts.reasons.statuses) <= rows + MOST_REASONS
 
     def pre_filtered(self, state: CycleState) -> bool:
         """Whether PreFilter has nothing to ask of any plugin; whom it leaves out is in the state then."""
@@ -152,7 +158,7 @@ class Answers:
 
     def refreshed(self, attempt: Attempt) -> bool:
         """Ask about the dirty rows if that can be done one by one; whether none is dirty then."""
-        if self._verdicts is None:
+        if self._verdicts is None or self._all_dirty:
             return False
         dirty = self._dirty
         if not dirty:
@@ -176,6 +182,9 @@ class Answers:
         try:
             if self._verdicts is None:
                 await self._ask_all(attempt, candidates, point)
+            elif self._all_dirty:
+                await self._verdicts.ask_all_again(attempt, point)
+                self._all_dirty, self._all_moved = False, True
             elif not self.refreshed(attempt):
                 dirty, self._dirty = self._dirty, set()
                 await self._verdicts.ask_some(attempt, rows_of(dirty), point)
@@ -219,7 +228,7 @@ class Answers:
     def refreshed_scores(self, attempt: Attempt) -> bool:
         """Score the rows that became others if that can be done one by one; whether totals are there then."""
         scorers, moved = self._scorers, self._moved
-        if scorers is None or not self.known:
+        if scorers is None or self._all_moved or not self.known:
             return False
         try:
             if moved:
@@ -241,6 +250,8 @@ class Answers:
         try:
             if not self.scored:
                 await self._score_all(attempt, fits, point)
+            elif self._all_moved:
+                await self._score_all_again(attempt, point)
             elif not self.refreshed_scores(attempt) and self._moved:
                 await self._score_moved(attempt, fits, point)
             self.ranks.add_up(attempt.state, attempt.pod, fits)
@@ -256,7 +267,14 @@ class Answers:
         self._scorers = Scorers(settled, Ranks(fits.size, kept=self.kept, detailed=self._detailed))
         await self._scorers.ask_all(attempt, fits, point)
         self._moved.clear()
+        self._all_moved = False
         self.scored, self.size_known = True, False
+
+    async def _score_all_again(self, attempt: Attempt, point: int) -> None:
+        assert self._scorers is not None, "what was scored has been asked about"
+        await self._scorers.ask_all_again(attempt, self.verdicts.fits, point)
+        self._moved.clear()
+        self._all_moved = False
 
     async def _score_moved(self, attempt: Attempt, fits: Mask, point: int) -> None:
         scorers, moved, self._moved = self._scorers, self._moved, set()
@@ -293,4 +311,6 @@ class Answers:
 
 def rows_of(numbers: set[int]) -> Rows:
     """The rows in ascending order. Shapes: result intp (k,)."""
-    return np.array(sorted(numbers), dtype=np.intp)
+    rows = np.fromiter(numbers, dtype=np.intp, count=len(numbers))
+    rows.sort()
+    return rows

@@ -80,6 +80,7 @@ class Ranks:
         self._kept = kept
         self.plain: Ints | None = None
         self.of_objects: Ints | None = None
+        self._objects_apart = False
         self.normalised: list[Normalised] = []
         self.own: list[Normalised] = []
         """Those of them whose raw scores change with the pods on a node."""
@@ -90,8 +91,8 @@ class Ranks:
 
     @property
     def size_bytes(self) -> int:
-        """About how much memory this takes."""
-        columns = 2 + len(self.own) + (self.of_objects is not None)
+        """About how much memory this takes, without a column that classes share."""
+        columns = 2 + len(self.own) + self._objects_apart
         return self._n * (8 * columns + ROW_BYTES)
 
     def add(self, plugin: ScorePlugin, weight: int, raw: Scores, state: CycleState, feasible: Mask) -> bool:
@@ -121,7 +122,9 @@ class Ranks:
             plains = self._plain()
             plains += weighed
         if of_objects and self._kept:
-            self.of_objects = weighed.copy() if self.of_objects is None else self.of_objects + weighed
+            # What a plugin of this process says of nodes' objects is one column for many classes.
+            self._objects_apart = self.of_objects is not None or weighed is not raw or not plugin.in_process
+            self.of_objects = weighed if self.of_objects is None else self.of_objects + weighed
         return True
 
     def add_up(self, state: CycleState, pod: Pod, fits: Mask) -> Ints:
@@ -237,6 +240,19 @@ class Ranks:
         there = totals[rows]
         if same and (there != LEFT_OUT).all():
             totals[rows] = there + (plains - before)
+            self.ladder.clear()
+        else:
+            self.totals = None
+
+    def put_all(self, plains: Ints, raws: Sequence[Scores], fits: Mask) -> None:
+        """The same of all rows. Shapes: plains and each of raws int64 (n,); fits bool (n,)."""
+        before, totals, self.plain = self._plain(), self.totals, plains
+        same = totals is not None and bool(fits.all()) and totals.min() != LEFT_OUT
+        for part, raw in zip(self.own, raws, strict=True):
+            same = same and np.array_equal(part.raw, raw)
+            part.raw = raw.copy()
+        if totals is not None and same:
+            totals += np.subtract(plains, before, out=before)
             self.ladder.clear()
         else:
             self.totals = None

@@ -85,9 +85,28 @@ class Scorers:
     async def ask_some(self, attempt: Attempt, rows: Rows, point: int) -> None:
         """Ask about some rows at once, on which the pod fits. Shapes: rows intp (k,). Raises: PluginError."""
         ranks, part = self.ranks, attempt.on(RowView(attempt.nodes, rows), attempt.state)
-        plains: Ints = np.zeros(rows.size, dtype=np.int64)
-        if ranks.of_objects is not None:
-            plains += ranks.of_objects[rows]
+        before = None if ranks.of_objects is None else ranks.of_objects[rows]
+        plains, raws = await self._asked(part, before, np.ones(rows.size, dtype=bool), point)
+        ranks.put_many(rows, plains, raws)
+
+    async def ask_all_again(self, attempt: Attempt, fits: Mask, point: int) -> None:
+        """Ask the plugins whose scores pods change about all rows. Shapes: fits bool (n,).
+
+        Raises: PluginError.
+        """
+        plains, raws = await self._asked(attempt, self.ranks.of_objects, fits, point)
+        self.ranks.put_all(plains, raws, fits)
+
+    async def _asked(
+        self, part: Attempt, of_objects: Ints | None, fits: Mask, point: int
+    ) -> tuple[Ints, Sequence[Scores]]:
+        """The sums of final scores, with those that are given, and the raw scores that are not final.
+
+        Shapes: of_objects int64 (k,); fits bool (k,).
+        """
+        plains: Ints = np.zeros(len(part.nodes), dtype=np.int64)
+        if of_objects is not None:
+            plains += of_objects
         raws: dict[str, Scores] = {}
 
         def take(plugin: ScorePlugin, weight: int, raw: Scores) -> None:
@@ -96,9 +115,9 @@ class Scorers:
                 raws[plugin.name] = raw
                 return
             if not plugin.in_process:
-                check_range(plugin.name, raw)
-            plains += raw * weight
+                check_range(plugin.name, raw[fits])
+            plains += raw if weight == 1 else raw * weight
 
-        own = {each.plugin.name: (each.plugin, each.weight) for each in ranks.own}
+        own = {each.plugin.name: (each.plugin, each.weight) for each in self.ranks.own}
         await ask_scores([*self._plain, *own.values()], part, point, take)
-        ranks.put_many(rows, plains, [raws[name] for name in own])
+        return plains, [raws[name] for name in own]

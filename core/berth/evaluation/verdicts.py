@@ -72,6 +72,16 @@ class Verdicts:
             fixed = (owners > 0) & (owners < first)
             self._fixed = fixed if fixed.any() else None
 
+    async def ask_all_again(self, attempt: Attempt, point: int) -> None:
+        """Ask about all rows whose verdicts pods change. Raises: PluginError."""
+        fixed = self._fixed
+        others = np.ones(self.fits.size, dtype=bool) if fixed is None else ~fixed
+        sieve = Sieve(self.reasons, others)
+        await ask_filters(self._by_row, attempt, sieve, point)
+        if fixed is not None:
+            sieve.why[fixed] = self.why[fixed]
+        self.fits, self.why, self.count, self._against = sieve.alive, sieve.why, sieve.left, None
+
     def rejections(self) -> Rejections | None:
         """The rows that are turned down, as a diagnosis has them; the same object until one changes."""
         if self._against is None and self.count < self.fits.size:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from berth.cache.cache import Cache
 from berth.config import load
 from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation import find_nodes
+from berth.evaluation import answers, find_nodes
 from berth.evaluation.answers import Answers
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.evaluation.known_classes import KnownClasses
@@ -37,6 +37,9 @@ from berth.testing.strategies import LABELS, NAMESPACES, NODE_NAMES, clusters, n
 from tests.fakes import Rejects
 
 PROFILES = load(None).profiles
+
+ROW_BY_ROW, CUT_OUT, WHOLE_TABLE = {"FEW": 32}, {"FEW": 0}, {"FEW": 0, "MANY": 0}
+"""Bounds for the ways to ask about dirty rows, in clusters of few rows."""
 
 
 class Dice:
@@ -244,13 +247,15 @@ def willing(pod):
     templates=st.lists(pods().flatmap(lambda p: st.sampled_from((p, willing(p)))), min_size=3, max_size=3),
     happens=st.lists(steps(), min_size=4, max_size=16),
     percentage=st.sampled_from((0, 0, 40)),
+    bounds=st.sampled_from((ROW_BY_ROW, CUT_OUT, WHOLE_TABLE)),
 )
-async def test_remembered_as_from_nothing(cluster, templates, happens, percentage):
+async def test_remembered_as_from_nothing(cluster, templates, happens, percentage, bounds):
     """Whatever happens between pods, each gets the decision that it gets where nothing is known of its class.
 
-    And what is known then is what asking about all rows gives: reasons, totals and the best rows.
+    And what is known then is what asking about all rows gives: reasons, totals and the best rows. Rows that
+    changed are asked about one by one, as a table of their own, or with all others.
     """
-    with patch.object(find_nodes, "MIN_FEASIBLE_NODES", 1):
+    with patch.object(find_nodes, "MIN_FEASIBLE_NODES", 1), patch.multiple(answers, **bounds):
         world = World(cluster, percentage, rebuilds=True)
         for what, *how in happens:
             if what == "schedule":

@@ -51,3 +51,19 @@ async def test_a_cycle_of_a_known_class_has_two_intervals():
     _, record = await known_class(World(roomy("n0", "n1", "n2")), make_pod("p"))
 
     assert ["Filter", "Score"] == [interval.name for interval in record.intervals]
+
+
+async def test_many_dirty_rows_ask_no_plugin_whose_answers_pods_leave_alone():
+    """Where most rows changed, PreFilter and plugins that look at nodes' own objects keep their answers."""
+    world, template = World(roomy(*(f"n{i}" for i in range(100)))), make_pod("p", requests={"cpu": "1"})
+    for _ in range(3):
+        await world.schedule(template)
+    for i in range(100):
+        world.cache.add_pod(make_pod(f"other-{i}", requests={"cpu": "1m"}).placed_on(f"n{i}"))
+    world.cache.update_snapshot(world.snapshot)
+    attempt = world.remembering.attempt(renamed(template, "fourth"))
+    await world.remembering.algorithm.decide(world.remembering.framework, attempt)
+
+    asked = {interval.name for interval in attempt.record.intervals}
+    assert {"PreFilter", "PreScore", "TaintToleration", "ImageLocality"}.isdisjoint(asked)
+    assert {"NodeResourcesFit", "NodeResourcesBalancedAllocation"} <= asked
