@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from berth.objects.node import Amount
 from berth.objects.pod import Container, ContainerStatus, Pod, PodSpec, ResourceAmounts, Resources
+from berth.objects.pod_template import PodTemplate
 from berth.objects.quantity import NANOS, NANOS_PER_MILLI, milli, nanos, whole
 from berth.objects.resource_names import (
     CPU,
@@ -46,22 +47,32 @@ def pod_requests(
     `use_status` takes a resize under way into account, `pod_level` lets `spec.resources` replace sums, and
     `defaults` fills in what a container has no key for.
     """
-    statuses = _statuses(pod) if use_status else {}
-    infeasible = use_status and _resize_infeasible(pod)
+    if not (use_status and _may_resize(pod)):
+        return _spec_requests(pod.spec, pod_level=pod_level, defaults=defaults)
+    statuses, infeasible = _statuses(pod), _resize_infeasible(pod)
 
     def of(container: Container) -> Nanos:
         return _container(container, statuses.get(container.name), defaults, infeasible=infeasible)
 
-    total = _over_containers(pod, of)
+    total = _over_containers(pod.spec, of)
     if pod_level and pod.spec.resources is not None:
-        total.update(_pod_level(pod, use_status=use_status, infeasible=infeasible))
+        total.update(_pod_level(pod, infeasible=infeasible))
     _add(total, _parsed(pod.spec.overhead))
+    return total
+
+
+def _spec_requests(spec: PodSpec, *, pod_level: bool, defaults: Mapping[str, int]) -> Nanos:
+    """What the spec asks for by itself."""
+    total = _over_containers(spec, lambda container: _container(container, None, defaults, infeasible=False))
+    if pod_level and spec.resources is not None:
+        total.update(_pod_level_of(spec))
+    _add(total, _parsed(spec.overhead))
     return total
 
 
 def pod_limits(pod: Pod) -> Nanos:
     """The pod's effective limits, by resource name, in nano units; overhead counts where there is a limit."""
-    total = _over_containers(pod, lambda container: _parsed(container.resources.limits))
+    total = _over_containers(pod.spec, lambda container: _parsed(container.resources.limits))
     if pod.spec.resources is not None:
         wanted = _parsed(pod.spec.resources.limits)
         total.update({name: amount for name, amount in wanted.items() if is_pod_level(name)})
@@ -71,13 +82,29 @@ def pod_limits(pod: Pod) -> Nanos:
 
 
 def fit_requests(pod: Pod) -> Units:
-    """What the pod has to find free on a node: cpu in milli, the rest in whole units."""
-    return in_units(pod_requests(pod))
+    """What the pod has to find free: cpu in milli, the rest in whole units. Not to be written to."""
+    return pod.template.derived(_fit_requests)
+
+
+def _fit_requests(template: PodTemplate) -> Units:
+    return in_units(_spec_requests(template.spec, pod_level=True, defaults=NO_DEFAULTS))
+
+
+def scored_requests(pod: Pod) -> Units:
+    """The same as scoring sees it: defaults filled in, without pod-level requests. Not to be written to.
+
+    Leaving out the pod level is upstream's behaviour, although nodes count it for placed pods.
+    """
+    return pod.template.derived(_scored_requests)
+
+
+def _scored_requests(template: PodTemplate) -> Units:
+    return in_units(_spec_requests(template.spec, pod_level=False, defaults=NON_ZERO_DEFAULTS))
 
 
 def accounted_requests(pod: Pod) -> Units:
-    """What the pod counts for once it is on a node."""
-    return in_units(pod_requests(pod, use_status=True))
+    """What the pod counts for once it is on a node. Not to be written to."""
+    return in_units(pod_requests(pod, use_status=True)) if _may_resize(pod) else fit_requests(pod)
 
 
 def non_zero_requests(pod: Pod) -> tuple[int, int]:
@@ -163,16 +190,16 @@ def _raise_to(total: Nanos, floor: Nanos) -> None:
             total[name] = amount
 
 
-def _over_containers(pod: Pod, of: Callable[[Container], Nanos]) -> Nanos:
+def _over_containers(spec: PodSpec, of: Callable[[Container], Nanos]) -> Nanos:
     """What all containers take together, `of` saying it of one: init containers run before the others."""
     total: Nanos = {}
-    for container in pod.spec.containers:
+    for container in spec.containers:
         _add(total, of(container))
-    if not pod.spec.init_containers:
+    if not spec.init_containers:
         return total
     sidecars: Nanos = {}
     peak: Nanos = {}
-    for container in pod.spec.init_containers:
+    for container in spec.init_containers:
         amounts = of(container)
         if container.restartable:
             _add(total, amounts)
@@ -223,13 +250,23 @@ def _holds_another(status: ContainerStatus, asked: ResourceAmounts | None) -> bo
     return (held or {}) != asked or status.allocated_resources not in (None, asked)
 
 
-def _pod_level(pod: Pod, *, use_status: bool, infeasible: bool) -> Nanos:
-    wanted = _parsed(pod.spec.resources.requests) if pod.spec.resources else {}
-    wanted = {name: amount for name, amount in wanted.items() if is_pod_level(name)}
-    if not (use_status and pod.status.resources is not None):
+def _pod_level_of(spec: PodSpec) -> Nanos:
+    wanted = _parsed(spec.resources.requests) if spec.resources else {}
+    return {name: amount for name, amount in wanted.items() if is_pod_level(name)}
+
+
+def _pod_level(pod: Pod, *, infeasible: bool) -> Nanos:
+    wanted = _pod_level_of(pod.spec)
+    if pod.status.resources is None:
         return wanted
     effective = _resized(wanted, pod.status.resources, pod.status.allocated_resources, infeasible=infeasible)
     return {name: effective.get(name, 0) for name in wanted}
+
+
+def _may_resize(pod: Pod) -> bool:
+    """Whether the status may say that the pod holds something else than its spec asks for."""
+    status = pod.status
+    return bool(status.container_statuses or status.init_container_statuses or status.resources is not None)
 
 
 def _statuses(pod: Pod) -> dict[str, ContainerStatus]:

@@ -25,7 +25,7 @@ from berth.framework.interface import (
 )
 from berth.framework.status import SUCCESS, Code, Status
 from berth.objects.pod import Pod
-from berth.objects.pod_requests import NON_ZERO_DEFAULTS, Units, fit_requests, in_units, pod_requests
+from berth.objects.pod_requests import Units, fit_requests, scored_requests
 from berth.plugins.device_classes import DeviceClassNames
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.node_resources_fit.filtering import Fit, IgnoredResources
@@ -145,11 +145,3 @@ def _together(proposed: ProposedPlacement) -> Units:
     for pod, _ in proposed.assignments:
         total.update(scored_requests(pod))
     return total
-
-
-def scored_requests(pod: Pod) -> Units:
-    """The pod's requests as scoring sees them: defaults filled in, without pod-level requests.
-
-    Leaving out the pod level is upstream's behaviour, although nodes count it for placed pods.
-    """
-    return in_units(pod_requests(pod, pod_level=False, defaults=NON_ZERO_DEFAULTS))
