@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.framework.interface import MAX_NODE_SCORE
-from berth.plugins.resource_shares import offer
+from berth.plugins.resource_shares import offers
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.snapshot import Snapshot
 
@@ -20,16 +20,21 @@ PAIR = 2
 HALF = MAX_NODE_SCORE // 2
 
 
-def balances(names: Sequence[str], amounts: Sequence[int], nodes: Snapshot) -> Ints:
+def balances(names: tuple[str, ...], amounts: Sequence[int], nodes: Snapshot) -> Ints:
     """100 for equal used fractions, less the more they deviate, with so much more of each resource in use.
 
     Some node offers each of the resources. Shapes: result int64 (n,), the caller's to change.
     """
     if len(names) < PAIR:
         return np.full(len(nodes), MAX_NODE_SCORE, dtype=np.int64)
-    asked = zip(names, amounts, nodes.scratch(len(names)), strict=True)
-    fractions = [_fraction(name, more, nodes, scratch) for name, more, scratch in asked]
-    masks = [present(nodes, name) for name in names]
+    offered, fractions = offers(nodes, names), nodes.scratch(len(names))
+    for name, more, used in zip(names, amounts, fractions, strict=True):
+        np.add(nodes.held(name), more, out=used, dtype=np.float64)
+    np.divide(fractions, offered.divisors, out=fractions)
+    # Looking for the highest takes half the time of cutting off what is above 1.
+    if fractions.max(initial=0.0) > 1.0:
+        np.minimum(fractions, 1.0, out=fractions)
+    masks = offered.present
     twice = _of_pair(fractions, masks) if len(names) == PAIR else 2.0 * _of_many(fractions, masks)
     # Halves and doubles are exact in float64, so this rounds as (1 - deviation) * 100 does.
     np.subtract(2.0, twice, out=twice)
@@ -73,21 +78,7 @@ def _balance(fractions: Sequence[float]) -> int:
     return int((2.0 - 2.0 * math.sqrt(squares / count)) * HALF)
 
 
-def _fraction(name: str, more: int, nodes: Snapshot, used: Floats) -> Floats:
-    """The used fraction of a resource, at most 1, in `used`."""
-    np.add(nodes.held(name), more, out=used, dtype=np.float64)
-    np.divide(used, offer(nodes, name).divisor, out=used)
-    # Looking for the highest takes half the time of cutting off what is above 1.
-    return np.minimum(used, 1.0, out=used) if used.max(initial=0.0) > 1.0 else used
-
-
-def present(nodes: Snapshot, name: str) -> Mask | None:
-    """Which nodes have any of a resource, which some node offers; None where all have."""
-    mask: Mask = nodes.answer(("has", name), lambda table: offer(table, name).amount != 0)
-    return None if mask.all() else mask
-
-
-def _of_pair(fractions: Sequence[Floats], masks: Sequence[Mask | None]) -> Floats:
+def _of_pair(fractions: Floats, masks: Sequence[Mask | None]) -> Floats:
     """Twice the deviation of two, which is their distance; 0 on nodes that have only one of them."""
     first, second = fractions
     distance = np.subtract(first, second, out=first)
@@ -98,12 +89,12 @@ def _of_pair(fractions: Sequence[Floats], masks: Sequence[Mask | None]) -> Float
     return distance
 
 
-def _of_many(fractions: Sequence[Floats], masks: Sequence[Mask | None]) -> Floats:
+def _of_many(fractions: Floats, masks: Sequence[Mask | None]) -> Floats:
     """The standard deviation over the resources that each node has.
 
     Sums run in the order of the resources, one at a time, as upstream's do, for the same rounding.
     """
-    n = fractions[0].size
+    n = fractions.shape[1]
     there = [np.ones(n, dtype=bool) if mask is None else mask for mask in masks]
     count = np.sum(there, axis=0)
     total, squares = np.zeros(n), np.zeros(n)

@@ -8,13 +8,14 @@ But 1/y is more than 100 * 2**-53 for every y below 2**46, since 100 * 2**46 < 2
 too. So the floor of the float quotient is the integer quotient. Columns with a larger amount stay int64.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from berth.objects.quantity import MAX_INT64
-from berth.snapshot.columns import Ints
+from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.snapshot import Snapshot
 
 EXACT_BELOW = 2**46
@@ -36,6 +37,46 @@ class Offer(NamedTuple):
 
     amount: Numbers
     divisor: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """What nodes have of several resources, so that one step of arithmetic does for all of them.
+
+    `present` says which nodes have any of a resource, None where all have; `exact`, whether float quotients
+    of all of them are.
+    Shapes: divisors float64 (r, n), with 1 in place of 0; present bool (n,).
+    """
+
+    divisors: Floats
+    present: tuple[Mask | None, ...]
+    exact: bool
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the columns take."""
+        return self.divisors.nbytes + sum(mask.nbytes for mask in self.present if mask is not None)
+
+    def on(self, rows: slice | Rows) -> "Offers":
+        """The same of some rows."""
+        present = tuple(None if mask is None else mask[rows] for mask in self.present)
+        return Offers(self.divisors[:, rows], present, self.exact)
+
+
+def offers(nodes: Snapshot, names: tuple[str, ...]) -> Offers:
+    """The nodes' allocatable amounts of resources each of which some node offers."""
+    every = nodes.fact(("offers", names), lambda table: _side_by_side(table, names))
+    return every if nodes is nodes.whole else every.on(nodes.rows)
+
+
+def _side_by_side(nodes: Snapshot, names: tuple[str, ...]) -> Offers:
+    each = [offer(nodes, name) for name in names]
+    masks = [one.amount != 0 for one in each]
+    return Offers(
+        np.array([one.divisor for one in each], dtype=np.float64),
+        tuple(None if mask.all() else mask for mask in masks),
+        all(one.amount.dtype.kind == "f" for one in each),
+    )
 
 
 def offer(nodes: Snapshot, name: str) -> Offer:

@@ -20,6 +20,7 @@ from berth.plugins.resource_shares import (
     floor_divided,
     offer,
     offered_amounts,
+    offers,
     percent,
     percents,
     with_pod,
@@ -102,20 +103,26 @@ class Averaged(Strategy):
         counted = self._counted(requests, nodes)
         if not counted:
             return np.zeros(len(nodes), dtype=np.int64)
-        total, scratch = nodes.scratch(2)
-        for i, (name, weight) in enumerate(counted):
-            room = scratch if i else total
-            part = self._percent(name, requests.get(name, 0), nodes, room)
-            if weight != 1:
-                part *= weight
-            if i:
-                total += part
-            elif part is not total:
-                total[:] = part
+        parts = nodes.scratch(len(counted))
+        self._percents(tuple([name for name, _ in counted]), requests, nodes, parts)
+        if any(weight != 1 for _, weight in counted):
+            parts *= [[weight] for _, weight in counted]
+        total = parts[0]
+        for part in parts[1:]:
+            total += part
         # Sums of percentages times weights are small integers, so the float quotient's floor is exact.
         np.divide(total, considered(nodes, counted), out=total)
         means: Scores = total.astype(np.int64)
         return means
+
+    def _percents(
+        self, names: tuple[str, ...], requests: Mapping[str, int], nodes: Snapshot, parts: Floats
+    ) -> None:
+        """Put whole percents of each resource into its part. Shapes: parts float64 (r, n)."""
+        for name, part in zip(names, parts, strict=True):
+            made = self._percent(name, requests.get(name, 0), nodes, part)
+            if made is not part:
+                part[:] = made
 
     def _of_row(self, parts: Sequence[Part]) -> Callable[[int], int]:
         percent_of = self._percent_of
@@ -146,31 +153,40 @@ class LeastAllocated(Averaged):
 
     def _percent(self, name: str, request: int, nodes: Snapshot, scratch: Floats) -> Numbers:
         offered = offer(nodes, name)
-        if offered.amount.dtype.kind == "i":
-            free = np.subtract(offered.amount, with_pod(usage(nodes, name), request, offered, scratch))
-            return percents(np.maximum(free, 0, out=free), offered)
-        left = nodes.of_rows(("percents left", name), partial(_left, name), partial(_left_on_row, name))
-        free = np.subtract(left, float(PERCENT * request), out=scratch)
+        free = np.subtract(offered.amount, with_pod(usage(nodes, name), request, offered, scratch))
+        return percents(np.maximum(free, 0, out=free), offered)
+
+    def _percents(
+        self, names: tuple[str, ...], requests: Mapping[str, int], nodes: Snapshot, parts: Floats
+    ) -> None:
+        offered = offers(nodes, names)
+        if not offered.exact:
+            super()._percents(names, requests, nodes, parts)
+            return
+        left = nodes.of_rows(("percents left", names), partial(_left, names), partial(_left_on_row, names))
+        np.subtract(left, [[float(PERCENT * requests.get(name, 0))] for name in names], out=parts)
         # Looking for the lowest takes half the time of cutting off what is below 0.
-        if free.min(initial=0) < 0:
-            np.maximum(free, 0, out=free)
-        return floor_divided(free, offered.divisor)
+        if parts.min(initial=0) < 0:
+            np.maximum(parts, 0, out=parts)
+        floor_divided(parts, offered.divisors)
 
     @staticmethod
     def _percent_of(offered: int, used: int) -> int:
         return percent(offered - used, offered)
 
 
-def _left(name: str, nodes: Snapshot) -> Floats:
+def _left(names: Sequence[str], nodes: Snapshot) -> Floats:
     """A hundred times what is left; exact where it is not negative, because offers are below 2**46."""
-    left: Floats = np.subtract(offer(nodes, name).amount, usage(nodes, name), dtype=np.float64)
+    left = np.empty((len(names), len(nodes)))
+    for name, part in zip(names, left, strict=True):
+        np.subtract(offered_amounts(nodes, name), usage(nodes, name), out=part, dtype=np.float64)
     left *= PERCENT
     return left
 
 
-def _left_on_row(name: str, nodes: Snapshot) -> Callable[[int], int]:
-    offered, used = offered_amounts(nodes, name).data, usage_on_rows(nodes, name)
-    return lambda row: PERCENT * (offered[row] - used[row])
+def _left_on_row(names: Sequence[str], nodes: Snapshot) -> Callable[[int], list[int]]:
+    columns = [(offered_amounts(nodes, name).data, usage_on_rows(nodes, name)) for name in names]
+    return lambda row: [PERCENT * (offered[row] - used[row]) for offered, used in columns]
 
 
 class MostAllocated(Averaged):
