@@ -54,6 +54,8 @@ class Answers:
     def __init__(self, plugins: NodePlugins, *, kept: bool = False, detailed: bool = False) -> None:
         self.plugins = plugins
         self.kept = kept
+        self.asked_in = 0
+        """The number of the cycle in which the class was asked for last."""
         self._detailed = detailed
         self.clear()
 

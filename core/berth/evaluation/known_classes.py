@@ -4,6 +4,9 @@
                                --second-----> kept answers, empty: every row is dirty
                                --further----> kept answers: rows that changed are dirty
 
+Where memory is full, the class that was asked for longest ago goes, unless the new one was last asked for
+even earlier: of more classes in turn than fit, those that are kept stay.
+
 Source: docs/decisions/0008-equal-pods.md; compare spec/core.md 4.16.
 """
 
@@ -18,13 +21,14 @@ from berth.snapshot.snapshot import Snapshot
 
 MOST_BYTES = 64 << 20
 
-REUSED, NEW, FIRST, OUTDATED, UNSIGNED = "reused", "new", "first", "outdated", "unsigned"
+REUSED, NEW, FIRST, FULL = "reused", "new", "first", "full"
+OUTDATED, UNSIGNED = "outdated", "unsigned"
 ANOTHER_TABLE = "table"
 Key = tuple[str, Signature]
 
 
 class KnownClasses:
-    """What is known, for all profiles, of one snapshot; what was asked for longest ago goes first."""
+    """What is known, for all profiles, of one snapshot."""
 
     def __init__(self, snapshot: Snapshot, most_bytes: int = MOST_BYTES) -> None:
         self.outcomes: Counter[str] = Counter()
@@ -32,7 +36,9 @@ class KnownClasses:
         self._snapshot = snapshot
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._asked: OrderedDict[Key, None] = OrderedDict()
+        self._asked: OrderedDict[Key, int] = OrderedDict()
+        """In which cycle classes were asked for last that are not kept."""
+        self._cycle = 0
         self._kept: OrderedDict[Key, tuple[Answers, int]] = OrderedDict()
         self._profiles: dict[str, tuple[PluginSet, NodePlugins, Signatures]] = {}
 
@@ -52,21 +58,33 @@ class KnownClasses:
             self.outcomes[UNSIGNED] += 1
             return None, Answers(plugins)
         key = framework.profile_name, signature
+        self._cycle += 1
         kept = self._kept.get(key)
         if kept is not None:
             self._kept.move_to_end(key)
+            kept[0].asked_in = self._cycle
             return key, kept[0]
-        asked_before = self._asked_before(key)
-        self.outcomes[FIRST if asked_before else NEW] += 1
-        return (key, Answers(plugins, kept=True)) if asked_before else (None, Answers(plugins))
+        outcome = self._outcome_of_new(key)
+        self.outcomes[outcome] += 1
+        if outcome is not FIRST:
+            return None, Answers(plugins)
+        answers = Answers(plugins, kept=True)
+        answers.asked_in = self._cycle
+        return key, answers
 
-    def _asked_before(self, key: Key) -> bool:
-        if key in self._asked:
-            return True
-        self._asked[key] = None
-        if len(self._asked) > MOST_REMEMBERED:
-            self._asked.popitem(last=False)
-        return False
+    def _outcome_of_new(self, key: Key) -> str:
+        """Whether answers are to be kept from now on (FIRST), and why not."""
+        before = self._asked.pop(key, None)
+        self._asked[key] = self._cycle
+        if before is None:
+            if len(self._asked) > MOST_REMEMBERED:
+                self._asked.popitem(last=False)
+            return NEW
+        if self._kept:
+            oldest, size = next(iter(self._kept.values()))
+            if self._bytes + size > self._most_bytes and before < oldest.asked_in:
+                return FULL
+        return FIRST
 
     def _profile(self, framework: Framework) -> tuple[NodePlugins, Signatures]:
         known = self._profiles.get(framework.profile_name)

@@ -81,7 +81,7 @@ def _balance(fractions: Sequence[float]) -> int:
 def _of_pair(fractions: Floats, masks: Sequence[Mask | None]) -> Floats:
     """Twice the deviation of two, which is their distance; 0 on nodes that have only one of them."""
     first, second = fractions
-    distance = np.subtract(first, second, out=first)
+    distance: Floats = np.subtract(first, second, out=first)
     np.abs(distance, out=distance)
     for mask in masks:
         if mask is not None:

@@ -318,7 +318,26 @@ async def test_memory_is_bounded():
         await world.schedule(make_pod("p", labels={"app": str(number)}))
 
     assert memory.size_bytes == 3 * of_one
-    assert {"new": 4, "first": 5, "reused": 1} == memory.outcomes
+    assert {"new": 4, "first": 4, "full": 1, "reused": 1} == memory.outcomes
+
+
+async def test_more_classes_in_turn_than_fit_do_not_drive_each_other_out():
+    """Those that are kept serve in every round; the others come in once one of these is asked for no more."""
+    world = World(roomy("n0", "n1", "n2"))
+    memory = world.remembering.memory
+    for _ in range(2):
+        await world.schedule(make_pod("p"))
+    memory = KnownClasses(world.snapshot, 3 * memory.size_bytes)
+    world.remembering.algorithm = SchedulePod(world.remembering.search, world.remembering.dice, memory)
+    for number in (0, 1, 2, 3) * 4:
+        await world.schedule(make_pod("p", labels={"app": str(number)}))
+
+    assert {"new": 4, "first": 3, "full": 3, "reused": 6} == memory.outcomes
+
+    for number in (1, 2, 3) * 2:
+        await world.schedule(make_pod("p", labels={"app": str(number)}))
+
+    assert {"new": 4, "first": 4, "full": 3, "reused": 11} == memory.outcomes
 
 
 async def test_a_profile_that_runs_other_plugins_begins_anew():
