@@ -116,12 +116,13 @@ class Ranks:
         if not plugin.in_process:
             check_range(plugin.name, raw[feasible])
         weighed = raw if weight == 1 else raw * weight
+        stays = of_objects and self._kept
         if self.plain is None and weighed.shape == (self._n,) and weighed.dtype == np.int64:
-            self.plain = weighed.copy() if weighed is raw else weighed
+            self.plain = weighed.copy() if stays or weighed is raw else weighed
         else:
             plains = self._plain()
             plains += weighed
-        if of_objects and self._kept:
+        if stays:
             # What a plugin of this process says of nodes' objects is one column for many classes.
             self._objects_apart = self.of_objects is not None or weighed is not raw or not plugin.in_process
             self.of_objects = weighed if self.of_objects is None else self.of_objects + weighed

@@ -1,6 +1,7 @@
 """Ranks: totals brought up to date row by row are those added up anew."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,3 +115,16 @@ def test_many_rows_at_once_are_anew(kind, *, plain, raw, fits, changed, same_raw
     assert anew.totals.tolist() == known.add_up(state, POD, there).tolist()
     if there.any():
         assert list(anew.best()[1]) == list(known.best()[1])
+
+
+@pytest.mark.parametrize("weights", [(1, 1), (2, 1), (1, 3), (2, 3)])
+def test_what_nodes_objects_determine_stays_apart_from_what_other_plugins_add(weights):
+    fits, of_objects, others = np.ones(ROWS, dtype=bool), np.arange(ROWS), np.full(ROWS, 5)
+    known = Ranks(ROWS, kept=True)
+    plugin = Scores("of objects")
+    plugin.depends = Depends.OBJECT
+    known.add(plugin, weights[0], of_objects, CycleState(), fits)
+    known.add(Scores("others"), weights[1], others, CycleState(), fits)
+
+    assert (weights[0] * np.arange(ROWS)).tolist() == known.of_objects.tolist()
+    assert np.arange(ROWS).tolist() == of_objects.tolist()
