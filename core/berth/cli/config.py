@@ -87,14 +87,17 @@ def _load(file: Path, plugins: Path | None, feature_gates: tuple[str, ...]) -> "
     # Imported here so that `berth --help` stays quick.
     from berth.config import ConfigError, load, parse_feature_gates  # noqa: PLC0415 (quick start)
     from berth.config.complaints import complaint_lines  # noqa: PLC0415 (quick start)
+    from berth.config.shards import check_shards, shards_beside  # noqa: PLC0415 (quick start)
     from berth.config.sidecars import catalogue_of  # noqa: PLC0415 (quick start)
 
     source = _read(file)
     try:
         gates = parse_feature_gates(feature_gates)
-        return load(source, gates=gates, out_of_tree=catalogue_of(_sidecars(file, plugins)))
+        loaded = load(source, gates=gates, out_of_tree=catalogue_of(_sidecars(file, plugins)))
+        check_shards(shards_beside(source, str(file)), loaded, str(file))
     except ConfigError as error:
         _fail(*complaint_lines(error, str(file)))
+    return loaded
 
 
 def _sidecars(file: Path, plugins: Path | None) -> "tuple[SidecarSpec, ...]":

@@ -24,6 +24,7 @@ from berth.config.flag_table import FLAGS, Effect, Flag, Kind, by_name
 from berth.config.go_text import quote
 from berth.config.loading import Loaded, build, load, parse
 from berth.config.plugin_list import PluginList, list_beside, read_plugin_list
+from berth.config.shards import Shard, check_shards, shards_beside
 from berth.config.sidecars import SidecarSpec, SocketDirectory, catalogue_of
 from berth.config.types import SchedulerConfiguration
 from berth.config.validation import validate
@@ -162,17 +163,22 @@ def _gate_warnings(gates: FeatureGates) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All that a scheduler starts with: its configuration, its out-of-tree plugins, and where more appear."""
+    """All that a scheduler starts with: its configuration, its out-of-tree plugins, and where more appear.
+
+    `shards` are empty where one lease is for all profiles.
+    """
 
     loaded: Loaded
     sidecars: tuple[SidecarSpec, ...]
     directory: SocketDirectory | None = None
+    shards: tuple[Shard, ...] = ()
 
 
 def read_settings(options: Options, read: ReadFile = read_file) -> Settings:
     """Read the files that a command line names, and give what it starts a scheduler with.
 
-    The plugins are those of --plugins, or else of the list behind the configuration in its file.
+    The plugins are those of --plugins, or else of the list behind the configuration in its file; shards are
+    those of the list behind the configuration.
 
     Raises:
         ConfigError: a file is unreadable, or what `load` raises.
@@ -184,7 +190,9 @@ def read_settings(options: Options, read: ReadFile = read_file) -> Settings:
     elif source is not None:
         listed = list_beside(source, options.config_file)
     loaded = load_with_flags(options, source, out_of_tree=catalogue_of(listed.plugins), read=read)
-    return Settings(loaded, listed.plugins, listed.directory)
+    shards = () if source is None else shards_beside(source, options.config_file)
+    check_shards(shards, loaded, options.config_file)
+    return Settings(loaded, listed.plugins, listed.directory, shards)
 
 
 def _content(flag: str, path: str, read: ReadFile) -> bytes:

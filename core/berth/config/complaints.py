@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator
 
 from berth.config.catalogue import IN_TREE
-from berth.config.errors import ConfigError, FeatureGateError, FlagError, PluginListError
+from berth.config.errors import ConfigError, FeatureGateError, FlagError, PluginListError, ShardListError
 
 _LONGEST_LINE = 600
 _UNKNOWN = '" does not exist'
@@ -13,7 +13,7 @@ _UNKNOWN = '" does not exist'
 def complaint_lines(error: ConfigError, file: str = "") -> Iterator[str]:
     """Yield a line for each complaint; `file` is the configuration file's name, empty for none."""
     # These name their own origin.
-    named = isinstance(error, FeatureGateError | FlagError | PluginListError)
+    named = isinstance(error, FeatureGateError | FlagError | PluginListError | ShardListError)
     prefix = f"{file}: " if file and not named else ""
     for message in error.messages:
         line = " ".join(message.split())

@@ -5,6 +5,7 @@
     ├── ValidationError        its values break rules; every violation is listed (stage 4)
     ├── BuildError             extenders or profiles can't be made from it (stage 5)
     ├── PluginListError        the list of out-of-tree plugins is wrong
+    ├── ShardListError         shards do not divide the profiles, or may share nodes
     ├── FeatureGateError       --feature-gates or --emulated-version is wrong
     └── FlagError              the command line is wrong
 
@@ -36,6 +37,10 @@ class BuildError(ConfigError):
 
 class PluginListError(ConfigError):
     """A list of out-of-tree plugins is malformed; each message names file, field and remedy."""
+
+
+class ShardListError(ConfigError):
+    """A list of shards is malformed or may not divide so; each message names file and remedy."""
 
 
 class FeatureGateError(ConfigError):

@@ -26,7 +26,7 @@ directory's other fields are for plugins that no entry names.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple, TypeGuard
@@ -35,7 +35,9 @@ from berth.config.catalogue import ExtensionPoint
 from berth.config.document import read_document
 from berth.config.duration import Duration, parse_duration
 from berth.config.errors import DecodeError, PluginListError
+from berth.config.own_documents import API_VERSION, own_documents
 from berth.config.pod_metadata import key_problem
+from berth.config.shards import KIND as SHARD_LIST
 from berth.config.sidecars import (
     DEFAULT_POLICY,
     SIDECAR_POINTS,
@@ -50,11 +52,7 @@ from berth.config.sidecars import (
     unprotected,
 )
 from berth.config.tree import Object, Value, to_plain, type_word
-from berth.config.yaml_nodes import documents
-from berth.config.yaml_values import Conversion
 
-API_GROUP = "berth.dev"
-API_VERSION = f"{API_GROUP}/v1alpha1"
 KIND = "PluginList"
 
 _FIELDS = (
@@ -120,32 +118,13 @@ def list_beside(source: bytes | str, file: str) -> PluginList:
     Raises:
         PluginListError: there is such a list and it is wrong, or there are two.
     """
-    text = source if isinstance(source, str) else source.decode("utf-8", "replace")
-    if text.lstrip().startswith("{") or API_GROUP not in text:
-        return PluginList()
     try:
-        lists = [_list(value, file) for value in _later_documents(text) if _is_ours(value)]
+        lists = [_list(value, file) for value in own_documents(source) if value.last("kind") != SHARD_LIST]
     except DecodeError as error:
         raise PluginListError(f"{file}: {error}") from None
     if len(lists) > 1:
         raise PluginListError(f"{file}: {len(lists)} documents of kind {KIND}; put all plugins into one")
     return lists[0] if lists else PluginList()
-
-
-def _later_documents(text: str) -> Iterator[Value]:
-    roots = documents(text)
-    next(roots, None)
-    for root in roots:
-        conversion = Conversion()
-        value = conversion.document(root)
-        if conversion.duplicates and _is_ours(value):
-            raise DecodeError(conversion.duplicates[0])
-        yield value
-
-
-def _is_ours(value: Value) -> bool:
-    version = value.last("apiVersion") if isinstance(value, Object) else None
-    return isinstance(version, str) and version.startswith(f"{API_GROUP}/")
 
 
 def _list(value: Value, file: str) -> PluginList:
