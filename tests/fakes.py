@@ -51,6 +51,7 @@ from berth.framework.runtime import Framework, PluginSet
 from berth.framework.status import SUCCESS, Code, Status
 from berth.plugins.priority_sort import PrioritySort
 from berth.queue.queue_profile import QueueProfile
+from berth.queue.record_heap import whole
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_pod
@@ -59,9 +60,9 @@ from berth.testing.handles import ManualClock, RecordingRecorder, RecordingWrite
 PROFILE = "default-scheduler"
 
 
-def pending(name="p0", **fields):
+def pending(name="p0", scheduler_name=PROFILE, **fields):
     """A pod of our profile that is on no node."""
-    return make_pod(name, scheduler_name=PROFILE, **fields)
+    return make_pod(name, scheduler_name=scheduler_name, **fields)
 
 
 class Named(Plugin):
@@ -409,19 +410,21 @@ def empty(profile: Framework, *, detailed=False) -> Answers:
     return Answers(NodePlugins(profile.plugins), detailed=detailed)
 
 
-def world(profile: Framework, *nodes, profiles=None, percentage=0, hints=None) -> World:
+def world(profile: Framework, *nodes, profiles=None, percentage=0, hints=None, shard_of=whole) -> World:
     """A core that schedules with this profile on these nodes."""
     clock, cache, unassigned = ManualClock(1000.0), Cache(), Store()
     for node in nodes:
         cache.add_node(node)
     writer, recorder, background = RecordingWriter(), RecordingRecorder(), Steps(clock)
-    queue_profiles, ready = {PROFILE: hints or QueueProfile()}, asyncio.Event()
+    queue_profiles = {name: hints or QueueProfile() for name in profiles or {PROFILE: profile}}
+    ready = asyncio.Event()
     queue = SchedulingQueue(
         PrioritySort(None, None).less,
         queue_profiles,
         clock,
         pod_lister=lister(unassigned),
         on_ready=ready.set,
+        shard_of=shard_of,
     )
     waiting = WaitingPods(background)
     failure = FailureHandler(

@@ -149,15 +149,21 @@ class FaultyCluster:
         os.kill(self.sandbox.pid, signal.SIGKILL)
         await self.sandbox.stop()
 
-    async def start_scheduler(self, name, *flags, elect=False, direct=False, **election):
-        """Start a scheduler, with a listener of its own unless it is to go past the proxy."""
+    async def start_scheduler(
+        self, name, *flags, elect=False, direct=False, configured=None, **election
+    ):
+        """Start a scheduler, with a listener of its own unless it is to go past the proxy.
+
+        `configured` gives another configuration than the default one, by its kubeconfig.
+        """
         configuration, kubeconfig = self.folder / f"{name}.yaml", self.folder / "sandbox.kubeconfig"
         if not direct:
             port = await self.proxy.ask("listen", name=name)
             kubeconfig = self.folder / f"{name}.kubeconfig"
             kubeconfig.write_text(kubeconfig_text(f"http://{LOOPBACK}:{port}"))
         fields = {"kubeconfig": kubeconfig, "elect": str(elect).lower(), **ELECTION, **election}
-        configuration.write_text(CONFIGURATION.format(**fields))
+        text = configured(kubeconfig) if configured else CONFIGURATION.format(**fields)
+        configuration.write_text(text)
         surface = self.surfaces[name] = Surface.free()
         command = [
             *self.command,

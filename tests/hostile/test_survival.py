@@ -326,7 +326,7 @@ async def bound(core, name):
         return (
             found["on"]
             or core.queue.closed
-            or (record is not None and record.attempts > 0 and not core.queue.ready)
+            or (record is not None and record.attempts > 0 and not core.queue.ready())
         )
 
     with suppress(TimeoutError):

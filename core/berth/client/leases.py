@@ -82,11 +82,32 @@ def new_identity() -> str:
     return f"{socket.gethostname()}_{uuid4()}"
 
 
+class Spread:
+    """Divides leases among processes: one that leads some leaves a free lease to others for longer.
+
+    Belongs to the electors of one process, which try one after the other: each knows what the others hold.
+    """
+
+    def __init__(self) -> None:
+        self.trying = asyncio.Lock()
+        self._electors: list[LeaderElector] = []
+
+    def join(self, elector: "LeaderElector") -> None:
+        """Count an elector of this process."""
+        self._electors.append(elector)
+
+    def patience_seconds(self, elector: "LeaderElector") -> float:
+        """How long it leaves a free lease to others: a retry period for each that is led here."""
+        led = sum(other.leading for other in self._electors if other is not elector)
+        return led * elector.settings.retry_period
+
+
 class LeaderElector:
     """Acquires, renews and releases one lease for one identity.
 
     `announce` is told `<identity> became leader` and `<identity> stopped leading`.
     While `may_hold` says no, nothing is written: the lease is neither taken nor renewed, and runs out.
+    Where a process campaigns for several leases, `spread` is what its electors share.
     Give it a transport of its own: a renewal must not queue behind bindings.
     """
 
@@ -98,6 +119,7 @@ class LeaderElector:
         *,
         announce: Callable[[str], None] = lambda _: None,
         may_hold: Callable[[], bool] = lambda: True,
+        spread: Spread | None = None,
         clock: Clock | None = None,
         sleep: Sleep = asyncio.sleep,
         rng: Random | None = None,
@@ -108,6 +130,8 @@ class LeaderElector:
         self._api = api
         self._announce = announce
         self._may_hold = may_hold
+        self._spread = spread or Spread()
+        self._spread.join(self)
         self._clock = clock or SystemClock()
         self._sleep = sleep
         self._rng = rng or Random()
@@ -132,9 +156,8 @@ class LeaderElector:
 
     async def acquire(self) -> None:
         """Campaign until this process leads."""
-        while not await self._try(self._request_seconds()):
+        while not await self._won():
             await self._sleep(min(self._jittered_period(), self._runs_out_in()))
-        self.leading = True
         log.info("became leader: identity=%s lease=%s/%s", self.identity, *self._names())
         self._announce(f"{self.identity} became leader")
 
@@ -195,6 +218,11 @@ class LeaderElector:
 
     # One try.
 
+    async def _won(self) -> bool:
+        async with self._spread.trying:
+            self.leading = await self._try(self._request_seconds())
+        return self.leading
+
     async def _try(self, timeout_seconds: float) -> bool:
         """Create, renew or take over the lease; whether that is known to have worked."""
         if not self._may_hold():
@@ -218,7 +246,7 @@ class LeaderElector:
 
     async def _create_or_update(self, timeout_seconds: float) -> bool:
         lease = self._lease if self.leading and self._lease else await self._read(timeout_seconds)
-        if lease is not None and not self._may_take(lease):
+        if not self._may_take(lease):
             return False
         duration = self.settings.duration
         await self._write(self._filled(lease, holder=self.identity, duration=duration), timeout_seconds)
@@ -264,20 +292,25 @@ class LeaderElector:
         spec["renewTime"] = now
         return lease | {"spec": spec}
 
-    def _may_take(self, lease: dict[str, Any]) -> bool:
+    def _may_take(self, lease: dict[str, Any] | None) -> bool:
         """Whether the lease is ours or free, or has not moved for its whole duration before our eyes.
+
+        A process that holds other leases waits for longer (Spread).
 
         The times written in it are never compared with our clock: other machines wrote them.
         """
-        spec: dict[str, Any] = lease.get("spec") or {}
+        spec: dict[str, Any] = (lease or {}).get("spec") or {}
         holder = spec.get("holderIdentity") or ""
         seen = (holder, spec.get("renewTime"))
         now = self._clock.monotonic()
         if seen != self._seen:
             self._seen, self._seen_at = seen, now
-        duration = spec.get("leaseDurationSeconds") or self.settings.duration
-        self._runs_out_at = self._seen_at + duration
-        return holder in {"", self.identity} or now >= self._runs_out_at
+        self._runs_out_at = self._seen_at
+        if holder not in {"", self.identity}:
+            self._runs_out_at += spec.get("leaseDurationSeconds") or self.settings.duration
+        if holder != self.identity and not self.leading:
+            self._runs_out_at += self._spread.patience_seconds(self)
+        return now >= self._runs_out_at
 
     def _held_by_other(self) -> bool:
         return self._seen is not None and self._seen[0] not in {"", self.identity}

@@ -1,6 +1,6 @@
 """The right to write, asked right before a request leaves, and what became of the requests that left.
 
-    begin_term ──► writes of work that was decided in this term pass while the lease is fresh
+    Terms.begin ──► writes of work that was decided in this term pass while its lease is fresh
                        │
                        ├── answered: nothing of it can happen any more
                        └── open: cut, timed out, 5xx; may land for `landing_seconds` after it was sent
@@ -14,11 +14,9 @@ import itertools
 import math
 from collections.abc import Callable
 from contextvars import ContextVar
+from typing import NamedTuple
 
 from berth.framework.clock import Clock, SystemClock
-
-# The term in which the running work was decided; work inherits it from the scheduling turn that started it.
-_TERM: ContextVar[int | None] = ContextVar("term", default=None)
 
 
 def always() -> bool:
@@ -26,8 +24,35 @@ def always() -> bool:
     return True
 
 
+class Terms:
+    """The terms of one lease; `is_fresh` says whether it is held now."""
+
+    def __init__(self, is_fresh: Callable[[], bool] = always) -> None:
+        self.is_fresh = is_fresh
+        self.number = 0
+
+    def begin(self) -> None:
+        """Refuse the writes of work that was decided before; the caller's belongs to the new term."""
+        self.number += 1
+        _TERM.set(_Term(self, self.number))
+
+
+class _Term(NamedTuple):
+    terms: Terms
+    number: int
+
+    def runs(self) -> bool:
+        return self.number == self.terms.number and self.terms.is_fresh()
+
+
+# The term in which the running work was decided; work inherits it from the scheduling turn that started it.
+_TERM: ContextVar[_Term | None] = ContextVar("term", default=None)
+
+
 class WriteGuard:
     """Says whether a write may leave, and keeps account of those that may yet take effect.
+
+    Work is written by the right of its term, whichever lease that is of; `may_write` is for work of no term.
 
     `landing_seconds` bounds how long after its sending a write may take effect: the API server is asked to
     give up by then (`timeout`), and the connection is reset. Infinite where no other process waits for that.
@@ -43,7 +68,6 @@ class WriteGuard:
         self.landing_seconds = landing_seconds
         self._may_write = may_write
         self._clock = clock or SystemClock()
-        self._term = 0
         self._closed = False
         self._numbers = itertools.count()
         self._lands_by: dict[int, float] = {}
@@ -51,12 +75,8 @@ class WriteGuard:
 
     def __call__(self) -> bool:
         """Whether what runs now may write now."""
-        return not self._closed and _TERM.get() in (None, self._term) and self._may_write()
-
-    def begin_term(self) -> None:
-        """Refuse the writes of work that was decided before; the caller's belongs to the new term."""
-        self._term += 1
-        _TERM.set(self._term)
+        term = _TERM.get()
+        return not self._closed and (self._may_write() if term is None else term.runs())
 
     def close(self) -> None:
         """Let no write leave any more."""
@@ -78,16 +98,18 @@ class WriteGuard:
             self._forget_landed(self._clock.monotonic())
 
     async def settled(self, longest_seconds: float = math.inf) -> bool:
-        """Wait until no write that left can take effect any more; False where that takes longer."""
-        ends = self._clock.monotonic() + longest_seconds
+        """Wait until no write that left before can take effect any more; False where that takes longer."""
+        # Another lease's writes go on meanwhile: later ones are not waited for.
+        ends, left = self._clock.monotonic() + longest_seconds, frozenset(self._lands_by)
         while True:
             now = self._clock.monotonic()
             self._forget_landed(now)
-            if not self._lands_by:
+            lands_by = max((self._lands_by[number] for number in left & self._lands_by.keys()), default=None)
+            if lands_by is None:
                 return True
             if now >= ends:
                 return False
-            await self._change_or(min(ends, max(self._lands_by.values())) - now)
+            await self._change_or(min(ends, lands_by) - now)
 
     def _forget_landed(self, now: float) -> None:
         self._lands_by = {number: by for number, by in self._lands_by.items() if by > now}

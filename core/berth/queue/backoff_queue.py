@@ -12,7 +12,7 @@ from itertools import chain
 from math import floor, inf
 
 from berth.framework.queued_pod import QueuedPodInfo
-from berth.queue.record_heap import Order, RecordHeap
+from berth.queue.record_heap import Order, RecordHeap, ShardOf, whole
 
 log = logging.getLogger(__name__)
 
@@ -68,9 +68,9 @@ class BackoffQueue:
     that are held back because their cycles went over budget (docs/decisions/0020-cycle-budget.md).
     """
 
-    def __init__(self, order: Order, backoff: Backoff) -> None:
+    def __init__(self, order: Order, backoff: Backoff, shard_of: ShardOf = whole) -> None:
         self.backoff = backoff
-        self.normal = RecordHeap(lambda record: (backoff.expiry(record), order(record)))
+        self.normal = RecordHeap(lambda record: (backoff.expiry(record), order(record)), shard_of)
         self.resting = RecordHeap(lambda record: (backoff.expiry(record), order(record)))
         self.error = RecordHeap(backoff.expiry)
         self._heaps = (self.normal, self.resting, self.error)
@@ -116,13 +116,14 @@ class BackoffQueue:
     def pop_completed(self, now: float) -> Iterator[QueuedPodInfo]:
         """Take out the records that have waited enough, rejected ones first."""
         for heap in self._heaps:
-            while (head := heap.peek()) is not None and not self.backoff.backing_off(head, now):
-                heap.pop()
-                yield head
+            for shard in heap.shards:
+                while (head := heap.peek(shard)) is not None and not self.backoff.backing_off(head, now):
+                    heap.pop(shard)
+                    yield head
 
     def next_completion(self) -> float:
         """The whole second at which the next record has waited enough; infinity where none waits."""
-        heads = (heap.peek() for heap in self._heaps)
+        heads = (heap.peek(shard) for heap in self._heaps for shard in heap.shards)
         expiries = [self.backoff.expiry(head) for head in heads if head is not None]
         finite = [floor(expiry) + 1.0 if expiry > -inf else expiry for expiry in expiries]
         return min(finite, default=inf)

@@ -21,7 +21,7 @@ from berth.queue.backoff_queue import Backoff, BackoffQueue
 from berth.queue.gating import Gating
 from berth.queue.nominator import Nominator, PodLister
 from berth.queue.queue_metrics import QueueMetrics
-from berth.queue.record_heap import Order, RecordHeap
+from berth.queue.record_heap import Order, RecordHeap, ShardOf
 from berth.queue.requeue_strategy import Strategy
 from berth.queue.unschedulable_pods import UnschedulablePods
 
@@ -57,9 +57,10 @@ class Places:
         pod_lister: PodLister,
         metrics: QueueMetrics,
         pop_from_backoff: bool,
+        shard_of: ShardOf,
     ) -> None:
-        self.active = RecordHeap(order)
-        self.backoff = BackoffQueue(order, backoff)
+        self.active = RecordHeap(order, shard_of)
+        self.backoff = BackoffQueue(order, backoff, shard_of)
         self.pool = UnschedulablePods()
         self.nominator = Nominator(pod_lister, self._queued_pod)
         self._gating = gating

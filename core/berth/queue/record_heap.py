@@ -1,9 +1,11 @@
 """A heap of queue records that are found, replaced and taken out by `namespace/name`.
 
 Removal leaves a dead entry in the heap that is skipped when it surfaces; once dead entries outnumber live
-ones the heap is built anew, so memory follows the number of records.
+ones the heap is built anew, so memory follows the number of records. Each shard has an order of its own: what
+a replica does not lead must not stand before what it leads.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
@@ -13,26 +15,37 @@ from berth.framework.queued_pod import QueuedPodInfo
 Order = Callable[[QueuedPodInfo], Any]
 """Something comparable; what it says of a record must hold until the record is put again."""
 
+ShardOf = Callable[[QueuedPodInfo], str]
+"""The shard of a record, which never changes."""
+
 SPARE = 64
+
+
+def whole(_: QueuedPodInfo) -> str:
+    """Name the only shard there is."""
+    return ""
 
 
 class _Place(NamedTuple):
     order: Any
     stamp: int
+    shard: str
     record: QueuedPodInfo
 
 
 class RecordHeap:
-    """Records by key, the smallest by `order` first; among equals, the one put first.
+    """Records by key, of each shard the smallest by `order` first; among equals, the one put first.
 
     Cost: put and pop O(log n), get, remove and peek O(1), amortised.
     """
 
-    __slots__ = ("_heap", "_order", "_places", "_stamp")
+    __slots__ = ("_entries", "_heaps", "_order", "_places", "_shard_of", "_stamp")
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, shard_of: ShardOf = whole) -> None:
         self._order = order
-        self._heap: list[tuple[Any, int, str]] = []
+        self._shard_of = shard_of
+        self._heaps: defaultdict[str, list[tuple[Any, int, str]]] = defaultdict(list)
+        self._entries = 0
         self._places: dict[str, _Place] = {}
         self._stamp = 0
 
@@ -54,9 +67,10 @@ class RecordHeap:
         """
         new = key not in self._places
         self._stamp += 1
-        order = self._order(record)
-        self._places[key] = _Place(order, self._stamp, record)
-        heappush(self._heap, (order, self._stamp, key))
+        order, shard = self._order(record), self._shard_of(record)
+        self._places[key] = _Place(order, self._stamp, shard, record)
+        heappush(self._heaps[shard], (order, self._stamp, key))
+        self._entries += 1
         self._compact()
         return new
 
@@ -65,22 +79,29 @@ class RecordHeap:
         place = self._places.pop(key, None)
         return place.record if place else None
 
-    def peek(self) -> QueuedPodInfo | None:
-        """The first record."""
-        heap = self._heap
+    @property
+    def shards(self) -> tuple[str, ...]:
+        """The shards that had records."""
+        return tuple(self._heaps)
+
+    def peek(self, shard: str = "") -> QueuedPodInfo | None:
+        """The first record of the shard."""
+        heap = self._heaps[shard]
         while heap:
             _, stamp, key = heap[0]
             place = self._places.get(key)
             if place is not None and place.stamp == stamp:
                 return place.record
             heappop(heap)
+            self._entries -= 1
         return None
 
-    def pop(self) -> QueuedPodInfo | None:
-        """Take the first record out."""
-        record = self.peek()
+    def pop(self, shard: str = "") -> QueuedPodInfo | None:
+        """Take the first record of the shard out."""
+        record = self.peek(shard)
         if record is not None:
-            _, _, key = heappop(self._heap)
+            _, _, key = heappop(self._heaps[shard])
+            self._entries -= 1
             del self._places[key]
         return record
 
@@ -88,7 +109,11 @@ class RecordHeap:
         return (place.record for place in self._places.values())
 
     def _compact(self) -> None:
-        if len(self._heap) <= 2 * len(self._places) + SPARE:
+        if self._entries <= 2 * len(self._places) + SPARE:
             return
-        self._heap = [(place.order, place.stamp, key) for key, place in self._places.items()]
-        heapify(self._heap)
+        self._heaps.clear()
+        self._entries = len(self._places)
+        for key, place in self._places.items():
+            self._heaps[place.shard].append((place.order, place.stamp, key))
+        for heap in self._heaps.values():
+            heapify(heap)

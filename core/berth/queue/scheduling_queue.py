@@ -40,7 +40,7 @@ from berth.queue.places import ACTIVE, POD_ADD, POD_UPDATE, Places, QueueSizes
 from berth.queue.queue_metrics import NoMetrics, QueueMetrics, count_rejected
 from berth.queue.queue_order import Less, queue_order
 from berth.queue.queue_profile import QueueProfile
-from berth.queue.record_heap import Order
+from berth.queue.record_heap import Order, ShardOf, whole
 from berth.queue.requeue_strategy import RequeueStrategies
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class SchedulingQueue:
     `less` (and `sort_key`, if its plugin has one) come from the QueueSort plugin of the first profile.
     `on_ready` is called after any call that put a pod into activeQ or backoffQ, and by `close()`.
     `ask_hints` asks plugins in other processes. `leaves_out` says of an object that comes which records it
-    cannot help, so that no plugin is asked about them.
+    cannot help, so that no plugin is asked about them. `shard_of` says with which shard a record is popped.
     `wait_seconds` says of a pod that is next how much longer it has to wait, because of its namespace.
     """
 
@@ -81,6 +81,7 @@ class SchedulingQueue:
         ask_hints: HintAsker = queue_all,
         leaves_out: LeavesOut | None = None,
         wait_seconds: Callable[[Pod], float] = at_once,
+        shard_of: ShardOf = whole,
     ) -> None:
         self._on_ready = on_ready
         self._ask_hints = ask_hints
@@ -104,6 +105,7 @@ class SchedulingQueue:
             pod_lister=pod_lister,
             metrics=self._metrics,
             pop_from_backoff=pop_from_backoff,
+            shard_of=shard_of,
         )
         self.nominator = self._places.nominator
         """Who was promised which node."""
@@ -116,11 +118,12 @@ class SchedulingQueue:
 
     # What is in it.
 
-    @property
-    def ready(self) -> bool:
-        """Whether `pop()` has a pod to give."""
+    def ready(self, shard: str = "") -> bool:
+        """Whether `pop(shard)` has a pod to give."""
         places = self._places
-        return bool(places.active) or (self._pop_from_backoff and bool(places.backoff.normal))
+        return places.active.peek(shard) is not None or (
+            self._pop_from_backoff and places.backoff.normal.peek(shard) is not None
+        )
 
     def sizes(self) -> QueueSizes:
         """How many pods wait where."""
@@ -197,9 +200,9 @@ class SchedulingQueue:
 
     # The scheduling cycle takes and returns.
 
-    def pop(self) -> QueuedPodInfo | None:
-        """The next pod to schedule, in flight from now on until `done`; None where none is ready."""
-        while (record := self._take()) is not None:
+    def pop(self, shard: str = "") -> QueuedPodInfo | None:
+        """The shard's next pod to schedule, in flight from now on until `done`; None where none is ready."""
+        while (record := self._take(shard)) is not None:
             seconds = self._wait_seconds(record.pod)
             if seconds:
                 self._places.put_off(record, seconds)
@@ -213,10 +216,10 @@ class SchedulingQueue:
         record = self._places.active.remove(pod.key)
         return record if record is not None and self._begin(record) else None
 
-    def _take(self) -> QueuedPodInfo | None:
-        record = self._places.active.pop()
+    def _take(self, shard: str) -> QueuedPodInfo | None:
+        record = self._places.active.pop(shard)
         if record is None and self._pop_from_backoff:
-            record = self._places.backoff.normal.pop()
+            record = self._places.backoff.normal.pop(shard)
             if record is not None:
                 self._metrics.pod_incoming(ACTIVE, LABEL_POP_FROM_BACKOFF)
         return record

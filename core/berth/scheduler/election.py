@@ -1,31 +1,32 @@
-"""The lease of a scheduler: who campaigns for it, and what is told on it.
+"""The leases of a scheduler, one for each shard: who campaigns for them, and what is told on them.
 
 Source: spec/core.md 8.5; spec/config.md 15.3.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from berth.client.api import Api
 from berth.client.events import EventRecorder, Reference
-from berth.client.leases import LeaderElector, LeaseSettings, new_identity
+from berth.client.leases import LeaderElector, LeaseSettings, Spread, new_identity
 from berth.client.write_guard import WriteGuard
 from berth.config.loading import Loaded
 from berth.config.types import LeaderElection
 from berth.out_of_tree.conditions import Condition, Kind
 from berth.scheduler.campaign import Campaign
 from berth.scheduler.control_thread import ControlThread
+from berth.scheduler.leaderships import lease_name
 
 
 class LeaseEvents:
-    """Events about the lease, which stands for all schedulers of that name."""
+    """Events about a shard's lease, which stands for all schedulers of that name."""
 
-    def __init__(self, recorder: EventRecorder, loaded: Loaded) -> None:
+    def __init__(self, recorder: EventRecorder, loaded: Loaded, shard: str) -> None:
         self._recorder = recorder
         self._controller = loaded.profiles[0].scheduler_name
         election = loaded.configuration.leader_election
-        self._lease = Reference(
-            "coordination.k8s.io/v1", "Lease", election.resource_namespace, election.resource_name
-        )
+        name = lease_name(election.resource_name, shard)
+        self._lease = Reference("coordination.k8s.io/v1", "Lease", election.resource_namespace, name)
 
     def announce(self, note: str) -> None:
         """Tell who leads."""
@@ -45,40 +46,54 @@ class LeaseEvents:
         )
 
 
-def new_campaign(
-    api: Api, election: LeaderElection, events: LeaseEvents, control: ControlThread
-) -> Campaign | None:
-    """The candidate for the lease, run by the control thread; None where there is no election.
+class Candidacy:
+    """What all campaigns of a process have in common: who it is, and which leases it holds already.
 
-    The scheduling loop, which calls this, records its events.
+    The control thread runs them; the scheduling loop, which makes this, records their events.
     """
-    if not election.leader_elect:
-        return None
-    loop = asyncio.get_running_loop()
 
-    def announce(note: str) -> None:
-        loop.call_soon_threadsafe(events.announce, note)
+    def __init__(self, api: Api, election: LeaderElection, control: ControlThread) -> None:
+        self._api = api
+        self._election = election
+        self._control = control
+        self._identity = new_identity()
+        self._spread = Spread()
+        self._loop = asyncio.get_running_loop()
 
-    settings = LeaseSettings(
-        election.resource_namespace,
-        election.resource_name,
-        election.lease_duration.seconds,
-        election.renew_deadline.seconds,
-        election.retry_period.seconds,
-    )
-    elector = LeaderElector(
-        api,
-        settings,
-        new_identity(),
-        announce=announce,
-        may_hold=lambda: not control.turns.hangs(),
-    )
-    return Campaign(elector, control)
+    def campaign(self, shard: str, events: LeaseEvents) -> Campaign:
+        """The candidate for a shard's lease."""
+
+        def announce(note: str) -> None:
+            self._loop.call_soon_threadsafe(events.announce, note)
+
+        election = self._election
+        settings = LeaseSettings(
+            election.resource_namespace,
+            lease_name(election.resource_name, shard),
+            election.lease_duration.seconds,
+            election.renew_deadline.seconds,
+            election.retry_period.seconds,
+        )
+        elector = LeaderElector(
+            self._api,
+            settings,
+            self._identity,
+            announce=announce,
+            may_hold=lambda: not self._control.turns.hangs(),
+            spread=self._spread,
+        )
+        return Campaign(elector, self._control)
 
 
-def write_guard(campaign: Campaign | None) -> WriteGuard:
-    """The right to write: what is sent while the lease is fresh lands before the lease has run out."""
-    if campaign is None:
+def write_guard(campaigns: Sequence[Campaign]) -> WriteGuard:
+    """The right to write: what is sent while its lease is fresh lands before that lease has run out.
+
+    What belongs to no shard's term is written by who holds them all.
+    """
+    if not campaigns:
         return WriteGuard()
-    lease = campaign.settings
-    return WriteGuard(campaign.is_fresh, landing_seconds=lease.duration - lease.renew_deadline)
+    lease = campaigns[0].settings
+    return WriteGuard(
+        lambda: all(campaign.is_fresh() for campaign in campaigns),
+        landing_seconds=lease.duration - lease.renew_deadline,
+    )

@@ -10,13 +10,13 @@ docs/decisions/0022-fence.md says why that is exact, and what it costs.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from berth.client.errors import ObjectError
 from berth.client.freshness import Absence
 from berth.client.watch import Source
-from berth.client.write_guard import WriteGuard
+from berth.client.write_guard import Terms, WriteGuard
 from berth.framework.clock import Clock, SystemClock
 
 log = logging.getLogger(__name__)
@@ -32,36 +32,67 @@ class Mirror(Protocol):
         """Return once every write is known that was done before the call. Raises: ObjectError."""
 
 
+class View:
+    """All watched kinds, and which of them are in doubt; one for all fences of a process.
+
+    `mirrors` are all of the moment: plugins come and go, and the kinds that only they watch with them.
+    `bound_seconds` is how long a watch may be away.
+    """
+
+    def __init__(self, mirrors: Callable[[], Sequence[Mirror]], bound_seconds: float) -> None:
+        self.mirrors = mirrors
+        self._bound_seconds = bound_seconds
+        # A proof forgives the absence when it begins: until it ends the mirror is in doubt for all fences.
+        self._unproven: set[Mirror] = set()
+
+    def in_doubt(self) -> Iterable[Mirror]:
+        """The mirrors that nothing is to be decided on."""
+        return (mirror for mirror in self.mirrors() if mirror in self._unproven or self._was_away(mirror))
+
+    async def prove(self, mirror: Mirror) -> None:
+        """Return once the mirror is up to date, or its kind is shown no more."""
+        if self._was_away(mirror):
+            self._unproven.add(mirror)
+        try:
+            await mirror.prove()
+        except ObjectError as error:
+            # As for kube-scheduler, what is shown no more is no reason to stand still.
+            log.warning("kind not shown, its last state stands: resource=%s error=%s", _plural(mirror), error)
+        self._unproven.discard(mirror)
+
+    def _was_away(self, mirror: Mirror) -> bool:
+        return mirror.absence.seconds() > self._bound_seconds
+
+
 class Fence:
     """Stands between an acquired lease and the first decision, and before decisions after a long absence.
 
-    `mirrors` are all of the moment: plugins come and go, and the kinds that only they watch with them.
-    `bound_seconds` is how long a watch may be away. `observe` is told how long the fence was up.
+    `terms` are those of its lease. `observe` is called with how long the fence was up.
     """
 
     def __init__(
         self,
-        mirrors: Callable[[], Sequence[Mirror]],
+        view: View,
         guard: WriteGuard,
-        bound_seconds: float,
+        terms: Terms,
         *,
         observe: Callable[[float], None] = lambda _: None,
         clock: Clock | None = None,
     ) -> None:
-        self._mirrors = mirrors
+        self._view = view
         self._guard = guard
-        self._bound_seconds = bound_seconds
+        self._terms = terms
         self._observe = observe
         self._clock = clock or SystemClock()
         self._all_in_doubt = False
 
     def is_up(self) -> bool:
         """Whether no decision may be taken now."""
-        return self._all_in_doubt or any(self._in_doubt())
+        return self._all_in_doubt or any(True for _ in self._view.in_doubt())
 
     def begin_term(self, *, raised: bool) -> None:
         """Let only what is decided from now on be written; if `raised`, nothing is known any more."""
-        self._guard.begin_term()
+        self._terms.begin()
         self._all_in_doubt = raised
 
     async def lower(self) -> None:
@@ -71,24 +102,12 @@ class Fence:
         began = self._clock.monotonic()
         await self._guard.settled()
         while self.is_up():
-            doubted = list(self._mirrors()) if self._all_in_doubt else list(self._in_doubt())
-            await asyncio.gather(*map(_proven, doubted))
+            doubted = list(self._view.mirrors() if self._all_in_doubt else self._view.in_doubt())
+            await asyncio.gather(*map(self._view.prove, doubted))
             self._all_in_doubt = False
         seconds = self._clock.monotonic() - began
         self._observe(seconds)
         log.info("view proven to be up to date, scheduling: kinds=%d seconds=%.3f", len(doubted), seconds)
-
-    def _in_doubt(self) -> Iterator[Mirror]:
-        bound = self._bound_seconds
-        return (mirror for mirror in self._mirrors() if mirror.absence.seconds() > bound)
-
-
-async def _proven(mirror: Mirror) -> None:
-    try:
-        await mirror.prove()
-    except ObjectError as error:
-        # As for kube-scheduler, what is shown no more is no reason to stand still.
-        log.warning("kind not shown, its last state stands: resource=%s error=%s", _plural(mirror), error)
 
 
 def _plural(mirror: Mirror) -> str:

@@ -1,9 +1,10 @@
-"""Who schedules: campaigning for the lease, scheduling while it is held, stepping down and campaigning again.
+"""Who schedules a shard: campaigning for its lease, scheduling while it is held, stepping down, and again.
 
     synced ──► campaigning ──► leading: fence, then the loop runs ──► lost: the loop stops between two turns
                   (with delayCacheUntilActive the first lists are read while leading, not before)
 
-Without an election the loop simply runs. Writes ask for themselves whether the lease is fresh.
+Each shard has a leadership, a fence and a loop of its own, and no part in the others'. Without an election
+the loop simply runs. Writes ask for themselves whether the lease is fresh.
 
 Source: spec/core.md 8.5; spec/config.md 15.3, 15.4.
 """
@@ -23,14 +24,14 @@ RELEASE_SECONDS = 1.0
 
 
 class Leadership:
-    """Runs the loop when it may; `prepare` makes everything ready for it, and does nothing the next time."""
+    """Runs the loop when it may; `prepare` makes everything ready for it, and says whether it had to list."""
 
     def __init__(
         self,
         elector: Campaign | None,
         loop: SchedulingLoop,
         fence: Fence,
-        prepare: Callable[[], Awaitable[None]],
+        prepare: Callable[[], Awaitable[bool]],
         *,
         delayed: bool,
     ) -> None:
@@ -39,13 +40,12 @@ class Leadership:
         self._fence = fence
         self._prepare = prepare
         self._delayed = delayed and elector is not None
-        self._prepared = False
         self._deciding = False
         self._holding: asyncio.Task[None] | None = None
 
     @property
     def leads(self) -> bool:
-        """Whether this process is the one that schedules."""
+        """Whether this process is the one that schedules the shard."""
         return self._elector is None or self._elector.leading
 
     @property
@@ -61,7 +61,7 @@ class Leadership:
     async def run(self) -> None:
         """Campaign and schedule until cancelled, or until the loop breaks; hold the lease until `release`."""
         if not self._delayed:
-            await self._make_ready()
+            await self._prepare()
         while True:
             if self._elector is not None:
                 await self._elector.acquire()
@@ -107,10 +107,9 @@ class Leadership:
 
     async def _schedule(self) -> None:
         """Decide whenever the fence is down, until the loop is stopped."""
-        first_lists = not self._prepared
-        await self._make_ready()
+        listed = await self._prepare()
         # Lists begun after the acquisition are a proof; without an election there is no predecessor.
-        self._fence.begin_term(raised=self._elector is not None and not first_lists)
+        self._fence.begin_term(raised=self._elector is not None and not listed)
         stopped = False
         while not stopped:
             await self._fence.lower()
@@ -119,10 +118,6 @@ class Leadership:
                 stopped = await self._loop.run()
             finally:
                 self._deciding = False
-
-    async def _make_ready(self) -> None:
-        await self._prepare()
-        self._prepared = True
 
     async def _hold(self) -> None:
         """Return once this process may lead no longer; without an election that is never."""

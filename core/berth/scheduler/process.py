@@ -1,10 +1,11 @@
 """The scheduler process: adapters started around a scheduler, led by a lease, until it is told to stop.
 
-    transports -> events, lease, write guard -> writers -> plugins -> scheduler -> watches, fence, loop, pages
+    transports -> events, leases, write guard -> writers -> plugins -> scheduler -> watches
+        -> for each shard: fence, loop, leadership -> pages
 
-    watches synced -> (lease held) -> scheduling loop
+    watches synced -> (the shard's lease held) -> its scheduling loop
                            |
-                           +-- lost: leadership.py stops the loop, writes are refused
+                           +-- lost: leadership.py stops that loop, its writes are refused
 
 Everything is put together here, in `Process`; lease and secure port run in control_thread.py. Everything
 durable is in the API server: a process that dies at any point leaves nothing to clean up.
@@ -24,18 +25,22 @@ from berth.client.endpoint import Endpoint
 from berth.client.events import EventRecorder
 from berth.client.pods import Pods
 from berth.client.transport import Transport
+from berth.client.write_guard import Terms
+from berth.config.shards import Shard
 from berth.framework.clock import SystemClock
 from berth.framework.cycle_record import CycleRecord
 from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.background import AsyncioBackground
 from berth.scheduler.cache_debugger import CacheDebugger
+from berth.scheduler.campaign import Campaign
 from berth.scheduler.control_thread import ControlThread
 from berth.scheduler.delegated_access import DelegatedAccess
-from berth.scheduler.election import LeaseEvents, new_campaign, write_guard
+from berth.scheduler.election import Candidacy, LeaseEvents, write_guard
 from berth.scheduler.event_recording import PodEvents
-from berth.scheduler.fence import Fence, Mirror
+from berth.scheduler.fence import Fence, Mirror, View
 from berth.scheduler.first_sync import FirstSync
 from berth.scheduler.leadership import Leadership
+from berth.scheduler.leaderships import Leaderships, shard_of_records
 from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.needed_kinds import needed_groups
 from berth.scheduler.out_of_tree_plugins import OutOfTreePlugins
@@ -44,7 +49,7 @@ from berth.scheduler.process_options import ProcessOptions
 from berth.scheduler.raw_keeping import RawKeeping
 from berth.scheduler.running_tasks import RunningTasks
 from berth.scheduler.scheduler import ASYNC_API_CALLS, GENERIC_WORKLOAD, Scheduler
-from berth.scheduler.scheduling_loop import SchedulingLoop
+from berth.scheduler.scheduling_loop import SchedulingLoop, follow
 from berth.scheduler.secure_port import SecurePort
 from berth.scheduler.set_aside_events import SetAsideEvents, set_aside_now, set_aside_total
 from berth.scheduler.status_pages import StatusPages
@@ -147,6 +152,9 @@ class Process:
         self._options = options
         self._on_ready = on_ready
         self._prepared = self._stopping = False
+        self._preparing = asyncio.Lock()
+        every_profile = tuple(profile.scheduler_name for profile in loaded.profiles)
+        self._shards = options.shards or (Shard("", every_profile),)
         self.clock = SystemClock()
         self.tasks, self.background = RunningTasks(group), AsyncioBackground(group)
         self.attempts = AttemptLog()
@@ -155,9 +163,12 @@ class Process:
             asynchronous_calls=loaded.gates.enabled(ASYNC_API_CALLS),
         )
         self.recorder = EventRecorder(Api(events))
-        lease_events = LeaseEvents(self.recorder, loaded)
-        self.campaign = new_campaign(Api(leases), election, lease_events, control)
-        self.guard = write_guard(self.campaign)
+        lease_events = {shard.name: LeaseEvents(self.recorder, loaded, shard.name) for shard in self._shards}
+        self.campaigns: dict[str, Campaign] = {}
+        if election.leader_elect:
+            candidacy = Candidacy(Api(leases), election, control)
+            self.campaigns = {shard: candidacy.campaign(shard, told) for shard, told in lease_events.items()}
+        self.guard = write_guard(tuple(self.campaigns.values()))
         self.writers = Writers.over(requests, self.guard, self.background)
 
         self.plugins = OutOfTreePlugins(
@@ -165,11 +176,11 @@ class Process:
             writers=self.writers,
             metrics=self.metrics.plugins,
             sampled=tracing.sampled,
-            on_condition=lease_events.plugin_condition,
+            on_condition=lease_events[self._shards[0].name].plugin_condition,
             transport=requests,
             tasks=self.tasks,
         )
-        pod_ready = asyncio.Event()
+        pod_ready, self.turn = asyncio.Event(), asyncio.Lock()
         tell = fan_out(tracing.on_record, self.metrics.on_record, self.attempts.on_record, on_record)
         self.scheduler = self._new_scheduler(pod_ready.set, self.plugins.with_records(tell, self.background))
         self.upkeep = PluginUpkeep(
@@ -194,22 +205,11 @@ class Process:
             )
         )
         self.first_sync = FirstSync(self.mirrors, self.scheduler, self.plugins.settle, self.tasks)
-        self.fence = Fence(
-            self._every_mirror,
-            self.guard,
-            election.renew_deadline.seconds,
-            observe=self.metrics.fence_lowered,
-        )
-        self.loop = SchedulingLoop(
-            self.scheduler, clock=self.clock, ready=pod_ready, may_decide=lambda: not self.fence.is_up()
-        )
-        self.debugger = CacheDebugger(self.scheduler, self.mirrors[0], self.mirrors[1], self.loop.turn)
-        self.leadership = Leadership(
-            self.campaign,
-            self.loop,
-            self.fence,
-            self._prepare,
-            delayed=loaded.configuration.delay_cache_until_active,
+        self.debugger = CacheDebugger(self.scheduler, self.mirrors[0], self.mirrors[1], self.turn)
+        view = View(self._every_mirror, election.renew_deadline.seconds)
+        self.leaderships = Leaderships(
+            {shard.name: self._new_leadership(shard.name, view, pod_ready) for shard in self._shards},
+            elected=election.leader_elect,
         )
         self.port = SecurePort(
             options.serving,
@@ -239,7 +239,23 @@ class Process:
             on_record=on_record,
             on_ready=on_ready,
             max_in_unschedulable_seconds=options.max_in_unschedulable_seconds,
+            shard_of=shard_of_records(self._shards),
         )
+
+    def _new_leadership(self, shard: str, view: View, pod_ready: asyncio.Event) -> Leadership:
+        campaign = self.campaigns.get(shard)
+        terms = Terms() if campaign is None else Terms(campaign.is_fresh)
+        fence = Fence(view, self.guard, terms, observe=self.metrics.fence_lowered)
+        loop = SchedulingLoop(
+            self.scheduler,
+            clock=self.clock,
+            ready=pod_ready,
+            turn=self.turn,
+            may_decide=lambda: not fence.is_up(),
+            shard=shard,
+        )
+        delayed = self._options.loaded.configuration.delay_cache_until_active
+        return Leadership(campaign, loop, fence, self._prepare, delayed=delayed)
 
     def _new_pages(self, turns: LoopTurns) -> StatusPages:
         synced = self.first_sync.synced
@@ -249,8 +265,8 @@ class Process:
             metrics=self.metrics,
             attempts=self.attempts,
             plugins=self.upkeep,
-            loop=self.loop,
-            leadership=self.leadership,
+            turn=self.turn,
+            leaderships=self.leaderships,
             debugger=self.debugger,
             turns=turns,
             synced=lambda: "" if synced.is_set() else "handlers are not fully synchronized",
@@ -271,7 +287,7 @@ class Process:
             metrics.watch_calls(scheduler.dispatcher.pending)
         election = self._options.loaded.configuration.leader_election
         if election.leader_elect:
-            metrics.watch_leadership(election.resource_name, lambda: self.leadership.leads)
+            metrics.watch_leadership(partial(self.leaderships.leading, election.resource_name))
 
     def _every_mirror(self) -> tuple[Mirror, ...]:
         """All kinds that are watched now: plugins come and go, and the kinds that only they watch."""
@@ -285,27 +301,29 @@ class Process:
         for name, work in hosted.work() if hosted else ():
             self.tasks.spawn(work, name)
         self.tasks.spawn(self.debugger.write_whenever(dump), "dump")
-        leading = self.tasks.spawn(self.leadership.run(), "leadership")
-        stopped = asyncio.create_task(stop.wait())
+        ends = [self.tasks.spawn(campaign, "leadership") for campaign in self.leaderships.campaigns()]
+        ends.append(asyncio.create_task(stop.wait()))
         try:
-            await asyncio.wait([leading, stopped], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            stopped.cancel()
-            leading.cancel()
-            await asyncio.gather(stopped, leading, return_exceptions=True)
+            for end in ends:
+                end.cancel()
+            await asyncio.gather(*ends, return_exceptions=True)
 
-    async def _prepare(self) -> None:
-        """Watch, and wait until everything is known; once."""
-        if self._prepared:
-            return
-        await self.first_sync.run()
-        self._prepared = True
-        self.upkeep.start()
-        self._on_ready(self.scheduler)
-        self.tasks.spawn(self.loop.follow(), "snapshot")
+    async def _prepare(self) -> bool:
+        """Watch, and wait until everything is known; whether this call began the lists, as the first does."""
+        async with self._preparing:
+            if self._prepared:
+                return False
+            await self.first_sync.run()
+            self._prepared = True
+            self.upkeep.start()
+            self._on_ready(self.scheduler)
+            self.tasks.spawn(follow(self.scheduler, self.turn), "snapshot")
+            return True
 
     async def finish(self) -> None:
-        """Let what was sent be answered, give the lease back, write the last events, and stop everything.
+        """Let what was sent be answered, give the leases back, write the last events, and stop everything.
 
         What has sent no binding yet needs none: its pod is on no node, and the successor takes it up.
         """
@@ -313,7 +331,7 @@ class Process:
         self.guard.close()
         self.scheduler.queue.close()
         settled = await self.guard.settled(LAST_ANSWERS_SECONDS)
-        await self.leadership.release(settled=settled)
+        await self.leaderships.release(settled=settled)
         self.upkeep.end_recordings()
         await self.background.settle(SETTLE_SECONDS)
         await self.plugins.close()

@@ -9,6 +9,7 @@ from typing import Any
 
 from berth.client.transport import REQUEST_SECONDS
 from berth.config.loading import Loaded
+from berth.config.shards import Shard
 from berth.config.sidecars import SidecarSpec, SocketDirectory
 from berth.scheduler.access import ALWAYS_ALLOWED
 
@@ -29,6 +30,8 @@ class ProcessOptions:
     """What a scheduler process is started with, as files and command line say."""
 
     loaded: Loaded
+    shards: tuple[Shard, ...] = ()
+    """Empty where one lease is for all profiles."""
     sidecars: tuple[SidecarSpec, ...] = ()
     plugins_file: str = ""
     """Where the sidecars are listed; changes of it are followed. Empty for a list that stays as it is."""

@@ -50,6 +50,7 @@ from berth.preemption.evaluator import Evaluator
 from berth.preemption.screening import Screening
 from berth.profiles.profile_builder import build_frameworks
 from berth.queue.hints import wanted_actions
+from berth.queue.record_heap import ShardOf, whole
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.scheduler.core_metrics import CoreMetrics, NoCoreMetrics
 from berth.scheduler.plugin_source import PluginSource
@@ -66,7 +67,8 @@ class Scheduler:
 
     `writer`, `volume_writer`, `claim_writer` (where devices are allocated) and `pod_group_writer` (needed
     with the gate GenericWorkload) write to the API server; `recorder` records events. `on_record` is called
-    with the record of each attempt, `on_ready` whenever a pod is ready to be popped.
+    with the record of each attempt, `on_ready` whenever a pod is ready to be popped. `shard_of` says with
+    which shard a pod is popped.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Scheduler:
         pod_group_writer: PodGroupWriter | None = None,
         metrics: CoreMetrics | None = None,
         max_in_unschedulable_seconds: float = 300.0,
+        shard_of: ShardOf = whole,
     ) -> None:
         """Make the parts, in the order in which they need each other.
 
@@ -117,7 +120,7 @@ class Scheduler:
         self.cache = Cache(self.pod_groups)
         self.profiles = Profiles(extenders=bool(loaded.extenders), generic_workload=enabled(GENERIC_WORKLOAD))
         self.budgets = CycleBudgets(clock, background, self._metrics.over_budget)
-        self.queue = self._new_queue(plugins, on_ready, max_in_unschedulable_seconds)
+        self.queue = self._new_queue(plugins, on_ready, max_in_unschedulable_seconds, shard_of)
         self.waiting_pods = WaitingPods(background)
         self.pods_in_pre_bind = PodsInPreBind(background)
         self.at_work: Counter[str] = Counter()
@@ -169,7 +172,11 @@ class Scheduler:
         )
 
     def _new_queue(
-        self, plugins: PluginSource, on_ready: Callable[[], None], max_in_unschedulable_seconds: float
+        self,
+        plugins: PluginSource,
+        on_ready: Callable[[], None],
+        max_in_unschedulable_seconds: float,
+        shard_of: ShardOf,
     ) -> SchedulingQueue:
         configuration, enabled = self._loaded.configuration, self.feature_enabled
         gate = None if self.pod_groups is None else GangGate(self.pod_groups, self.listers.pod_groups)
@@ -190,6 +197,7 @@ class Scheduler:
             ask_hints=plugins.ask_hints,
             leaves_out=None if gate is None else gate.leaves_out,
             wait_seconds=self.budgets.wait_seconds,
+            shard_of=shard_of,
         )
 
     def _new_handle(self, profile: str, screening: Screening) -> Handle:

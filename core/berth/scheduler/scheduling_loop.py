@@ -2,8 +2,8 @@
 
 A turn is over after `TURN_PODS` pods or `TURN_SECONDS`, or when no pod is ready; watches, bindings and timers
 are served between turns. Nothing comes in within a turn unless a cycle waits for something, so its pods are
-decided on as if each had a turn of its own. Only one turn runs at a time; the `turn` lock keeps it off the
-snapshot.
+decided on as if each had a turn of its own. Only one turn runs at a time, whichever shard's it is; the `turn`
+lock keeps it off the snapshot.
 """
 
 import asyncio
@@ -19,10 +19,11 @@ TURN_SECONDS = 0.002
 
 
 class SchedulingLoop:
-    """Pops pods for as long as it runs; `stop` ends it between two pods, so that nothing is half done.
+    """Pops a shard's pods for as long as it runs; `stop` ends it between two pods: nothing is left half done.
 
     `ready` is set whenever a pod is ready to be popped (`on_ready` of the scheduler). `may_decide` is asked
-    before each pop; a no ends the run, but does not stop the loop.
+    before each pop; a no ends the run, but does not stop the loop. Loops of one scheduler share `ready` and
+    `turn`.
     """
 
     def __init__(
@@ -31,9 +32,12 @@ class SchedulingLoop:
         *,
         clock: Clock,
         ready: asyncio.Event,
+        turn: asyncio.Lock,
         may_decide: Callable[[], bool] = lambda: True,
+        shard: str = "",
     ) -> None:
-        self.turn = asyncio.Lock()
+        self._turn = turn
+        self._shard = shard
         self._may_decide = may_decide
         self._scheduler = scheduler
         self._clock = clock
@@ -62,10 +66,10 @@ class SchedulingLoop:
     async def _schedule_some(self) -> bool:
         """A turn; False where there is nothing to do but to wait."""
         queue, schedule = self._scheduler.queue, self._scheduler.schedule_one.schedule
-        async with self.turn:
+        async with self._turn:
             over, pods = self._clock.monotonic() + TURN_SECONDS, 0
             going_on = self._goes_on()
-            while going_on and pods < TURN_PODS and (info := queue.pop()) is not None:
+            while going_on and pods < TURN_PODS and (info := queue.pop(self._shard)) is not None:
                 await schedule(info)
                 pods += 1
                 going_on = not self._stopping and self._clock.monotonic() < over
@@ -76,25 +80,26 @@ class SchedulingLoop:
         self._stopping = True
         self._wake.set()
 
-    async def follow(self) -> None:
-        """Let the snapshot follow the cache while no pod is scheduled, as on a replica that does not lead.
-
-        What it has yet to take over would grow with every event otherwise.
-        """
-        scheduler = self._scheduler
-        while True:
-            await asyncio.sleep(FOLLOW_SECONDS)
-            async with self.turn:
-                scheduler.cache.update_snapshot(scheduler.snapshot)
-
     async def _idle(self) -> None:
         """Wait until a pod is ready or a flush is due."""
         due = self._scheduler.queue.next_flush_time() - self._clock.now()
+        # Another loop that waits for it was woken when it was set.
         self._wake.clear()
-        if self._stopping or self._scheduler.queue.ready:
+        if self._stopping or self._scheduler.queue.ready(self._shard):
             return
         try:
             async with asyncio.timeout(min(max(due, 0.0), LONGEST_WAIT_SECONDS)):
                 await self._wake.wait()
         except TimeoutError:
             return
+
+
+async def follow(scheduler: Scheduler, turn: asyncio.Lock) -> None:
+    """Let the snapshot follow the cache while no pod is scheduled, as on a replica that does not lead.
+
+    What it has yet to take over would grow with every event otherwise.
+    """
+    while True:
+        await asyncio.sleep(FOLLOW_SECONDS)
+        async with turn:
+            scheduler.cache.update_snapshot(scheduler.snapshot)

@@ -37,6 +37,7 @@ async def start(options: Options, settings: Settings) -> None:
     tracing = Tracing.from_environment()
     process = ProcessOptions(
         settings.loaded,
+        shards=settings.shards,
         master=options.master,
         sidecars=settings.sidecars,
         plugins_file=options.plugins_file,

@@ -18,13 +18,12 @@ from berth.objects.pod import Pod
 from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.cache_debugger import CacheDebugger
 from berth.scheduler.health import Check, NotedCheck, ping
-from berth.scheduler.leadership import Leadership
+from berth.scheduler.leaderships import Leaderships
 from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.plugin_changes import KEPT_BY, changed_elsewhere, how_long
 from berth.scheduler.plugin_upkeep import PluginUpkeep
 from berth.scheduler.process_options import ProcessOptions
 from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.scheduling_loop import SchedulingLoop
 from berth.telemetry.logs import set_verbosity
 from berth.telemetry.metrics import SchedulerMetrics
 from berth.telemetry.pod_resources import pod_resource_text
@@ -45,8 +44,8 @@ class StatusPages:
     metrics: SchedulerMetrics
     attempts: AttemptLog
     plugins: PluginUpkeep
-    loop: SchedulingLoop
-    leadership: Leadership
+    turn: asyncio.Lock
+    leaderships: Leaderships
     debugger: CacheDebugger
     turns: LoopTurns
     synced: Check
@@ -67,10 +66,10 @@ class StatusPages:
 
         configuration = self.options.loaded.configuration
         profiled = configuration.enable_profiling
-        leading = self._leading()
+        leading = self.leaderships.checks()
         turning: dict[str, Check] = {"schedulingLoop": NotedCheck(self.turns.check, self.turns.note)}
         ask = self.turns.ask
-        explainer = Explainer(self.scheduler, self.attempts, self.loop.turn)
+        explainer = Explainer(self.scheduler, self.attempts, self.turn)
         return Endpoints(
             self.metrics.text,
             lambda: ask(self._reset_metrics),
@@ -92,21 +91,17 @@ class StatusPages:
             cache=lambda: ask(self.debugger.report),
             resource_metrics=self._resource_metrics,
             pages={
-                "/debug/sizes": SizesPage(self, self.loop.turn, self.turns).answer,
+                "/debug/sizes": SizesPage(self, self.turn, self.turns).answer,
                 **component_pages(self.options.flags, self.scheduler.feature_enabled),
                 **(profiling_pages(self.turns.loop, self.loop_thread) if profiled else {}),
             },
         )
 
-    def _leading(self) -> dict[str, Check]:
-        elected = self.options.loaded.configuration.leader_election.leader_elect
-        return {"leaderElection": self.leadership.check} if elected else {}
-
     async def _reset_metrics(self) -> None:
         self.metrics.reset()
 
     async def _resource_metrics(self) -> bytes:
-        if not self.leadership.leads:
+        if not self.leaderships.leads_first:
             return b""
         pods = await self.turns.ask(self._pods)
         return await asyncio.to_thread(pod_resource_text, pods)

@@ -100,10 +100,10 @@ class SchedulerMetrics:
         text = "[ALPHA] API calls that wait or are being made."
         self._watch("scheduler_pending_async_api_calls", text, "call_type", lambda: pending)
 
-    def watch_leadership(self, lease: str, leads: Callable[[], bool]) -> None:
-        """Show whether this process holds the lease."""
+    def watch_leadership(self, leads: Callable[[], Mapping[str, float]]) -> None:
+        """Show whether this process holds each lease."""
         text = "[ALPHA] Whether this process leads, by lease."
-        self._watch("leader_election_master_status", text, "name", lambda: {lease: leads()})
+        self._watch("leader_election_master_status", text, "name", leads)
 
     def watch_tracing(self, tracing: Tracing) -> None:
         """Show what became of traces."""

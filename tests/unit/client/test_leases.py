@@ -8,7 +8,7 @@ import pytest
 
 from berth.client.api import Api
 from berth.client.errors import ConfigurationError, LeaseLostError
-from berth.client.leases import LeaderElector, LeaseSettings
+from berth.client.leases import LeaderElector, LeaseSettings, Spread
 from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
 
 PATH = b"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -326,3 +326,106 @@ async def test_a_process_that_works_again_in_time_keeps_its_lease(server, electo
     holding.cancel()
 
     assert elector.is_fresh()
+
+
+def named(url, name, identity, spread, clock):
+    """An elector of that process for that lease, on a transport that the caller opened."""
+    return LeaderElector(
+        Api(url),
+        LeaseSettings(name=name),
+        identity,
+        clock=clock,
+        sleep=clock.sleep,
+        rng=Random(1),
+        spread=spread,
+    )
+
+
+class LeaseServers(LeaseServer):
+    """A lease by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.leases = {}
+
+    def _apply(self, method, body):
+        self.lease = self.leases.get(self.name)
+        reply = super()._apply(method, body)
+        self.leases[self.name] = self.lease
+        return reply
+
+    async def serve(self, reader, writer):
+        while True:
+            head, body = await read_request(reader)
+            method, path = head.split()[:2]
+            sent = json.loads(body)["metadata"]["name"] if body else path.decode().rpartition("/")[2]
+            self.name = sent
+            self.requests.append(method.decode())
+            writer.write(self._apply(method, body))
+
+
+@pytest.fixture
+async def leases():
+    scripted = LeaseServers()
+    async with raw_server(scripted.serve) as address:
+        scripted.url = address.url
+        yield scripted
+
+
+def holders(leases):
+    return {name: lease["spec"]["holderIdentity"] for name, lease in leases.leases.items()}
+
+
+async def test_a_process_that_leads_leaves_a_free_lease_to_others(leases, clock):
+    """A retry period for each lease that it holds, then it takes that one, too."""
+    async with transport_to(leases.url) as transport:
+        spread = Spread()
+        first, second, third = (named(transport, name, "me", spread, clock) for name in "abc")
+        start, taken = clock.monotonic(), []
+        for elector in (first, second, third):
+            await elector.acquire()
+            taken.append(clock.monotonic() - start)
+
+    assert [0, 2, 6] == [pytest.approx(seconds) for seconds in taken]
+    assert {"a": "me", "b": "me", "c": "me"} == holders(leases)
+
+
+async def test_two_processes_that_start_together_lead_a_shard_each(leases, clock):
+    async with transport_to(leases.url) as transport:
+        electors = {}
+        for process in ("one", "two"):
+            spread = Spread()
+            electors |= {(process, name): named(transport, name, process, spread, clock) for name in "ab"}
+        campaigns = [asyncio.create_task(elector._won()) for elector in electors.values()]
+        won = dict(zip(electors, await asyncio.gather(*campaigns), strict=True))
+
+    assert {"one", "two"} == set(holders(leases).values())
+    assert 2 == sum(won.values())
+
+
+async def test_a_process_that_leads_takes_over_what_runs_out(leases, clock):
+    """One retry period later than a process that leads nothing."""
+    async with transport_to(leases.url) as transport:
+        spread = Spread()
+        first, second = (named(transport, name, "me", spread, clock) for name in "ab")
+        await first.acquire()
+        leases.leases["b"] = {
+            "metadata": {"name": "b", "resourceVersion": "0"},
+            "spec": {"holderIdentity": "other", "leaseDurationSeconds": 15, "renewTime": "t"},
+        }
+        start = clock.monotonic()
+        await second.acquire()
+
+    assert clock.monotonic() - start == pytest.approx(17)
+
+
+async def test_a_lease_that_is_held_is_renewed_without_waiting_for_campaigns(leases, clock):
+    """Renewals do not stand behind tries for other leases."""
+    async with transport_to(leases.url) as transport:
+        spread = Spread()
+        first, _ = (named(transport, name, "me", spread, clock) for name in "ab")
+        await first.acquire()
+        async with spread.trying:
+            renewed = await first._try(5.0)
+
+    assert renewed

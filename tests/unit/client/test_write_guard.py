@@ -6,17 +6,17 @@ import math
 import pytest
 
 from berth.client.errors import DeadlineError
-from berth.client.write_guard import WriteGuard
+from berth.client.write_guard import Terms, WriteGuard
 from tests.unit.client.conftest import answer, raw_server, read_request, silent_later, transport_to
 
 
 async def test_a_write_belongs_to_the_term_in_which_it_was_decided():
     """Work that was started in an earlier term writes no more, whatever the lease; work of no term does."""
-    guard = WriteGuard()
+    guard, terms = WriteGuard(), Terms()
     go_on = asyncio.Event()
 
     async def term():
-        guard.begin_term()
+        terms.begin()
         return asyncio.create_task(decided())
 
     async def decided():
@@ -32,6 +32,37 @@ async def test_a_write_belongs_to_the_term_in_which_it_was_decided():
 
     assert [(True, False), (True, True)] == [await first, await second]
     assert guard()
+
+
+async def test_work_is_written_by_the_lease_that_it_was_decided_under():
+    """What was decided for one shard passes by no other's lease; work of no term needs them all."""
+    held = {"a": True, "b": False}
+    guard = WriteGuard(lambda: all(held.values()))
+
+    async def decided(shard):
+        Terms(lambda: held[shard]).begin()
+        return await asyncio.create_task(written())
+
+    async def written():
+        return guard()
+
+    assert [True, False] == [await asyncio.create_task(decided(shard)) for shard in "ab"]
+    assert not guard()
+    held["b"] = True
+    assert guard()
+
+
+async def test_writes_that_leave_later_are_not_waited_for(clock):
+    """Another shard goes on writing while a term's earlier writes settle."""
+    guard = WriteGuard(landing_seconds=5.0, clock=clock)
+    write = guard.sent()
+    settling = asyncio.create_task(guard.settled())
+    await asyncio.sleep(0)
+    guard.sent()
+    guard.ended(write, certain=True)
+
+    assert await settling
+    assert not await guard.settled(0.0)
 
 
 def test_nothing_leaves_a_closed_guard():

@@ -91,7 +91,7 @@ async def test_others_are_scheduled_between_the_attempts_of_a_greedy_pod():
         w.clock.seconds += 1
         w.queue.flush()
         w.add_pod(pending(f"p{number}"))
-        while w.queue.ready:
+        while w.queue.ready():
             tried.append((await w.turn()).pod.name)
 
     assert [f"p{i}" for i in range(300)] == [name for name in tried if name != "greedy"]

@@ -93,7 +93,7 @@ class Life:
             return "nowhere"
         if record.gated:
             return f"gated by {record.gating_plugin}"
-        return "ready" if self.queue.ready else "pool"
+        return "ready" if self.queue.ready() else "pool"
 
 
 @pytest.fixture

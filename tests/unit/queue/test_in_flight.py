@@ -104,7 +104,7 @@ def test_pop_prefers_active_to_backoff():
     bench.add("new")
 
     assert bench.pop_names() == ["new", "rejected"]
-    assert not bench.queue.ready
+    assert not bench.queue.ready()
     assert bench.metrics.incoming["active", "PopFromBackoffQ"] == 1
 
 
@@ -115,7 +115,7 @@ def test_no_pop_from_backoff_without_the_gate():
     bench.queue.move_all(NODE_ADD, None, None)
     bench.fail(rejected, "A")
 
-    assert (bench.where(rejected.pod), bench.queue.ready) == ("normal", False)
+    assert (bench.where(rejected.pod), bench.queue.ready()) == ("normal", False)
     assert bench.pop_names() == []
 
 

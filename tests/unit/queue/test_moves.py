@@ -24,7 +24,7 @@ def test_a_new_pod_becomes_active():
     assert bench.metrics.incoming == {("active", "UnschedulablePodAdd"): 1}
     assert bench.queue.record("default", "p0").initial_attempt_timestamp == bench.clock.seconds
     assert bench.woken == [bench.clock.seconds]
-    assert bench.queue.ready
+    assert bench.queue.ready()
 
 
 def test_the_first_attempt_is_timed_once():

@@ -259,7 +259,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def it_is_ready_when_something_can_be_popped(self):
-        assert bool(self.model.next_pods()) == self.queue.ready
+        assert bool(self.model.next_pods()) == self.queue.ready()
 
 
 QueueMachine.TestCase.settings = settings(max_examples=120, stateful_step_count=50, deadline=None)

@@ -68,7 +68,7 @@ def test_memory_follows_the_records():
     for number in range(1000):
         heap.put("p", a_record("p", number))
 
-    assert len(heap._heap) < 100
+    assert len(heap._heaps[""]) < 100
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 3) | st.none())))
@@ -98,3 +98,24 @@ def test_a_sort_key_is_the_order_of_less(ranks):
             heap.put(f"p{number}", a_record(f"p{number}", priority, timestamp))
 
     assert drained(by_less) == drained(by_key)
+
+
+def test_each_shard_has_an_order_of_its_own():
+    """What is popped of one shard does not depend on what others hold; keys are those of all."""
+    heap = RecordHeap(queue_order(SORT.less), lambda record: record.pod.name[0])
+    for name, priority in (("a1", 1), ("b9", 9), ("a5", 5)):
+        heap.put(name, a_record(name, priority))
+
+    assert ["a5", "a1", None] == [record and record.pod.name for record in (heap.pop("a") for _ in range(3))]
+    assert "b9" in heap
+    assert "b9" == heap.pop("b").pod.name
+
+
+def test_memory_follows_the_records_of_all_shards():
+    heap = RecordHeap(queue_order(SORT.less), lambda record: record.pod.name[0])
+    for priority in range(1000):
+        for name in "ab":
+            heap.put(name, a_record(name, priority))
+
+    assert sum(map(len, heap._heaps.values())) < 100
+    assert ["a", "b"] == [heap.pop(shard).pod.name for shard in "ab"]

@@ -8,8 +8,8 @@ from berth.client.errors import NotFoundError
 from berth.client.freshness import Absence
 from berth.client.resources import NODES
 from berth.client.watch import Source
-from berth.client.write_guard import WriteGuard
-from berth.scheduler.fence import Fence
+from berth.client.write_guard import Terms, WriteGuard
+from berth.scheduler.fence import Fence, View
 from tests.unit.client.conftest import FakeClock
 
 BOUND = 10.0
@@ -37,7 +37,7 @@ def clock():
 
 def parts(clock, **options):
     mirrors, guard = [ProvedLater(clock), ProvedLater(clock)], WriteGuard(landing_seconds=5.0, clock=clock)
-    return mirrors, guard, Fence(lambda: mirrors, guard, BOUND, clock=clock, **options)
+    return mirrors, guard, Fence(View(lambda: mirrors, BOUND), guard, Terms(), clock=clock, **options)
 
 
 async def turns():
@@ -151,3 +151,36 @@ async def test_each_term_makes_earlier_decisions_unwritable(clock):
     go_on.set()
 
     assert not await first
+
+
+async def test_a_term_of_one_shard_leaves_the_others_deciding(clock):
+    mirrors, guard, _ = parts(clock)
+    view = View(lambda: mirrors, BOUND)
+    others = Fence(view, guard, Terms(), clock=clock)
+    fence = Fence(view, guard, Terms(), clock=clock)
+    fence.begin_term(raised=True)
+
+    assert (True, False) == (fence.is_up(), others.is_up())
+
+
+async def test_what_one_shard_is_proving_is_in_doubt_for_the_others(clock):
+    """The absence is forgiven when the proof begins; nothing may be decided on it before the proof ends."""
+    mirrors, guard, _ = parts(clock)
+    view = View(lambda: mirrors, BOUND)
+    fence, others = (Fence(view, guard, Terms(), clock=clock) for _ in range(2))
+    mirrors[0].absence.begin()
+    clock.seconds += BOUND + 1
+    mirrors[0].absence.end()
+    lowering = asyncio.create_task(fence.lower())
+    await turns()
+    assert 0.0 == mirrors[0].absence.seconds()
+    assert others.is_up()
+    lowering.cancel()
+    await asyncio.wait([lowering])
+    assert others.is_up()
+    lowering = asyncio.create_task(others.lower())
+    await turns()
+    mirrors[0].proofs[-1].set_result(None)
+    await lowering
+
+    assert (False, False) == (fence.is_up(), others.is_up())

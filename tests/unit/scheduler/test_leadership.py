@@ -77,8 +77,10 @@ class Parts:
         self.running = asyncio.create_task(self.leadership.run())
 
     async def prepare(self):
-        if "prepared" not in self.notes:
-            self.notes.append("prepared")
+        if "prepared" in self.notes:
+            return False
+        self.notes.append("prepared")
+        return True
 
     async def leads(self):
         self.elector.given.set()

@@ -5,10 +5,10 @@ import asyncio
 from berth.client.errors import DeadlineError
 from berth.client.resources import Resource
 from berth.client.watch import Source
-from berth.client.write_guard import WriteGuard
+from berth.client.write_guard import Terms, WriteGuard
 from berth.out_of_tree.watched_objects import WatchedKind
 from berth.scheduler import plugin_watches
-from berth.scheduler.fence import Fence
+from berth.scheduler.fence import Fence, View
 from berth.scheduler.running_tasks import RunningTasks
 
 KIND = WatchedKind("example.com", "v1", "things")
@@ -66,7 +66,7 @@ async def test_a_kind_that_is_not_proven_does_not_hold_everything_up(monkeypatch
     monkeypatch.setattr(plugin_watches, "LISTING_SECONDS", 0.01)
     reflector = NoSuchKind(None, Source(RESOURCE))
     mirror = plugin_watches.PluginMirror(reflector)
-    fence = Fence(lambda: [mirror], WriteGuard(), 0.0)
+    fence = Fence(View(lambda: [mirror], 0.0), WriteGuard(), Terms())
     fence.begin_term(raised=True)
     await fence.lower()
 

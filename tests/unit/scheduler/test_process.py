@@ -196,7 +196,7 @@ async def test_a_loop_that_breaks_ends_the_process_and_lets_the_lease_go(tmp_pat
     class BrokenError(Exception):
         pass
 
-    def broken():
+    def broken(_shard: str):
         raise BrokenError
 
     async def with_a_broken_loop():

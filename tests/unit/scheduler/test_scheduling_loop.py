@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from berth.scheduler.scheduling_loop import SchedulingLoop
+from berth.scheduler.scheduling_loop import SchedulingLoop, follow
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import ManualClock
 from tests.fakes import Binds, framework, pending, world
@@ -31,7 +31,16 @@ def parts():
     w = world(framework(bind=[Binds()]), N1)
     slow = Slow()
     core = SimpleNamespace(queue=w.queue, cache=w.cache, snapshot=w.schedule_one.snapshot, schedule_one=slow)
-    return w, slow, SchedulingLoop(core, clock=ManualClock(w.clock.now()), ready=w.ready)
+    return w, slow, new_loop(core, w)
+
+
+def profile_name(record):
+    return record.pod.spec.scheduler_name
+
+
+def new_loop(core, w, **options):
+    options = {"turn": asyncio.Lock(), **options}
+    return SchedulingLoop(core, clock=ManualClock(w.clock.now()), ready=w.ready, **options)
 
 
 async def test_a_stop_lets_the_turn_end(parts):
@@ -93,11 +102,38 @@ async def test_a_loop_that_breaks_says_so(parts):
         await loop.run()
 
 
+async def test_loops_of_two_shards_share_what_wakes_them():
+    """Each pops its own pods, and is woken by a pod of either."""
+    profile = framework(bind=[Binds()])
+    w = world(profile, N1, profiles={"a": profile, "b": profile}, shard_of=profile_name)
+    slow, turn = Slow(), asyncio.Lock()
+    slow.go_on.set()
+    core = SimpleNamespace(queue=w.queue, schedule_one=slow)
+    loops = [new_loop(core, w, turn=turn, shard=shard) for shard in "ab"]
+    running = [asyncio.create_task(loop.run()) for loop in loops]
+    await asyncio.sleep(0)
+    w.add_pod(pending("p0", scheduler_name="b"))
+    async with asyncio.timeout(10):
+        await slow.began.wait()
+    loops[1].stop()
+    await running[1]
+    w.add_pod(pending("p1", scheduler_name="b"))
+    w.add_pod(pending("p2", scheduler_name="a"))
+    slow.began.clear()
+    async with asyncio.timeout(10):
+        await slow.began.wait()
+    loops[0].stop()
+    await running[0]
+
+    assert ["p0", "p2"] == slow.scheduled
+    assert w.queue.ready("b")
+
+
 async def test_whoever_holds_the_turn_keeps_pods_waiting(parts):
     w, slow, loop = parts
     slow.go_on.set()
     w.add_pod(pending("p0"))
-    async with loop.turn:
+    async with loop._turn:
         running = asyncio.create_task(loop.run())
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -110,10 +146,10 @@ async def test_whoever_holds_the_turn_keeps_pods_waiting(parts):
 async def test_the_snapshot_follows_while_nobody_schedules(parts, monkeypatch):
     """A replica that does not lead keeps no ever growing list of what it has not taken over."""
     monkeypatch.setattr("berth.scheduler.scheduling_loop.FOLLOW_SECONDS", 0)
-    w, _, loop = parts
+    w, _, _ = parts
     snapshot = w.schedule_one.snapshot
     w.cache.add_pod(make_pod(node_name="n1"))
-    following = asyncio.create_task(loop.follow())
+    following = asyncio.create_task(follow(SimpleNamespace(cache=w.cache, snapshot=snapshot), asyncio.Lock()))
     async with asyncio.timeout(10):
         while "n1" not in snapshot.row_of:  # noqa: ASYNC110 - looks at a table, which has no event
             await asyncio.sleep(0)

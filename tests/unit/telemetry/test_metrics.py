@@ -204,7 +204,7 @@ def test_state_is_read_when_collected():
     sizes = [QueueSizes(1, 2, 3, 4)]
     metrics.watch_queue(lambda: sizes[0])
     metrics.watch_cache(Cache())
-    metrics.watch_leadership("kube-scheduler", lambda: True)
+    metrics.watch_leadership(lambda: {"kube-scheduler": 1.0})
     metrics.watch_tracing(SimpleNamespace(exported=5, dropped=6, failed=7))
     metrics.watch_equal_pods({"reused": 8})
     sizes[0] = QueueSizes(9, 2, 3, 4)
