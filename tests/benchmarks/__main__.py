@@ -30,6 +30,7 @@ NAMES = (
     "busy_health",
     "end_to_end",
     "gpu_sharing",
+    "shards",
 )
 BY_NAME_ONLY = ("soak",)
 """Those that take longer, or do not end by themselves in minutes."""

@@ -149,9 +149,7 @@ class FaultyCluster:
         os.kill(self.sandbox.pid, signal.SIGKILL)
         await self.sandbox.stop()
 
-    async def start_scheduler(
-        self, name, *flags, elect=False, direct=False, configured=None, **election
-    ):
+    async def start_scheduler(self, name, *flags, elect=False, direct=False, configured=None, **election):
         """Start a scheduler, with a listener of its own unless it is to go past the proxy.
 
         `configured` gives another configuration than the default one, by its kubeconfig.
