@@ -1,7 +1,7 @@
-"""Two shards of profiles: led by one process, and by two on one API server; and one process with a huge cluster.
+"""Two shards, led by one process and by two on one API server; and one process with a huge cluster.
 
-The pods are there before any shard has a leader. What counts is the time in which both shards are at work, and
-the schedulers' CPU from their leases to the last binding.
+The pods are there before any shard has a leader. What counts is the time in which both shards are at work,
+and the schedulers' CPU from their leases to the last binding.
 """
 
 import asyncio
@@ -71,9 +71,8 @@ async def measured(count, nodes, pods, *, real):
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-")))
 
         async def child(name, *command):
-            process = await Child.start(
-                name, command, folder / f"{name}.log", {"OTEL_TRACES_EXPORTER": "none"}
-            )
+            quiet = {"OTEL_TRACES_EXPORTER": "none"}
+            process = await Child.start(name, command, folder / f"{name}.log", quiet)
             stack.push_async_callback(process.stop)
             return process
 
@@ -141,6 +140,8 @@ def rate(bound):
     """Bindings a second while both shards are at work."""
     moments = [sorted(moment for moment, color in bound if color == shard) for shard in SHARDS]
     since, until = max(each[0] for each in moments), min(each[-1] for each in moments)
+    if until <= since:
+        return "never both"
     return sum(since <= moment <= until for each in moments for moment in each) / (until - since)
 
 

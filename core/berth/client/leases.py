@@ -97,9 +97,9 @@ class Spread:
         self._electors.append(elector)
 
     def patience_seconds(self, elector: "LeaderElector") -> float:
-        """How long it leaves a free lease to others: a retry period for each that is led here."""
+        """How long it leaves a free lease to others: their longest pause for each that is led here."""
         led = sum(other.leading for other in self._electors if other is not elector)
-        return led * elector.settings.retry_period
+        return led * elector.settings.retry_period * (1.0 + JITTER_FACTOR)
 
 
 class LeaderElector:

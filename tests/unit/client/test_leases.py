@@ -377,7 +377,7 @@ def holders(leases):
 
 
 async def test_a_process_that_leads_leaves_a_free_lease_to_others(leases, clock):
-    """A retry period for each lease that it holds, then it takes that one, too."""
+    """For as long as they may pause, for each lease that it holds; then it takes that one, too."""
     async with transport_to(leases.url) as transport:
         spread = Spread()
         first, second, third = (named(transport, name, "me", spread, clock) for name in "abc")
@@ -386,7 +386,7 @@ async def test_a_process_that_leads_leaves_a_free_lease_to_others(leases, clock)
             await elector.acquire()
             taken.append(clock.monotonic() - start)
 
-    assert [0, 2, 6] == [pytest.approx(seconds) for seconds in taken]
+    assert [0, 4.4, 13.2] == [pytest.approx(seconds) for seconds in taken]
     assert {"a": "me", "b": "me", "c": "me"} == holders(leases)
 
 
@@ -404,7 +404,7 @@ async def test_two_processes_that_start_together_lead_a_shard_each(leases, clock
 
 
 async def test_a_process_that_leads_takes_over_what_runs_out(leases, clock):
-    """One retry period later than a process that leads nothing."""
+    """A look of others later than a process that leads nothing."""
     async with transport_to(leases.url) as transport:
         spread = Spread()
         first, second = (named(transport, name, "me", spread, clock) for name in "ab")
@@ -416,7 +416,7 @@ async def test_a_process_that_leads_takes_over_what_runs_out(leases, clock):
         start = clock.monotonic()
         await second.acquire()
 
-    assert clock.monotonic() - start == pytest.approx(17)
+    assert clock.monotonic() - start == pytest.approx(19.4)
 
 
 async def test_a_lease_that_is_held_is_renewed_without_waiting_for_campaigns(leases, clock):
