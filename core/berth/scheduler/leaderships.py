@@ -43,9 +43,9 @@ class Leaderships:
         self._elected = elected
 
     @property
-    def leads_first(self) -> bool:
-        """Whether this process leads the first shard, and with it shows what one replica alone is to show."""
-        return next(iter(self._by_shard.values())).leads
+    def first(self) -> Leadership:
+        """That of the first shard: its leader shows what one replica alone is to show, and takes changes."""
+        return next(iter(self._by_shard.values()))
 
     def leading(self, resource_name: str) -> dict[str, float]:
         """Whether this process leads, by lease."""

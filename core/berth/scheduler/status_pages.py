@@ -82,7 +82,7 @@ class StatusPages:
                 lambda: self.plugins.attaching,
                 self.plugins.raw.begin,
                 self.turns,
-                lambda: changed_elsewhere(os.environ.get(KEPT_BY, ""), self.leadership),
+                lambda: changed_elsewhere(os.environ.get(KEPT_BY, ""), self.leaderships.first),
                 holds=how_long(
                     elects=configuration.leader_election.leader_elect, plugins_file=self.options.plugins_file
                 ),
@@ -101,7 +101,7 @@ class StatusPages:
         self.metrics.reset()
 
     async def _resource_metrics(self) -> bytes:
-        if not self.leaderships.leads_first:
+        if not self.leaderships.first.leads:
             return b""
         pods = await self.turns.ask(self._pods)
         return await asyncio.to_thread(pod_resource_text, pods)

@@ -108,7 +108,7 @@ class Cluster:
         if self.core.dispatcher is not None:
             self.metrics.watch_calls(self.core.dispatcher.pending)
         self._connect_watch()
-        self._loop = SchedulingLoop(self.core, clock=self.clock, ready=self.pod_ready)
+        self._loop = SchedulingLoop(self.core, clock=self.clock, ready=self.pod_ready, turn=asyncio.Lock())
         self._pause = False
         self._running = loop.create_task(self._drive())
 

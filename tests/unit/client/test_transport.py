@@ -9,7 +9,7 @@ from berth.client.endpoint import FixedAuthorization, endpoint_of
 from berth.client.errors import CutError, DeadlineError, HeldBackError, NotSentError
 from berth.client.timing import TokenBucket
 from berth.client.transport import Post
-from berth.client.write_guard import WriteGuard
+from berth.client.write_guard import Terms, WriteGuard
 from berth.framework.clock import SystemClock
 from tests.unit.client.conftest import (
     answer,
@@ -328,7 +328,7 @@ async def test_held_back_while_many_wait():
 
 async def test_a_callback_writes_by_the_right_of_who_asked():
     """What is sent from a callback is refused as soon as the term is over in which the work was begun."""
-    writes, outcomes, done = WriteGuard(), [], asyncio.Event()
+    writes, terms, outcomes, done = WriteGuard(), Terms(), [], asyncio.Event()
 
     async def serve(reader, writer):
         while True:
@@ -345,18 +345,18 @@ async def test_a_callback_writes_by_the_right_of_who_asked():
                 transport.send("POST", "/", b"", again, guard=writes)
 
         async def term():
-            writes.begin_term()
+            terms.begin()
             transport.send("POST", "/", b"", again, guard=writes)
 
         await asyncio.create_task(term())
-        await asyncio.create_task(_next_term(writes))
+        await asyncio.create_task(_next_term(terms))
         await done.wait()
 
     assert {HeldBackError} == {type(outcome) for outcome in outcomes}
 
 
-async def _next_term(writes):
-    writes.begin_term()
+async def _next_term(terms):
+    terms.begin()
 
 
 async def test_a_callback_that_fails_costs_no_connection(caplog):
