@@ -65,7 +65,7 @@ async def scheduling(
         sandbox.write_kubeconfig(kubeconfig)
         ready, stop = asyncio.get_running_loop().create_future(), asyncio.Event()
         loaded = load(text, gates=FeatureGates(gates or {}), out_of_tree=catalogue_of(specs))
-        settings = ProcessOptions(loaded, specs, seed=1)
+        settings = ProcessOptions(loaded, sidecars=specs, seed=1)
         process = asyncio.create_task(run(settings, stop, on_ready=ready.set_result))
         try:
             await eventually(lambda: process.done() or ready.done())

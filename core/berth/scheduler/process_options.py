@@ -4,7 +4,7 @@ Source: spec/config.md 15.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from berth.client.transport import REQUEST_SECONDS
@@ -30,13 +30,14 @@ class ProcessOptions:
     """What a scheduler process is started with, as files and command line say."""
 
     loaded: Loaded
-    shards: tuple[Shard, ...] = ()
-    """Empty where one lease is for all profiles."""
+    _: KW_ONLY
     sidecars: tuple[SidecarSpec, ...] = ()
     plugins_file: str = ""
     """Where the sidecars are listed; changes of it are followed. Empty for a list that stays as it is."""
     directory: SocketDirectory | None = None
     """Where more of them may appear."""
+    shards: tuple[Shard, ...] = ()
+    """Empty where one lease is for all profiles."""
     master: str = ""
     seed: int | None = None
     max_in_unschedulable_seconds: float = 300.0
