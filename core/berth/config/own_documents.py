@@ -6,19 +6,28 @@ Read by: plugin_list.py (kind PluginList) and shards.py (kind ShardList).
 from collections.abc import Iterator
 
 from berth.config.errors import DecodeError
-from berth.config.tree import Object, Value
+from berth.config.tree import Object
 from berth.config.yaml_nodes import documents
 from berth.config.yaml_values import Conversion
 
 API_GROUP = "berth.dev"
 API_VERSION = f"{API_GROUP}/v1alpha1"
+PLUGIN_LIST, SHARD_LIST = KINDS = ("PluginList", "ShardList")
 
 
-def own_documents(source: bytes | str) -> Iterator[Object]:
-    """Yield each later document whose apiVersion is of our group; others may be anything.
+def own_document(source: bytes | str, kind: str) -> Object | None:
+    """Give the later document of our group that is of this kind; documents of other groups may be anything.
 
-    Raises: DecodeError where one of them can't be read, or names a field twice.
+    Raises: DecodeError where a document of our group can't be read, names a field twice, or is of an unknown
+        version or kind, and where two are of this kind.
     """
+    found = [value for value in _of_our_group(source) if value.last("kind") == kind]
+    if len(found) > 1:
+        raise DecodeError(f"{len(found)} documents of kind {kind}; put all entries into one")
+    return found[0] if found else None
+
+
+def _of_our_group(source: bytes | str) -> Iterator[Object]:
     text = source if isinstance(source, str) else source.decode("utf-8", "replace")
     if text.lstrip().startswith("{") or API_GROUP not in text:
         return
@@ -27,13 +36,21 @@ def own_documents(source: bytes | str) -> Iterator[Object]:
     for root in roots:
         conversion = Conversion()
         value = conversion.document(root)
-        if not isinstance(value, Object) or not _is_ours(value):
-            continue
-        if conversion.duplicates:
-            raise DecodeError(conversion.duplicates[0])
-        yield value
+        if isinstance(value, Object) and _is_of_our_group(value):
+            if conversion.duplicates:
+                raise DecodeError(conversion.duplicates[0])
+            _check_head(value)
+            yield value
 
 
-def _is_ours(value: Object) -> bool:
-    version: Value = value.last("apiVersion")
+def _is_of_our_group(value: Object) -> bool:
+    version = value.last("apiVersion")
     return isinstance(version, str) and version.startswith(f"{API_GROUP}/")
+
+
+def _check_head(value: Object) -> None:
+    """Refuse what no reader would take: a list whose kind is misspelt must not be passed over."""
+    if value.last("apiVersion") != API_VERSION:
+        raise DecodeError(f"apiVersion: must be {API_VERSION}")
+    if value.last("kind") not in KINDS:
+        raise DecodeError(f"kind: must be {' or '.join(KINDS)}")

@@ -35,9 +35,8 @@ from berth.config.catalogue import ExtensionPoint
 from berth.config.document import read_document
 from berth.config.duration import Duration, parse_duration
 from berth.config.errors import DecodeError, PluginListError
-from berth.config.own_documents import API_VERSION, own_documents
+from berth.config.own_documents import API_VERSION, PLUGIN_LIST, own_document
 from berth.config.pod_metadata import key_problem
-from berth.config.shards import KIND as SHARD_LIST
 from berth.config.sidecars import (
     DEFAULT_POLICY,
     SIDECAR_POINTS,
@@ -52,8 +51,6 @@ from berth.config.sidecars import (
     unprotected,
 )
 from berth.config.tree import Object, Value, to_plain, type_word
-
-KIND = "PluginList"
 
 _FIELDS = (
     "name",
@@ -119,12 +116,10 @@ def list_beside(source: bytes | str, file: str) -> PluginList:
         PluginListError: there is such a list and it is wrong, or there are two.
     """
     try:
-        lists = [_list(value, file) for value in own_documents(source) if value.last("kind") != SHARD_LIST]
+        document = own_document(source, PLUGIN_LIST)
     except DecodeError as error:
         raise PluginListError(f"{file}: {error}") from None
-    if len(lists) > 1:
-        raise PluginListError(f"{file}: {len(lists)} documents of kind {KIND}; put all plugins into one")
-    return lists[0] if lists else PluginList()
+    return PluginList() if document is None else _list(document, file)
 
 
 def _list(value: Value, file: str) -> PluginList:
@@ -144,7 +139,7 @@ class _ListReader:
 
     def read(self, value: Value) -> PluginList:
         top = self._members(value, "", ("apiVersion", "kind", "plugins", "directory"))
-        for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+        for name, wanted in (("apiVersion", API_VERSION), ("kind", PLUGIN_LIST)):
             if top.get(name) != wanted:
                 self._say(name, f"must be {wanted}")
         directory = self._directory(top["directory"]) if "directory" in top else None

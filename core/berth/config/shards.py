@@ -24,12 +24,10 @@ from berth.config.catalogue import ExtensionPoint
 from berth.config.errors import DecodeError, ShardListError
 from berth.config.go_text import quote
 from berth.config.loading import Loaded
-from berth.config.own_documents import API_VERSION, own_documents
+from berth.config.own_documents import SHARD_LIST, own_document
 from berth.config.plugin_args import NodeAffinityArgs, NodeSelectorRequirement, NodeSelectorTerm
 from berth.config.profiles import ResolvedProfile
 from berth.config.tree import Object, to_plain
-
-KIND = "ShardList"
 
 _NODE_AFFINITY = "NodeAffinity"
 _NAME = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -58,23 +56,19 @@ def shards_beside(source: bytes | str, file: str) -> tuple[Shard, ...]:
     Raises: ShardListError.
     """
     try:
-        found = [value for value in own_documents(source) if value.last("kind") == KIND]
+        document = own_document(source, SHARD_LIST)
     except DecodeError as error:
         raise ShardListError(f"{file}: {error}") from None
-    if len(found) > 1:
-        raise ShardListError(f"{file}: {len(found)} documents of kind {KIND}; put all shards into one")
-    return _read(found[0], file) if found else ()
+    return () if document is None else _read(document, file)
 
 
 def _read(value: Object, file: str) -> tuple[Shard, ...]:
     try:
         listed = msgspec.convert(to_plain(value), _ShardList)
     except msgspec.ValidationError as error:
-        raise ShardListError(f"{file}: {KIND}: {error}") from None
-    if listed.api_version != API_VERSION:
-        raise ShardListError(f"{file}: {KIND}: apiVersion: must be {API_VERSION}")
+        raise ShardListError(f"{file}: {SHARD_LIST}: {error}") from None
     if not listed.shards:
-        raise ShardListError(f"{file}: {KIND}: shards: must be a list with an entry for each shard")
+        raise ShardListError(f"{file}: {SHARD_LIST}: shards: must be a list with an entry for each shard")
     return listed.shards
 
 
@@ -83,7 +77,7 @@ def check_shards(shards: Sequence[Shard], loaded: Loaded, file: str) -> None:
 
     Raises: ShardListError with every problem found.
     """
-    if problems := [f"{file}: {KIND}: {problem}" for problem in _problems(shards, loaded)]:
+    if problems := [f"{file}: {SHARD_LIST}: {problem}" for problem in _problems(shards, loaded)]:
         raise ShardListError(*problems)
 
 

@@ -226,7 +226,7 @@ def test_nothing_beside_a_configuration(rest):
 @pytest.mark.parametrize(
     ("rest", "error"),
     [
-        (f"---\n{FULL}---\n{FULL}", "f: 2 documents of kind PluginList; put all plugins into one"),
+        (f"---\n{FULL}---\n{FULL}", "f: 2 documents of kind PluginList; put all entries into one"),
         ("---\napiVersion: berth.dev/v1\n", "f: apiVersion: must be berth.dev/v1alpha1"),
         (f"---\n{HEAD}  - [", "f: yaml: line"),
     ],

@@ -76,7 +76,7 @@ def test_none_without_a_list():
             "f: ShardList: Expected `str`, got `int` - at `$.shards",
         ),
         (shard_list([], more=1), "f: ShardList: Object contains unknown field `more`"),
-        (shard_list([{"name": "a", "profiles": []}], apiVersion="berth.dev/v2"), "f: ShardList: apiVersion"),
+        (shard_list([{"name": "a", "profiles": []}], apiVersion="berth.dev/v2"), "f: apiVersion: must be"),
         (shard_list([]) + shard_list([]), "f: 2 documents of kind ShardList"),
         (shard_list([]) + "shards: []\n", "f: "),
     ],

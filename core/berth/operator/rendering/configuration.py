@@ -8,7 +8,7 @@ from typing import Any
 from berth.config import ConfigError, Loaded, load, parse_feature_gates
 from berth.config.complaints import complaint_lines
 from berth.config.dump import yaml_text
-from berth.config.plugin_list import KIND as PLUGIN_LIST
+from berth.config.own_documents import PLUGIN_LIST
 from berth.config.plugin_list import parse_plugin_list
 from berth.config.sidecars import SidecarSpec, catalogue_of
 from berth.config.types import API_VERSION, KIND
