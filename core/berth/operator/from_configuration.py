@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from berth.config.document import read_document
+from berth.config.own_documents import SHARD_LIST, own_document
 from berth.config.sidecars import SidecarSpec, is_unix
 from berth.config.tree import to_plain
 from berth.operator.errors import ConfigurationProblemError
@@ -30,6 +31,10 @@ _SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 _HEAD: Final = ("apiVersion", "kind", "profiles")
+_SHARDS_REFUSED: Final = (
+    f"{SHARD_LIST}: shards: a Scheduler has no such field; remove the {SHARD_LIST}: one replica leads all "
+    "profiles; or put each shard's profiles into a file and so into a Scheduler of their own"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,10 @@ def converted(
 
     `gates` are valid feature gates as flags write them: A=true,B=false.
 
-    Raises: ConfigurationProblemError where a plugin's image is not known.
+    Raises: ConfigurationProblemError where a plugin's image is not known, or there are shards.
     """
+    if own_document(source, SHARD_LIST) is not None:
+        raise ConfigurationProblemError(_SHARDS_REFUSED)
     written: Any = to_plain(read_document(source).value)
     spec: Json = {"profiles": written.get("profiles") or [{"schedulerName": "default-scheduler"}]}
     spec |= {field: written[field] for field in _SAME if written.get(field) is not None}

@@ -41,6 +41,15 @@ plugins:
 """
 
 
+SHARDS = """\
+---
+apiVersion: berth.dev/v1alpha1
+kind: ShardList
+shards:
+- {name: all, profiles: [packing]}
+"""
+
+
 @pytest.fixture
 def convert(tmp_path):
     """Run the command on a file; gives its result."""
@@ -116,6 +125,11 @@ def test_gates(convert):
         pytest.param(FILE, "give --image gpu-share=IMAGE", id="no image"),
         pytest.param(
             FILE.replace("packing\n", "packing\n  nonsense: 1\n", 1), "unknown field", id="not valid"
+        ),
+        pytest.param(
+            FILE + SHARDS,
+            "ShardList: shards: a Scheduler has no such field; remove the ShardList",
+            id="shards",
         ),
     ],
 )
