@@ -26,8 +26,8 @@ from tests.benchmarks.decision import compared, timed
 from tests.benchmarks.end_to_end import cpu_of_all
 from tests.benchmarks.tables import Table
 from tests.benchmarks.workloads import APPS, Core, node_bytes, pod_template, read_pod
-from tests.e2e.faults import LEASES
-from tests.e2e.test_shards import SHARDS, configuration, free_lease
+from tests.e2e.faults import CONFIGURATION, ELECTION, LEASES
+from tests.e2e.sharding import SHARDED, SHARDS, lease
 from tests.pod_events import current_pods, pod_events
 
 NODES, PODS = 1_000, 3_000
@@ -86,11 +86,11 @@ async def measured(count, nodes, pods, *, real):
         api = Api(transport)
         await create_all(api, list(objects(nodes, pods)))
         for color in SHARDS:
-            lease = free_lease(color)
-            held = {"holderIdentity": "predecessor", "leaseDurationSeconds": 3600, "renewTime": MOMENT}
-            await api.call("POST", LEASES, json.dumps({**lease, "spec": held}).encode())
+            held = lease(color, holderIdentity="predecessor", leaseDurationSeconds=3600, renewTime=MOMENT)
+            await api.call("POST", LEASES, json.dumps(held).encode())
         file = folder / "scheduler.yaml"
-        file.write_text(configuration(kubeconfig), encoding="utf-8")
+        head = CONFIGURATION.format(kubeconfig=kubeconfig, elect="true", **ELECTION)
+        file.write_text(head + SHARDED, encoding="utf-8")
         schedulers = [await started(child, f"s{number}", file) for number in range(count)]
         _, version = await current_pods(transport)
         events = pod_events(transport, version)

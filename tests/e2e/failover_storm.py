@@ -2,6 +2,7 @@
 
 Pods keep coming that exclude each other, that are to be spread, and that fill the nodes. What must hold then
 is read from the API server alone: no node holds too many, no pod moves, no rule of a pod is broken.
+With `--shards` there are two leases, each for pods and nodes of its own.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from tests.e2e.fault_rules import Fault
 from tests.e2e.faults import BINDING, LEASES, decided, faulty_cluster, node, pod
+from tests.e2e.sharding import SHARDED, SHARDS
 
 ZONES, NODES, ROOM, APPS = 3, 9, 5, 4
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -38,18 +40,24 @@ def storm(chance):
     )
 
 
-def workload(chance, count):
-    """Pods of apps whose pods exclude each other or are spread, and plain ones, in any order."""
+def workload(chance, count, color=""):
+    """Pods of apps whose pods exclude each other or are spread, and plain ones, in any order.
+
+    With a colour they and their apps are of that shard alone.
+    """
     made = [
-        chance.choice((excluding, spreading, plain))(f"p{i}", chance.randrange(APPS)) for i in range(count)
+        chance.choice((excluding, spreading, plain))(f"{color}p{i}", f"{color}app{chance.randrange(APPS)}")
+        for i in range(count)
     ]
+    for each in made if color else ():
+        each["spec"]["schedulerName"] = color
     chance.shuffle(made)
     return made
 
 
 def excluding(name, app):
     """A pod that wants no other of its app on its node."""
-    labels = {"excludes": f"app{app}"}
+    labels = {"excludes": app}
     term = {"topologyKey": HOST, "labelSelector": {"matchLabels": labels}}
     rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     return labelled(pod(name, affinity=rule), labels)
@@ -57,7 +65,7 @@ def excluding(name, app):
 
 def spreading(name, app):
     """A pod whose app is to be in all zones alike."""
-    labels = {"spreads": f"app{app}"}
+    labels = {"spreads": app}
     rule = {
         "maxSkew": 1,
         "topologyKey": ZONE,
@@ -100,10 +108,10 @@ def broken_rules(pods, zones=ZONES):
 
 
 class Replicas:
-    """Schedulers that campaign for one lease, and ways to take it from the one that has it."""
+    """Schedulers that campaign for a lease, or one for each shard, and ways to take it from who has it."""
 
-    def __init__(self, cluster, count, **lease):
-        self.cluster, self.count, self.lease = cluster, count, lease
+    def __init__(self, cluster, count, **configuration):
+        self.cluster, self.count, self.configuration = cluster, count, configuration
         self.started = 0
         self.rules = ()
 
@@ -113,11 +121,11 @@ class Replicas:
         while len(self.cluster.schedulers) < self.count:
             name = f"r{self.started}"
             self.started += 1
-            await self.cluster.start_scheduler(name, elect=True, **self.lease)
+            await self.cluster.start_scheduler(name, elect=True, **self.configuration)
             await self.cluster.ready(name)
 
     async def leader(self):
-        """Which replica that lives wrote the lease last."""
+        """Which replica that lives wrote a lease last."""
         log = await self.cluster.proxy.ask("log")
         wrote = [
             e["via"] for e in log if e["method"] != "GET" and LEASES in e["path"] and 0 < e["status"] < 400
@@ -156,15 +164,17 @@ class Replicas:
         await self.fill_up()
 
 
-async def run(seed, folder, fail_overs=FAIL_OVERS, *, real=False):
-    """What went wrong in one run: nothing, as a rule."""
-    chance = random.Random(seed)
+async def run(seed, folder, fail_overs=FAIL_OVERS, *, real=False, sharded=False):
+    """What went wrong in one run: nothing, as a rule. Each shard has as many nodes and pods as one alone."""
+    chance, colors = random.Random(seed), SHARDS if sharded else ("",)
     async with faulty_cluster(folder, room=ROOM, seed=seed, real=real) as cluster:
-        zones = [{ZONE: f"z{i % ZONES}"} for i in range(NODES)]
-        await cluster.create(*(node(f"n{i}", pods=ROOM, **zones[i]) for i in range(NODES)))
-        replicas = Replicas(cluster, REPLICAS)
+        for i in range(NODES * len(colors)):
+            labels = {ZONE: f"z{i % ZONES}", "color": colors[i % len(colors)]}
+            await cluster.create(node(f"n{i}", pods=ROOM, **labels))
+        replicas = Replicas(cluster, REPLICAS, rest=SHARDED if sharded else "")
         await replicas.fill_up()
-        pods = workload(chance, NODES * ROOM + 10)
+        workloads = [workload(chance, NODES * ROOM + 10, color) for color in colors]
+        pods = [each for one_of_each in zip(*workloads, strict=True) for each in one_of_each]
         await replicas.storm(*storm(chance))
         for share in range(fail_overs):
             leader = await cluster.until(replicas.leader, "one leads")
@@ -189,13 +199,17 @@ def main():
     parser.add_argument(
         "--real", action="store_true", help="on a real API server, as `berth sandbox up --real`"
     )
+    parser.add_argument(
+        "--shards", action="store_true", help="two leases, each for pods and nodes of its own"
+    )
     options = parser.parse_args()
+    given = {"real": options.real, "sharded": options.shards}
     bad = 0
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="berth-") as folder:
             try:
-                wrongs = asyncio.run(run(seed, Path(folder), options.fail_overs, real=options.real))
+                wrongs = asyncio.run(run(seed, Path(folder), options.fail_overs, **given))
             except AssertionError as error:
                 wrongs = [str(error)]
         bad += bool(wrongs)

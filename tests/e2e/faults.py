@@ -149,10 +149,10 @@ class FaultyCluster:
         os.kill(self.sandbox.pid, signal.SIGKILL)
         await self.sandbox.stop()
 
-    async def start_scheduler(self, name, *flags, elect=False, direct=False, configured=None, **election):
+    async def start_scheduler(self, name, *flags, elect=False, direct=False, rest="", **election):
         """Start a scheduler, with a listener of its own unless it is to go past the proxy.
 
-        `configured` gives another configuration than the default one, by its kubeconfig.
+        `rest` is what follows in its configuration's file.
         """
         configuration, kubeconfig = self.folder / f"{name}.yaml", self.folder / "sandbox.kubeconfig"
         if not direct:
@@ -160,8 +160,7 @@ class FaultyCluster:
             kubeconfig = self.folder / f"{name}.kubeconfig"
             kubeconfig.write_text(kubeconfig_text(f"http://{LOOPBACK}:{port}"))
         fields = {"kubeconfig": kubeconfig, "elect": str(elect).lower(), **ELECTION, **election}
-        text = configured(kubeconfig) if configured else CONFIGURATION.format(**fields)
-        configuration.write_text(text)
+        configuration.write_text(CONFIGURATION.format(**fields) + rest)
         surface = self.surfaces[name] = Surface.free()
         command = [
             *self.command,

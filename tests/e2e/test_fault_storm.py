@@ -70,10 +70,10 @@ async def test_storm(tmp_path):
         assert "cache mismatch" not in said
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-async def test_fail_overs(tmp_path, seed):
+@pytest.mark.parametrize(("seed", "sharded"), [(1, False), (2, False), (1, True)])
+async def test_fail_overs(tmp_path, seed, sharded):
     """Leaders that are killed, frozen, cut off or ended under late and cut watches break no rule of a pod.
 
-    `python -m tests.e2e.failover_storm --seeds 20` runs more.
+    `python -m tests.e2e.failover_storm --seeds 20` runs more, with `--shards` of two leases.
     """
-    assert [] == await run(seed, tmp_path, fail_overs=2)
+    assert [] == await run(seed, tmp_path, fail_overs=2, sharded=sharded)

@@ -6,52 +6,14 @@ docs/decisions/0024-shards.md
 import json
 
 import pytest
-import yaml
 
-from tests.e2e.faults import ELECTION, LEASES, faulty_cluster, is_binding, node, pod
+from tests.e2e.faults import LEASES, faulty_cluster, is_binding, node, pod
+from tests.e2e.sharding import SHARDED, SHARDS, lease
 
 pytestmark = pytest.mark.e2e
 
-SHARDS = ("red", "blue")
 ROOM = 400
 PODS = 60
-
-
-def configuration(kubeconfig):
-    """A profile and a shard for each colour of nodes."""
-    profiles = [
-        {
-            "schedulerName": color,
-            "pluginConfig": [{"name": "NodeAffinity", "args": {"addedAffinity": required(color)}}],
-        }
-        for color in SHARDS
-    ]
-    election = {
-        "leaderElect": True,
-        "leaseDuration": ELECTION["duration"],
-        "renewDeadline": ELECTION["deadline"],
-        "retryPeriod": ELECTION["period"],
-    }
-    scheduler = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": -1},
-        "leaderElection": election,
-        "profiles": profiles,
-    }
-    shards = {
-        "apiVersion": "berth.dev/v1alpha1",
-        "kind": "ShardList",
-        "shards": [{"name": color, "profiles": [color]} for color in SHARDS],
-    }
-    return yaml.safe_dump_all([scheduler, shards])
-
-
-def required(color):
-    """A node affinity that nodes of that colour alone meet."""
-    expression = {"key": "color", "operator": "In", "values": [color]}
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-    return {"requiredDuringSchedulingIgnoredDuringExecution": terms}
 
 
 def pods(prefix, count=PODS):
@@ -103,16 +65,6 @@ class Shards:
         return wrongs
 
 
-def free_lease(color):
-    """The lease of a shard, held by no process."""
-    return {
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": {"name": f"kube-scheduler-{color}", "namespace": "kube-system"},
-        "spec": {"holderIdentity": ""},
-    }
-
-
 def color_of(path):
     """The shard of the pod that is bound."""
     return path.split("/")[-2].partition("-")[0]
@@ -127,9 +79,9 @@ async def test_each_process_leads_a_shard_and_one_takes_over_the_other(tmp_path)
         )
         # So that every later write of a lease names it in its path.
         for color in SHARDS:
-            await cluster.api.call("POST", LEASES, json.dumps(free_lease(color)).encode())
+            await cluster.api.call("POST", LEASES, json.dumps(lease(color)).encode())
         for name in ("first", "second"):
-            await cluster.start_scheduler(name, configured=configuration)
+            await cluster.start_scheduler(name, elect=True, rest=SHARDED)
         for name in ("first", "second"):
             await cluster.ready(name)
         led = await cluster.until(shards.both_lead, "each leads a shard")
