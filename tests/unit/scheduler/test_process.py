@@ -94,7 +94,7 @@ async def eventually(claim):
 
 
 @asynccontextmanager
-async def scheduling(tmp_path, *documents, elect=False, delayed=False):
+async def scheduling(tmp_path, *documents, elect=False, delayed=False, profiles="", shards=()):
     """A scheduler at work on a sandbox that holds these objects; it has to end in order."""
     async with await serve(Options(kubelets=False)) as sandbox:
         cluster = Cluster(sandbox)
@@ -102,7 +102,7 @@ async def scheduling(tmp_path, *documents, elect=False, delayed=False):
         path = tmp_path / "kubeconfig"
         sandbox.write_kubeconfig(path)
         text = CONFIGURATION.format(kubeconfig=path, elect=str(elect).lower(), delayed=str(delayed).lower())
-        settings = ProcessOptions(load(text), seed=1)
+        settings = ProcessOptions(load(text + profiles), shards=shards, seed=1)
         process = cluster.process = asyncio.create_task(
             run(settings, cluster.stop, on_record=cluster.records.append, on_ready=cluster.on_ready)
         )
