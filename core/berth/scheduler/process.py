@@ -167,7 +167,9 @@ class Process:
         self.campaigns: dict[str, Campaign] = {}
         if election.leader_elect:
             candidacy = Candidacy(Api(leases), election, control)
-            self.campaigns = {shard: candidacy.campaign(shard, told) for shard, told in lease_events.items()}
+            self.campaigns = {
+                shard: candidacy.campaign(shard, events_of) for shard, events_of in lease_events.items()
+            }
         self.guard = write_guard(tuple(self.campaigns.values()))
         self.writers = Writers.over(requests, self.guard, self.background)
 
