@@ -85,7 +85,7 @@ def new_identity() -> str:
 class Spread:
     """Divides leases among processes: one that leads some leaves a free lease to others for longer.
 
-    Belongs to the electors of one process, which try one after the other: each knows what the others hold.
+    The electors of a process share one and try in turn, so that each knows what the others hold.
     """
 
     def __init__(self) -> None:
@@ -295,9 +295,8 @@ class LeaderElector:
     def _may_take(self, lease: dict[str, Any] | None) -> bool:
         """Whether the lease is ours or free, or has not moved for its whole duration before our eyes.
 
-        A process that holds other leases waits for longer (Spread).
-
-        The times written in it are never compared with our clock: other machines wrote them.
+        A process that holds other leases waits for longer (Spread). The times written in the lease are never
+        compared with our clock: other machines wrote them.
         """
         spec: dict[str, Any] = (lease or {}).get("spec") or {}
         holder = spec.get("holderIdentity") or ""

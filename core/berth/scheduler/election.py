@@ -1,4 +1,4 @@
-"""The leases of a scheduler, one for each shard: who campaigns for them, and what is told on them.
+"""The leases of a scheduler, one for each shard: who campaigns for them, and the events on them.
 
 Source: spec/core.md 8.5; spec/config.md 15.3.
 """
@@ -47,7 +47,7 @@ class LeaseEvents:
 
 
 class Candidacy:
-    """What all campaigns of a process have in common: who it is, and which leases it holds already.
+    """Makes the campaigns of a process, which share its identity and which leases it holds already.
 
     The control thread runs them; the scheduling loop, which makes this, records their events.
     """

@@ -88,7 +88,7 @@ class Fence:
 
     def is_up(self) -> bool:
         """Whether no decision may be taken now."""
-        return self._all_in_doubt or any(True for _ in self._view.in_doubt())
+        return self._all_in_doubt or any(self._view.in_doubt())
 
     def begin_term(self, *, raised: bool) -> None:
         """Let only what is decided from now on be written; if `raised`, nothing is known any more."""

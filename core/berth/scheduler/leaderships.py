@@ -26,7 +26,7 @@ def lease_name(resource_name: str, shard: str) -> str:
 
 
 def shard_of_records(shards: tuple[Shard, ...]) -> ShardOf:
-    """What says to which shard a waiting pod belongs."""
+    """Give the function that names the shard of a waiting pod."""
     names = {profile: shard.name for shard in shards for profile in shard.profiles}
 
     def shard_of(record: QueuedPodInfo) -> str:
@@ -63,7 +63,7 @@ class Leaderships:
         }
 
     def campaigns(self) -> list[Coroutine[Any, Any, None]]:
-        """What campaigns and schedules, for each shard."""
+        """For each shard the work that campaigns and schedules; it never ends by itself."""
         return [each.run() for each in self._by_shard.values()]
 
     async def release(self, *, settled: bool) -> None:
