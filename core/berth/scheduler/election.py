@@ -4,7 +4,7 @@ Source: spec/core.md 8.5; spec/config.md 15.3.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from berth.client.api import Api
 from berth.client.events import EventRecorder, Reference
@@ -46,43 +46,43 @@ class LeaseEvents:
         )
 
 
-class Candidacy:
-    """Makes the campaigns of a process, which share its identity and which leases it holds already.
+def new_campaigns(
+    api: Api, election: LeaderElection, events: Mapping[str, LeaseEvents], control: ControlThread
+) -> dict[str, Campaign]:
+    """The candidate for each shard's lease, run by the control thread; none where there is no election.
 
-    The control thread runs them; the scheduling loop, which makes this, records their events.
+    They share an identity, and each knows which leases the others hold. The scheduling loop, which calls
+    this, records the events.
     """
+    if not election.leader_elect:
+        return {}
+    loop, identity, spread = asyncio.get_running_loop(), new_identity(), Spread()
 
-    def __init__(self, api: Api, election: LeaderElection, control: ControlThread) -> None:
-        self._api = api
-        self._election = election
-        self._control = control
-        self._identity = new_identity()
-        self._spread = Spread()
-        self._loop = asyncio.get_running_loop()
-
-    def campaign(self, shard: str, events: LeaseEvents) -> Campaign:
-        """The candidate for a shard's lease."""
-
+    def campaign(shard: str) -> Campaign:
         def announce(note: str) -> None:
-            self._loop.call_soon_threadsafe(events.announce, note)
+            loop.call_soon_threadsafe(events[shard].announce, note)
 
-        election = self._election
-        settings = LeaseSettings(
-            election.resource_namespace,
-            lease_name(election.resource_name, shard),
-            election.lease_duration.seconds,
-            election.renew_deadline.seconds,
-            election.retry_period.seconds,
-        )
         elector = LeaderElector(
-            self._api,
-            settings,
-            self._identity,
+            api,
+            _settings(election, shard),
+            identity,
             announce=announce,
-            may_hold=lambda: not self._control.turns.hangs(),
-            spread=self._spread,
+            may_hold=lambda: not control.turns.hangs(),
+            spread=spread,
         )
-        return Campaign(elector, self._control)
+        return Campaign(elector, control)
+
+    return {shard: campaign(shard) for shard in events}
+
+
+def _settings(election: LeaderElection, shard: str) -> LeaseSettings:
+    return LeaseSettings(
+        election.resource_namespace,
+        lease_name(election.resource_name, shard),
+        election.lease_duration.seconds,
+        election.renew_deadline.seconds,
+        election.retry_period.seconds,
+    )
 
 
 def write_guard(campaigns: Sequence[Campaign]) -> WriteGuard:

@@ -32,10 +32,9 @@ from berth.framework.cycle_record import CycleRecord
 from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.background import AsyncioBackground
 from berth.scheduler.cache_debugger import CacheDebugger
-from berth.scheduler.campaign import Campaign
 from berth.scheduler.control_thread import ControlThread
 from berth.scheduler.delegated_access import DelegatedAccess
-from berth.scheduler.election import Candidacy, LeaseEvents, write_guard
+from berth.scheduler.election import LeaseEvents, new_campaigns, write_guard
 from berth.scheduler.event_recording import PodEvents
 from berth.scheduler.fence import Fence, Mirror, View
 from berth.scheduler.first_sync import FirstSync
@@ -164,12 +163,7 @@ class Process:
         )
         self.recorder = EventRecorder(Api(events))
         lease_events = {shard.name: LeaseEvents(self.recorder, loaded, shard.name) for shard in self._shards}
-        self.campaigns: dict[str, Campaign] = {}
-        if election.leader_elect:
-            candidacy = Candidacy(Api(leases), election, control)
-            self.campaigns = {
-                shard: candidacy.campaign(shard, events_of) for shard, events_of in lease_events.items()
-            }
+        self.campaigns = new_campaigns(Api(leases), election, lease_events, control)
         self.guard = write_guard(tuple(self.campaigns.values()))
         self.writers = Writers.over(requests, self.guard, self.background)
 
