@@ -14,12 +14,14 @@ from collections import Counter, OrderedDict
 
 from berth.evaluation.answers import Answers
 from berth.evaluation.node_plugins import NodePlugins
-from berth.evaluation.signatures import MOST_REMEMBERED, Signature, Signatures
+from berth.evaluation.signatures import Signature, Signatures
 from berth.framework.attempt import Attempt
 from berth.framework.runtime import Framework, PluginSet
 from berth.snapshot.snapshot import Snapshot
 
 MOST_BYTES = 64 << 20
+MOST_REMEMBERED = 8192
+"""So many classes are known to have been asked for that are not kept."""
 
 REUSED, NEW, FIRST, FULL = "reused", "new", "first", "full"
 OUTDATED, UNSIGNED = "outdated", "unsigned"

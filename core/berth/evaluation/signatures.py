@@ -12,7 +12,6 @@ from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate
 from berth.snapshot.recent import Recent, size_of
 
-MOST_REMEMBERED = 8192
 MOST_BYTES = 32 << 20
 BYTES_SIGNED = 16
 """About how many bytes plugins sign for each byte of what they read."""
