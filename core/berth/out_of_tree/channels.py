@@ -24,6 +24,8 @@ CHANNEL_OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 )
+# gRPC would send the socket's path, which servers on Rust's h2 refuse (grpc/grpc 38142, hyperium/h2 487).
+UNIX_OPTIONS = (*CHANNEL_OPTIONS, ("grpc.default_authority", "localhost"))
 
 
 @asynccontextmanager
@@ -37,7 +39,7 @@ async def open_channel(spec: SidecarSpec) -> AsyncIterator[grpc.aio.Channel]:
     """
     if is_unix(spec.address):
         with held_socket(spec.name, socket_path(spec.address), spec.user) as path:
-            async with grpc.aio.insecure_channel(f"unix:{path}", CHANNEL_OPTIONS) as channel:
+            async with grpc.aio.insecure_channel(f"unix:{path}", UNIX_OPTIONS) as channel:
                 yield channel
         return
     async with _over_tcp(spec) as channel:
