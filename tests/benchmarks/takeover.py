@@ -140,23 +140,25 @@ async def trickling(cluster, first=()):
 
 def show_fail_overs(count, rows, headings):
     """What fail-overs under load take, by how the leader fails, and what they break."""
-    table = Table("from a leader's failure to the next binding of another, 3 replicas, under load", headings)
     for row, program in rows.items():
+        title = "from a leader's failure to the next binding of another, 3 replicas, under load"
+        table = Table(title, headings)
         samples, wrongs = timed(row, failed_over(count, program))
         for how, seconds in samples.items():
             table.add(f"{row}, {how}", str(len(seconds)), *quantiles(seconds, *QUARTERS))
+        table.show()
         click.echo(f"{row}: {count} fail-overs, {len(wrongs)} broken: {'; '.join(wrongs[:5]) or 'nothing'}")
-    table.show()
 
 
 async def failed_over(count, program):
     """Seconds of each fail-over by how it came about, and what was broken at the end or in between."""
+    room = LOAD_ROOM + 2 * count
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
-        async with faulty_cluster(Path(folder), room=LOAD_ROOM) as cluster:
+        async with faulty_cluster(Path(folder), room=room) as cluster:
             if program:
                 cluster.command, cluster.may_exit = (program,), True
             zones = [{ZONE: f"z{i % ZONES}"} for i in range(NODES)]
-            await cluster.create(*(node(f"n{i}", pods=LOAD_ROOM, **zones[i]) for i in range(NODES)))
+            await cluster.create(*(node(f"n{i}", pods=room, **zones[i]) for i in range(NODES)))
             replicas = Replicas(cluster, REPLICAS, **SHORT)
             samples = {how: [] for how in FAILURES[:count]}
             async with trickling(cluster, workload(random.Random(1), 40 * count)):
