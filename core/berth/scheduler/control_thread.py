@@ -17,15 +17,20 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from berth.scheduler.loop_turns import LoopTurns
+from berth.scheduler.pauses import Pauses
 
 T = TypeVar("T")
 
 
 class ControlThread:
-    """A thread with an event loop, while it is entered; follows the turns of the loop that enters."""
+    """A thread with an event loop, while it is entered; follows the turns of the loop that enters.
+
+    That loop pauses now and then, so that this thread has the interpreter when it needs it (pauses.py).
+    """
 
     def __init__(self, turns: LoopTurns) -> None:
         self.turns = turns
+        self._pauses = Pauses(turns.loop)
         # A daemon, so that a second SIGTERM or an error at the start never waits for it.
         self._thread = threading.Thread(target=self._work, name="control", daemon=True)
         self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
@@ -33,6 +38,7 @@ class ControlThread:
     async def __aenter__(self) -> Self:
         self._thread.start()
         self._loop, self._over = await asyncio.wrap_future(self._started)
+        self._pauses.begin()
         return self
 
     async def __aexit__(
@@ -41,6 +47,7 @@ class ControlThread:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._pauses.end()
         self._loop.call_soon_threadsafe(self._over.set)
         await asyncio.to_thread(self._thread.join)
 
