@@ -108,7 +108,7 @@ async def test_post_filter():
         assert ["n1"] == await world.bound("waits")
         assert {"stays", "waits"} == world.names()
         assert ["room for waits on n1", "waits is promised n1"] == world.done()[:2]
-        assert 1 == len(world.notes("Preempted"))
+        await eventually(lambda: 1 == len(world.notes("Preempted")))
 
 
 async def test_nobody_to_evict():
