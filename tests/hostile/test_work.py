@@ -23,3 +23,15 @@ def test_kept_bytes_counts_arrays_and_not_what_was_dropped():
 
     assert kept_bytes(lambda: kept.append(np.ones(100_000))) > 800_000
     assert kept_bytes(lambda: np.ones(100_000)) < 10_000
+
+
+def test_a_table_that_is_made_anew_for_its_next_entry_is_not_kept():
+    full = {number: number for number in range(2_730)}
+
+    def come_and_go():
+        for number in range(200):
+            full[-1 - number] = number
+        for number in range(200):
+            del full[-1 - number]
+
+    assert kept_bytes(come_and_go) < 1_000
