@@ -26,7 +26,7 @@ HEADINGS = ("Scheduler", "no ready replica", "ready, no leader", "hand-over", "l
 
 @dataclass
 class Waiting:
-    """How long a ready replica has seen nobody renew the lease, itself included."""
+    """How long a ready replica has seen no candidate renew the lease, itself included."""
 
     since: float = field(default_factory=time.monotonic)
     tries: int = 0
