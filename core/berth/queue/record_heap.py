@@ -39,13 +39,12 @@ class RecordHeap:
     Cost: put and pop O(log n), get, remove and peek O(1), amortised.
     """
 
-    __slots__ = ("_entries", "_heaps", "_order", "_places", "_shard_of", "_stamp")
+    __slots__ = ("_heaps", "_order", "_places", "_shard_of", "_stamp")
 
     def __init__(self, order: Order, shard_of: ShardOf = whole) -> None:
         self._order = order
         self._shard_of = shard_of
         self._heaps: defaultdict[str, list[tuple[Any, int, str]]] = defaultdict(list)
-        self._entries = 0
         self._places: dict[str, _Place] = {}
         self._stamp = 0
 
@@ -70,7 +69,6 @@ class RecordHeap:
         order, shard = self._order(record), self._shard_of(record)
         self._places[key] = _Place(order, self._stamp, shard, record)
         heappush(self._heaps[shard], (order, self._stamp, key))
-        self._entries += 1
         self._compact()
         return new
 
@@ -93,7 +91,6 @@ class RecordHeap:
             if place is not None and place.stamp == stamp:
                 return place.record
             heappop(heap)
-            self._entries -= 1
         return None
 
     def pop(self, shard: str = "") -> QueuedPodInfo | None:
@@ -101,7 +98,6 @@ class RecordHeap:
         record = self.peek(shard)
         if record is not None:
             _, _, key = heappop(self._heaps[shard])
-            self._entries -= 1
             del self._places[key]
         return record
 
@@ -109,10 +105,9 @@ class RecordHeap:
         return (place.record for place in self._places.values())
 
     def _compact(self) -> None:
-        if self._entries <= 2 * len(self._places) + SPARE:
+        if sum(map(len, self._heaps.values())) <= 2 * len(self._places) + SPARE:
             return
         self._heaps.clear()
-        self._entries = len(self._places)
         for key, place in self._places.items():
             self._heaps[place.shard].append((place.order, place.stamp, key))
         for heap in self._heaps.values():

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
+from weakref import WeakSet
 
 from berth.client.errors import ObjectError
 from berth.client.freshness import Absence
@@ -43,7 +44,7 @@ class View:
         self.mirrors = mirrors
         self._bound_seconds = bound_seconds
         # A proof forgives the absence when it begins: until it ends the mirror is in doubt for all fences.
-        self._unproven: set[Mirror] = set()
+        self._unproven: WeakSet[Mirror] = WeakSet()
 
     def in_doubt(self) -> Iterable[Mirror]:
         """The mirrors that nothing is to be decided on."""
