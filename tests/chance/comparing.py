@@ -12,7 +12,6 @@ from tests.chance.scheduler_log import Scored
 from tests.golden import preempt, schedule
 from tests.golden.cluster import build, pod_of
 
-
 ORDERS = 100
 """How many orders of tied pods are tried before a difference counts as one."""
 
