@@ -149,7 +149,13 @@ def realistic_pod(number, node_name, *, real=False):
         {"name": "configuration", "configMap": {"name": app, "defaultMode": 420}},
         {"name": token, "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
     ]
-    document = pod(f"placed-{number}", nodeName=node_name, containers=[container], volumes=volumes)
+    document = pod(
+        f"placed-{number}",
+        nodeName=node_name,
+        containers=[container],
+        volumes=volumes,
+        serviceAccountName="default",
+    )
     document["spec"] |= {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "tolerations": TOLERATIONS}
     document["metadata"] |= {
         "generateName": f"{app}-5d8f7c9b4-",
