@@ -257,6 +257,7 @@ class Capabilities(_message.Message):
     CONVERSE_FIELD_NUMBER: _builtins.int
     WANTED_DEADLINES_FIELD_NUMBER: _builtins.int
     CONVERSE_TOGETHER_FIELD_NUMBER: _builtins.int
+    TTRPC_SOCKET_FIELD_NUMBER: _builtins.int
     node_local: _builtins.bool
     """Filter's and Score's answer for a node depends on the pod, that node, and
     the pods on it; beyond that at most on what other nodes are and can allocate,
@@ -277,6 +278,12 @@ class Capabilities(_message.Message):
     converse_together: _builtins.bool
     """Several calls may come in one message of SchedulingService.Converse, and
     several answers in one message back. Needs converse.
+    """
+    ttrpc_socket: _builtins.str
+    """The file name of a second unix socket, in the folder of the one that this
+    answer came over, on which SchedulingService's unary calls and QueueingHints
+    are served in ttrpc's frames (ttrpc.proto); the host then makes those calls
+    there. Over TCP it is a protocol error.
     """
     @_builtins.property
     def extension_points(self) -> _containers.RepeatedScalarFieldContainer[Global___ExtensionPoint.ValueType]:
@@ -324,21 +331,26 @@ class Capabilities(_message.Message):
         converse: _builtins.bool = ...,
         wanted_deadlines: _abc.Iterable[Global___WantedDeadline] | None = ...,
         converse_together: _builtins.bool = ...,
+        ttrpc_socket: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "pod_fields", b"pod_fields", "state", b"state", "wanted_deadline", b"wanted_deadline"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_ttrpc_socket", b"_ttrpc_socket", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "pod_fields", b"pod_fields", "state", b"state", "ttrpc_socket", b"ttrpc_socket", "wanted_deadline", b"wanted_deadline"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "converse", b"converse", "converse_together", b"converse_together", "events", b"events", "extension_points", b"extension_points", "node_local", b"node_local", "pod_fields", b"pod_fields", "score_needs_feasible", b"score_needs_feasible", "state", b"state", "wanted_deadline", b"wanted_deadline", "wanted_deadlines", b"wanted_deadlines"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_ttrpc_socket", b"_ttrpc_socket", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "converse", b"converse", "converse_together", b"converse_together", "events", b"events", "extension_points", b"extension_points", "node_local", b"node_local", "pod_fields", b"pod_fields", "score_needs_feasible", b"score_needs_feasible", "state", b"state", "ttrpc_socket", b"ttrpc_socket", "wanted_deadline", b"wanted_deadline", "wanted_deadlines", b"wanted_deadlines"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__arguments_schema: _TypeAlias = _typing.Literal["arguments_schema"]  # noqa: Y015
     _WhichOneofArgType__arguments_schema: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema"]  # noqa: Y015
     _WhichOneofReturnType__pod_fields: _TypeAlias = _typing.Literal["pod_fields"]  # noqa: Y015
     _WhichOneofArgType__pod_fields: _TypeAlias = _typing.Literal["_pod_fields", b"_pod_fields"]  # noqa: Y015
+    _WhichOneofReturnType__ttrpc_socket: _TypeAlias = _typing.Literal["ttrpc_socket"]  # noqa: Y015
+    _WhichOneofArgType__ttrpc_socket: _TypeAlias = _typing.Literal["_ttrpc_socket", b"_ttrpc_socket"]  # noqa: Y015
     _WhichOneofReturnType__wanted_deadline: _TypeAlias = _typing.Literal["wanted_deadline"]  # noqa: Y015
     _WhichOneofArgType__wanted_deadline: _TypeAlias = _typing.Literal["_wanted_deadline", b"_wanted_deadline"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__arguments_schema) -> _WhichOneofReturnType__arguments_schema | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pod_fields) -> _WhichOneofReturnType__pod_fields | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ttrpc_socket) -> _WhichOneofReturnType__ttrpc_socket | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__wanted_deadline) -> _WhichOneofReturnType__wanted_deadline | None: ...
 

@@ -397,8 +397,13 @@ type Capabilities struct {
 	// Several calls may come in one message of SchedulingService.Converse, and
 	// several answers in one message back. Needs converse.
 	ConverseTogether bool `protobuf:"varint,11,opt,name=converse_together,json=converseTogether,proto3" json:"converse_together,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The file name of a second unix socket, in the folder of the one that this
+	// answer came over, on which SchedulingService's unary calls and QueueingHints
+	// are served in ttrpc's frames (ttrpc.proto); the host then makes those calls
+	// there. Over TCP it is a protocol error.
+	TtrpcSocket   *string `protobuf:"bytes,12,opt,name=ttrpc_socket,json=ttrpcSocket,proto3,oneof" json:"ttrpc_socket,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Capabilities) Reset() {
@@ -506,6 +511,13 @@ func (x *Capabilities) GetConverseTogether() bool {
 		return x.ConverseTogether
 	}
 	return false
+}
+
+func (x *Capabilities) GetTtrpcSocket() string {
+	if x != nil && x.TtrpcSocket != nil {
+		return *x.TtrpcSocket
+	}
+	return ""
 }
 
 // WantedDeadline is the time that calls of one extension point may take.
@@ -1067,7 +1079,7 @@ const file_berth_plugin_v1_identity_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12-\n" +
 	"\x12supported_versions\x18\x03 \x03(\rR\x11supportedVersions\x12A\n" +
-	"\fcapabilities\x18\x04 \x01(\v2\x1d.berth.plugin.v1.CapabilitiesR\fcapabilities\"\x9f\x05\n" +
+	"\fcapabilities\x18\x04 \x01(\v2\x1d.berth.plugin.v1.CapabilitiesR\fcapabilities\"\xd8\x05\n" +
 	"\fCapabilities\x12J\n" +
 	"\x10extension_points\x18\x01 \x03(\x0e2\x1f.berth.plugin.v1.ExtensionPointR\x0fextensionPoints\x126\n" +
 	"\x06events\x18\x02 \x03(\v2\x1e.berth.plugin.v1.EventInterestR\x06events\x12>\n" +
@@ -1082,10 +1094,12 @@ const file_berth_plugin_v1_identity_proto_rawDesc = "" +
 	"\bconverse\x18\t \x01(\bR\bconverse\x12J\n" +
 	"\x10wanted_deadlines\x18\n" +
 	" \x03(\v2\x1f.berth.plugin.v1.WantedDeadlineR\x0fwantedDeadlines\x12+\n" +
-	"\x11converse_together\x18\v \x01(\bR\x10converseTogetherB\r\n" +
+	"\x11converse_together\x18\v \x01(\bR\x10converseTogether\x12&\n" +
+	"\fttrpc_socket\x18\f \x01(\tH\x03R\vttrpcSocket\x88\x01\x01B\r\n" +
 	"\v_pod_fieldsB\x13\n" +
 	"\x11_arguments_schemaB\x12\n" +
-	"\x10_wanted_deadline\"\x91\x01\n" +
+	"\x10_wanted_deadlineB\x0f\n" +
+	"\r_ttrpc_socket\"\x91\x01\n" +
 	"\x0eWantedDeadline\x12H\n" +
 	"\x0fextension_point\x18\x01 \x01(\x0e2\x1f.berth.plugin.v1.ExtensionPointR\x0eextensionPoint\x125\n" +
 	"\bdeadline\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bdeadline\"!\n" +

@@ -206,6 +206,13 @@ export interface Capabilities {
    * several answers in one message back. Needs converse.
    */
   converseTogether: boolean;
+  /**
+   * The file name of a second unix socket, in the folder of the one that this
+   * answer came over, on which SchedulingService's unary calls and QueueingHints
+   * are served in ttrpc's frames (ttrpc.proto); the host then makes those calls
+   * there. Over TCP it is a protocol error.
+   */
+  ttrpcSocket?: string | undefined;
 }
 
 /** WantedDeadline is the time that calls of one extension point may take. */
@@ -536,6 +543,7 @@ function createBaseCapabilities(): Capabilities {
     converse: false,
     wantedDeadlines: [],
     converseTogether: false,
+    ttrpcSocket: undefined,
   };
 }
 
@@ -577,6 +585,9 @@ export const Capabilities: MessageFns<Capabilities> = {
     }
     if (message.converseTogether !== false) {
       writer.uint32(88).bool(message.converseTogether);
+    }
+    if (message.ttrpcSocket !== undefined) {
+      writer.uint32(98).string(message.ttrpcSocket);
     }
     return writer;
   },
@@ -690,6 +701,14 @@ export const Capabilities: MessageFns<Capabilities> = {
             }
 
             message.converseTogether = reader.bool();
+            continue;
+          }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.ttrpcSocket = reader.string();
             continue;
           }
         }
