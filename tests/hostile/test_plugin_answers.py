@@ -28,6 +28,7 @@ from berth.out_of_tree.limits import (
 )
 from berth.out_of_tree.packing import hints_of
 from berth.out_of_tree.report import description
+from berth.out_of_tree.rpc import RpcError
 from tests.unit.extender.test_wire_format import NODES, attempt
 from tests.unit.extender.webhook import Webhook, client_of, serving
 from tests.unit.out_of_tree.scripted import NAME, SUCCESS, Scripted, cycle, hosted, passing, until
@@ -414,7 +415,7 @@ async def test_answers_to_nothing(further):
     answer.also.extend([scheduling_pb2.ConverseResponse()] * further)
     talk = Conversation(Flood(answer))
 
-    with pytest.raises(grpc.aio.AioRpcError, match="answers to calls that were not made"):
+    with pytest.raises(RpcError, match="answers to calls that were not made"):
         await talk.run()
 
 

@@ -14,6 +14,7 @@ from berth.conformance.errors import UnmetError, UnsuitableError
 from berth.conformance.report import Outcome, Result
 from berth.conformance.subject import Options, Subject, UnreachableError, brief, channel_of
 from berth.out_of_tree.errors import ProtocolError
+from berth.out_of_tree.rpc import RpcError
 
 BUILDS_UPON = "builds upon"
 
@@ -75,8 +76,9 @@ async def _outcome(subject: Subject, check: Check, results: Mapping[str, Result]
         return Outcome.SKIP, str(reason)
     except (UnmetError, ProtocolError) as error:
         return Outcome.FAIL, str(error)
-    except grpc.aio.AioRpcError as error:
-        return Outcome.FAIL, f"expected an answer, came {error.code().name}: {brief(error.details())}"
+    except (grpc.aio.AioRpcError, RpcError) as error:
+        came = RpcError.of(error)
+        return Outcome.FAIL, f"expected an answer, came {came.code.name}: {brief(came.text)}"
     except Exception as error:  # noqa: BLE001 - whatever a plugin's answer leads to is its failure
         return (
             Outcome.FAIL,

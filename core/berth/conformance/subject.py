@@ -22,13 +22,13 @@ from berth.out_of_tree._generated import (
 )
 from berth.out_of_tree.channels import open_channel
 from berth.out_of_tree.errors import NotConnectedError
+from berth.out_of_tree.rpc import REASON_KEY, RpcError
 
 POINTS = {
     name.removeprefix("EXTENSION_POINT_"): number
     for name, number in identity_pb2.ExtensionPoint.items()
     if number
 }
-REASON_KEY = "berth-reason"
 
 
 class UnreachableError(Exception):
@@ -164,10 +164,10 @@ async def refused(
     wanted = code.name + (f" with {REASON_KEY} {reason}" if reason else "")
     try:
         answer = await call
-    except grpc.aio.AioRpcError as error:
-        came = next((str(value) for key, value in error.trailing_metadata() or () if key == REASON_KEY), "")
-        if error.code() is not code or (reason and came != reason):
-            text = f"{error.code().name} {came} ({error.details()})"
+    except (grpc.aio.AioRpcError, RpcError) as error:
+        came = RpcError.of(error)
+        if came.code is not code or (reason and came.reason != reason):
+            text = f"{came.code.name} {came.reason} ({came.text})"
             raise UnmetError(f"{what} refused with {wanted}", text) from None
         return
     raise UnmetError(f"{what} refused with {wanted}", f"the answer {brief(answer)}")
@@ -180,10 +180,11 @@ async def fails(call: Awaitable[Any], what: str) -> grpc.StatusCode:
     """
     try:
         answer = await call
-    except grpc.aio.AioRpcError as error:
-        if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-            raise UnmetError(f"an error as the answer to {what}", error.code().name) from None
-        return error.code()
+    except (grpc.aio.AioRpcError, RpcError) as error:
+        code = RpcError.of(error).code
+        if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+            raise UnmetError(f"an error as the answer to {what}", code.name) from None
+        return code
     raise UnmetError(f"an error as the answer to {what}", f"the answer {brief(answer)}")
 
 

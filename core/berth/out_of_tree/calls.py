@@ -30,11 +30,13 @@ from berth.out_of_tree.errors import (
 )
 from berth.out_of_tree.plugin_metrics import PluginMetrics
 from berth.out_of_tree.raw_objects import RawObjects
+from berth.out_of_tree.rpc import RpcError, late
 from berth.out_of_tree.state_feed import StateFeed
 from berth.out_of_tree.time_budget import seconds_left
 from berth.out_of_tree.traceparent import CallSpan, Metadata
 
-REASON_KEY = "berth-reason"
+MENDABLE = frozenset({"NOT_CONFIGURED", "NOT_SYNCED", "GENERATION_GONE", "POD_UNKNOWN"})
+"""What a plugin may say of its state that a second try can do something about."""
 
 R = TypeVar("R")
 _OUTCOMES: Mapping[type[SidecarError], str] = {
@@ -106,23 +108,19 @@ class Caller:
             Counted(self, name),
             CallSpan(state.get(CycleRecord), f"{self.plugin} {name}", self.around.sampled) as metadata,
         ):
-            return read(await self._in_time(name, request, metadata, seconds))
+            return read(await self._answer(name, request, metadata, seconds))
 
     async def ask_queueing(self, name: str, request: Any, read: Callable[[Any], R]) -> R:
         """What is read out of the response to a request of its queueing service; no pod waits for it.
 
         Raises: NotConnectedError, CallFailedError, ProtocolError.
         """
-        seconds = self.connection.seconds_for(name)
         with Counted(self, name):
             try:
-                async with asyncio.timeout(seconds) as budget:
-                    response = await self._once(name, request, (), budget, self.connection.queueing)
-            except TimeoutError:
-                raise LateError(self.plugin, f"{name} was not answered in time") from None
-            except grpc.aio.AioRpcError as error:
+                seconds = self.connection.seconds_for(name)
+                return read(await self._once(self.connection.queueing, name, request, (), seconds))
+            except RpcError as error:
                 raise self._failure(name, error) from error
-            return read(response)
 
     def check_generation(self, request: Any, generation: int) -> None:
         """Take note of the generation that a response is about.
@@ -134,60 +132,45 @@ class Caller:
             raise ProtocolError(self.plugin, text)
         self.connection.holds(generation)
 
-    async def _in_time(self, name: str, request: Any, metadata: Metadata, seconds: float) -> Any:
+    async def _answer(self, name: str, request: Any, metadata: Metadata, seconds: float) -> Any:
+        """The answer; a failed precondition is mended and the request repeated, once, in the same time."""
+        ends = asyncio.get_running_loop().time() + seconds
         try:
-            async with asyncio.timeout(seconds) as budget:
-                return await self._twice(name, request, metadata, budget)
-        except TimeoutError:
-            self.connection.late()
-            raise LateError(self.plugin, f"{name} was not answered in time") from None
-        except asyncio.CancelledError:
-            # A channel that is closed cancels its calls, and those whoever waits; our own end differs.
-            if (task := asyncio.current_task()) is None or task.cancelling():
-                raise
-            raise CallFailedError(self.plugin, f"{name} was cut off with the connection") from None
-
-    async def _twice(self, name: str, request: Any, metadata: Metadata, budget: asyncio.Timeout) -> Any:
-        """Ask, mend what the plugin says is amiss, ask again."""
-        try:
-            return await self._once(name, request, metadata, budget, self.connection.scheduling)
-        except grpc.aio.AioRpcError as error:
-            if not await self._mended(_reason(error)):
+            return await self._once(self.connection.scheduling, name, request, metadata, seconds)
+        except RpcError as error:
+            if not _mendable(error):
                 raise self._failure(name, error) from error
-        self._renew(request.call)
+            reason = error.reason
         try:
-            return await self._once(name, request, metadata, budget, self.connection.scheduling)
+            async with asyncio.timeout_at(ends):
+                await self._mend(reason)
+        except TimeoutError:
+            raise self._failure(name, late()) from None
         except grpc.aio.AioRpcError as error:
+            raise self._failure(name, RpcError.of(error)) from error
+        self._renew(request.call)
+        seconds = ends - asyncio.get_running_loop().time()
+        try:
+            return await self._once(self.connection.scheduling, name, request, metadata, seconds)
+        except RpcError as error:
             raise self._failure(name, error) from error
 
-    async def _once(
-        self, name: str, request: Any, metadata: Metadata, budget: asyncio.Timeout, stub: Any
-    ) -> Any:
+    async def _once(self, stub: Any, name: str, request: Any, metadata: Metadata, seconds: float) -> Any:
         if stub is None:
             why = self.connection.last_error or "waiting for it"
             raise NotConnectedError(self.plugin, f"not connected: {why}")
-        left = (budget.when() or 0.0) - asyncio.get_running_loop().time()
-        try:
-            response = await getattr(stub, name)(request, timeout=left, metadata=metadata)
-        except grpc.aio.UsageError as error:
-            raise NotConnectedError(self.plugin, f"not connected: {error}") from error
+        response = await getattr(stub, name)(request, timeout=seconds, metadata=metadata)
         self.connection.in_time()
         if response is None:
             raise ProtocolError(self.plugin, f"the reply to {name} can't be read")
         return response
 
-    async def _mended(self, reason: str) -> bool:
-        """Whether a second try makes sense, after what that failed precondition asks for."""
-        match reason:
-            case "NOT_CONFIGURED":
-                await self.connection.configured_again(self.profile)
-            case "NOT_SYNCED":
-                await self.connection.synced_again()
-            case "GENERATION_GONE" | "POD_UNKNOWN":
-                pass
-            case _:
-                return False
-        return True
+    async def _mend(self, reason: str) -> None:
+        """Do what that failed precondition asks for."""
+        if reason == "NOT_CONFIGURED":
+            await self.connection.configured_again(self.profile)
+        elif reason == "NOT_SYNCED":
+            await self.connection.synced_again()
 
     def _renew(self, call: common_pb2.Call) -> None:
         """Ask about the newest generation, with the pod's newest object."""
@@ -197,13 +180,13 @@ class Caller:
         if data := self.around.pods.get(call.pod.uid):
             call.pod.object = data
 
-    def _failure(self, name: str, error: grpc.aio.AioRpcError) -> SidecarError:
-        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+    def _failure(self, name: str, error: RpcError) -> SidecarError:
+        if error.code is grpc.StatusCode.DEADLINE_EXCEEDED:
             self.connection.late()
             return LateError(self.plugin, f"{name} was not answered in time")
-        if error.code() is not grpc.StatusCode.UNAVAILABLE:
+        if error.code is not grpc.StatusCode.UNAVAILABLE:
             self.connection.in_time()
-        return CallFailedError(self.plugin, f"{name} failed: {error.code().name}: {error.details()}")
+        return CallFailedError(self.plugin, f"{name} failed: {error}")
 
 
 class Counted:
@@ -241,7 +224,6 @@ class Counted:
         self._caller.around.metrics.called(self._caller.plugin, self._name, outcome, seconds)
 
 
-def _reason(error: grpc.aio.AioRpcError) -> str:
-    if error.code() is not grpc.StatusCode.FAILED_PRECONDITION:
-        return ""
-    return next((str(value) for key, value in error.trailing_metadata() or () if key == REASON_KEY), "")
+def _mendable(error: RpcError) -> bool:
+    """Whether a second try makes sense."""
+    return error.code is grpc.StatusCode.FAILED_PRECONDITION and error.reason in MENDABLE

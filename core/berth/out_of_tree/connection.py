@@ -14,6 +14,7 @@ Source: docs/protocol.md "Order of calls", "Failures".
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -28,13 +29,11 @@ from berth.out_of_tree._generated import (
     identity_pb2_grpc,
     queueing_pb2,
     queueing_pb2_grpc,
-    scheduling_pb2_grpc,
 )
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.breaker import Breaker, Circuit
 from berth.out_of_tree.channels import open_channel
 from berth.out_of_tree.conditions import Conditions, Kind, OnChange
-from berth.out_of_tree.conversation import Conversation
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarError
 from berth.out_of_tree.event_interest import Interest, compiled
 from berth.out_of_tree.greeting import configure, release, shake_hands
@@ -44,6 +43,8 @@ from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.recorded_stub import RecordedStub
 from berth.out_of_tree.recording import Recording
 from berth.out_of_tree.requeue_stream import paced
+from berth.out_of_tree.rpc import RpcError
+from berth.out_of_tree.services import Services, open_services
 from berth.out_of_tree.socket_access import shared_folder
 from berth.out_of_tree.state_feed import StateFeed
 from berth.out_of_tree.state_stream import StateStream, within
@@ -102,8 +103,9 @@ class Connection:
         self.starts = 0
         """How often a connection came up: what a plugin held before may be gone."""
         self.scheduling: Any = None
-        """The generated stub, or a Conversation that stands for it; None while nobody can be asked."""
-        self.queueing: queueing_pb2_grpc.QueueingServiceAsyncStub | None = None
+        """What has a method for each call; None while none can be made."""
+        self.queueing: Any = None
+        """The same of the other service."""
         self.recording: Recording | None = None
         """What is shown everything that passes."""
         self.came_up = asyncio.Event()
@@ -128,7 +130,7 @@ class Connection:
         )
         self._hung_up = asyncio.Event()
         self._identity: identity_pb2_grpc.IdentityServiceAsyncStub | None = None
-        self._upcoming: tuple[grpc.aio.Channel, Any] | None = None
+        self._upcoming: Services | None = None
         self._answered = self._late = 0
         self._requeues = Allowance(MESSAGES_AT_ONCE, MESSAGES_A_SECOND)
         for kind in (Kind.CONNECTED, Kind.CONFIGURED, Kind.SYNCED, Kind.READY):
@@ -266,7 +268,13 @@ class Connection:
             await asyncio.sleep(pause)
 
     def _broken(self, error: BaseException) -> None:
-        text = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
+        match error:
+            case grpc.aio.AioRpcError():
+                text = error.details()
+            case RpcError():
+                text = error.text
+            case _:
+                text = str(error)
         text = bounded(text or repr(error))
         if self.phase is Phase.READY or text != self.last_error:
             self.log.warning("plugin not connected plugin=%s error=%s", self.spec.name, text)
@@ -289,13 +297,20 @@ class Connection:
                 await self._greet(channel)
             await self._listeners.greeted(self)
             self.phase = Phase.SYNCING
+            await self._follow(channel)
+
+    async def _follow(self, channel: grpc.aio.Channel) -> None:
+        """Keep the plugin in step, and calls possible, until one of them breaks."""
+        async with AsyncExitStack() as until_then:
+            async with within(self.spec.name, GREETING_SECONDS, "its calls' socket was not answered"):
+                services = await until_then.enter_async_context(
+                    open_services(self.spec, channel, self.capabilities)
+                )
+            self._upcoming = services
             async with asyncio.TaskGroup() as tasks:
                 beside = [tasks.create_task(self._listen(channel)), tasks.create_task(self._give_up())]
-                scheduling: Any = scheduling_pb2_grpc.SchedulingServiceStub(channel)
-                if self.capabilities.converse:
-                    scheduling = Conversation(scheduling, together=self.capabilities.converse_together)
-                    beside.append(tasks.create_task(scheduling.run()))
-                self._upcoming = channel, scheduling
+                if services.run is not None:
+                    beside.append(tasks.create_task(services.run()))
                 try:
                     await self._state.run(channel)
                 finally:
@@ -354,11 +369,11 @@ class Connection:
     def _on_ack(self) -> None:
         self.conditions.put(Kind.SYNCED, "Acknowledged", holds=True)
         if self.phase is not Phase.READY and self._upcoming is not None:
-            self._now_ready(*self._upcoming)
+            self._now_ready(self._upcoming)
 
-    def _now_ready(self, channel: grpc.aio.Channel, scheduling: Any) -> None:
-        self.scheduling = self._shown(scheduling)
-        self.queueing = self._shown(queueing_pb2_grpc.QueueingServiceStub(channel))
+    def _now_ready(self, services: Services) -> None:
+        self.scheduling = self._shown(services.scheduling)
+        self.queueing = self._shown(services.queueing)
         self.phase, self.last_error = Phase.READY, ""
         self.starts += 1
         self.breaker.restarted()

@@ -2,7 +2,7 @@
 
 A message on a stream that stands costs a quarter of a call of its own; calls that share a message cost even
 less (docs/decisions/0004-one-stream.md). To whoever asks, a conversation looks like the generated stub: a
-method for each call, gRPC's own errors.
+method for each call, and RpcError.
 
 Source: proto/berth/plugin/v1/scheduling.proto Converse.
 """
@@ -11,7 +11,6 @@ import asyncio
 import logging
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
 
@@ -19,18 +18,14 @@ import grpc
 import grpc.aio
 
 from berth.out_of_tree._generated import scheduling_pb2, scheduling_pb2_grpc
+from berth.out_of_tree.rpc import Call, RpcError, late
 from berth.out_of_tree.traceparent import Metadata
 
 log = logging.getLogger(__name__)
 
-REASON_KEY = "berth-reason"
 TRACEPARENT = "traceparent"
 
 MOST_TOGETHER_BYTES = 1 << 20
-
-_CODES = {code.value[0]: code for code in grpc.StatusCode}
-
-Call = Callable[..., Awaitable[Any]]
 
 
 class Conversation:
@@ -64,15 +59,16 @@ class Conversation:
     async def run(self) -> None:
         """Hand answers to whoever waits for them, until the stream breaks.
 
-        Raises: grpc.aio.AioRpcError.
+        Raises: RpcError.
         """
         broken = _ended()
         try:
             while (answer := await self._stream.read()) is not grpc.aio.EOF:
                 self._deliver(answer)
-        except grpc.aio.AioRpcError as error:
+        except RpcError as error:
             broken = error
-            raise
+        except grpc.aio.AioRpcError as error:
+            broken = RpcError.of(error)
         except asyncio.CancelledError:
             # A write that is given up cancels the stream, and that its reader, who is to tell.
             if (task := asyncio.current_task()) is None or task.cancelling():
@@ -91,16 +87,16 @@ class Conversation:
         getattr(message, field).CopyFrom(request)
         loop = asyncio.get_running_loop()
         answer = self._waiting[number] = loop.create_future()
-        # Cheaper than a block with a timeout: whoever asks has one around it already.
-        late = loop.call_later(seconds, self._expire, number)
+        timer = loop.call_later(seconds, self._expire, number)
         try:
             self._send(message)
             response = await answer
         finally:
-            late.cancel()
+            timer.cancel()
             del self._waiting[number]
         if response.HasField("error"):
-            raise _refusal(response.error)
+            error = response.error
+            raise RpcError.by_number(error.code, error.message, error.reason)
         return getattr(response, field) if response.HasField(field) else None
 
     def _send(self, message: Any) -> None:
@@ -121,12 +117,12 @@ class Conversation:
             pass  # the stream has ended, and its reader tells why
         except Exception as error:
             log.exception("calls not sent")
-            broken = _error(grpc.StatusCode.INTERNAL, f"could not be sent: {error!r}")
+            broken = RpcError(grpc.StatusCode.INTERNAL, f"could not be sent: {error!r}")
         finally:
             self._writer = None
             self._lose(message, broken)
 
-    def _lose(self, message: Any, error: grpc.aio.AioRpcError) -> None:
+    def _lose(self, message: Any, error: RpcError) -> None:
         """Whatever waits to be written, or was being written, has no answer to wait for."""
         lost = [*self._outbox, *([message, *message.also] if message is not None else ())]
         self._outbox.clear()
@@ -145,9 +141,9 @@ class Conversation:
         return message
 
     def _expire(self, number: int) -> None:
-        self._break(number, _error(grpc.StatusCode.DEADLINE_EXCEEDED, "no answer in time"))
+        self._break(number, late())
 
-    def _break(self, number: int, error: grpc.aio.AioRpcError) -> None:
+    def _break(self, number: int, error: RpcError) -> None:
         waiting = self._waiting.get(number)
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
@@ -155,13 +151,13 @@ class Conversation:
     def _deliver(self, message: Any) -> None:
         """Hand answers over; one that nobody waits for any longer came too late.
 
-        Raises: grpc.aio.AioRpcError where there are more answers than calls, which ends the stream.
+        Raises: RpcError where there are more answers than calls, which ends the stream.
         """
         if message is None:
-            raise _error(grpc.StatusCode.INTERNAL, "sent a message that can't be read")
+            raise RpcError(grpc.StatusCode.INTERNAL, "sent a message that can't be read")
         self._unanswered -= 1 + len(message.also)
         if self._unanswered < 0:
-            raise _error(grpc.StatusCode.INTERNAL, "sent answers to calls that were not made")
+            raise RpcError(grpc.StatusCode.INTERNAL, "sent answers to calls that were not made")
         for answer in (message, *message.also):
             waiting = self._waiting.get(answer.id)
             if waiting is not None and not waiting.done():
@@ -173,14 +169,5 @@ def field_of(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-def _ended() -> grpc.aio.AioRpcError:
-    return _error(grpc.StatusCode.UNAVAILABLE, "the stream of calls ended")
-
-
-def _refusal(error: scheduling_pb2.CallError) -> grpc.aio.AioRpcError:
-    trailing = ((REASON_KEY, error.reason),) if error.reason else ()
-    return _error(_CODES.get(error.code, grpc.StatusCode.UNKNOWN), error.message, trailing)
-
-
-def _error(code: grpc.StatusCode, text: str, trailing: Metadata = ()) -> grpc.aio.AioRpcError:
-    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(*trailing), text)
+def _ended() -> RpcError:
+    return RpcError(grpc.StatusCode.UNAVAILABLE, "the stream of calls ended")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from berth import __version__
-from berth.config.sidecars import SidecarSpec
+from berth.config.sidecars import SidecarSpec, is_unix
 from berth.out_of_tree._generated import identity_pb2, identity_pb2_grpc
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.introduction import problems_of
@@ -96,6 +96,8 @@ def _problems(spec: SidecarSpec, answer: identity_pb2.HandshakeResponse) -> list
     overlays, filters = identity_pb2.EXTENSION_POINT_FILTER_OVERLAYS, identity_pb2.EXTENSION_POINT_FILTER
     if overlays in capabilities.extension_points and filters not in capabilities.extension_points:
         problems.append("it announces FilterOverlays without Filter")
+    if capabilities.HasField("ttrpc_socket") and not is_unix(spec.address):
+        problems.append("it announces a ttrpc socket, and is reached over TCP")
     points = [wish.extension_point for wish in capabilities.wanted_deadlines]
     if len(points) != len(set(points)):
         problems.append("it wants two deadlines at one extension point")

@@ -42,6 +42,8 @@ _VERSION = re.compile(rf"[!-~]{{0,{VERSION_LENGTH}}}")
 # Printable ASCII without quotes and backslashes; "/" and "~" as RFC 6901 has them.
 _POINTER = re.compile(r"(/([ !#-.0-\[\]-}]|~[01])*){1,16}")
 _LONGEST_POINTER = 256
+# A directory of sockets takes NAME.sock for a plugin.
+_SOCKET = re.compile(r"(?!\.)(?!.*\.sock\Z)[A-Za-z0-9._-]{1,64}")
 _LONGEST_NAME = 317
 """A resource or label: 253 bytes of prefix, "/", 63 bytes of name."""
 
@@ -67,6 +69,8 @@ def problems_of(answer: identity_pb2.HandshakeResponse) -> Iterator[str]:
     ]:
         yield from too_many
         return
+    if wants.HasField("ttrpc_socket") and not _SOCKET.fullmatch(wants.ttrpc_socket):
+        yield f"its ttrpc socket is not the name of a file beside the first one: {wants.ttrpc_socket[:64]!r}"
     yield from _pointers("pod field", wants.pod_fields.paths)
     yield from _names("pod resource", wants.state.pod_resources)
     for kind in wants.state.resources:

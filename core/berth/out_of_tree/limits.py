@@ -7,6 +7,10 @@ MESSAGE_BYTES = 4 << 20
 """gRPC's own default, and the bound of what the host sends: room for verdicts and scores of 400,000 nodes."""
 METADATA_BYTES = 8 << 10
 """Headers and trailers of a call, a status' text among them."""
+UNANSWERED = 1024
+"""Calls on one ttrpc connection that wait for their answers."""
+UNWRITTEN_BYTES = 8 << 20
+"""What the host keeps of requests that a plugin does not read."""
 
 REASON_BYTES = 1024
 """One reason, or the text of one failure: an event's note holds as much."""

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import grpc
-import grpc.aio
 
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.out_of_tree._generated import scheduling_pb2
-from berth.out_of_tree.conversation import REASON_KEY, field_of
+from berth.out_of_tree.conversation import field_of
 from berth.out_of_tree.recording import Recording
+from berth.out_of_tree.rpc import RpcError
 from berth.out_of_tree.traceparent import Metadata
 
 
@@ -64,10 +64,8 @@ class RecordedStub:
 
 
 def _call_error(error: BaseException) -> scheduling_pb2.CallError:
-    if isinstance(error, grpc.aio.AioRpcError):
-        trailing = error.trailing_metadata() or ()
-        reason = next((str(value) for key, value in trailing if key == REASON_KEY), "")
-        return _failure(error.code(), error.details() or "", reason)
+    if isinstance(error, RpcError):
+        return _failure(error.code, error.text, error.reason)
     if isinstance(error, asyncio.CancelledError):
         return _failure(grpc.StatusCode.CANCELLED, "nobody waited for it any longer")
     return _failure(grpc.StatusCode.UNAVAILABLE, str(error))

@@ -1,8 +1,8 @@
 """Two answers to one question: what they say differently."""
 
 from collections.abc import Collection
-from typing import Any
 
+from berth.out_of_tree.rpc import RpcError
 from berth.replay.meaning import STATUS, WHERE_BOTH, Meaning
 from berth.replay.outcome import Change
 
@@ -39,6 +39,6 @@ def _decision(text: str | None) -> str | None:
     return text and text.partition(":")[0]
 
 
-def failure(error: Any) -> Meaning:
+def failure(error: RpcError) -> Meaning:
     """What a call that failed says."""
-    return {STATUS: f"{error.code().name}: {error.details()}"}
+    return {STATUS: str(error)}

@@ -1,11 +1,11 @@
 """The plugin that a recording is replayed to, kept in step with the recorded states.
 
-Calls go to it as the host sends them: over one stream where it offers that.
+Calls go to it as the host sends them.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -17,15 +17,13 @@ from berth.out_of_tree._generated import (
     common_pb2,
     identity_pb2,
     identity_pb2_grpc,
-    queueing_pb2_grpc,
-    scheduling_pb2_grpc,
     state_pb2,
     state_pb2_grpc,
 )
 from berth.out_of_tree.channels import open_channel
-from berth.out_of_tree.conversation import Conversation
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.greeting import readable, shake_hands
+from berth.out_of_tree.services import open_services
 from berth.replay.errors import ReplayError
 from berth.replay.rows import NodeRows
 from berth.replay.steps import Steps, Transfer
@@ -39,12 +37,12 @@ class Guest:
         self.generation = 0
         self.rows = NodeRows()
         self.introduction = identity_pb2.HandshakeResponse()
-        self.scheduling: Any = scheduling_pb2_grpc.SchedulingServiceStub(channel)
-        self.queueing: Any = queueing_pb2_grpc.QueueingServiceStub(channel)
+        self._spec = spec
+        self.scheduling: Any = None
+        self.queueing: Any = None
         self._identity: Any = identity_pb2_grpc.IdentityServiceStub(channel)
         self._state: Any = state_pb2_grpc.StateServiceStub(channel)
         self._sync: Any = None
-        self._spec = spec
         self._steps = steps
         self._seconds = seconds
 
@@ -145,22 +143,19 @@ async def connected(spec: SidecarSpec, steps: Steps, seconds: float) -> AsyncIte
             raise ReplayError(f"nobody answers at {spec.address}: start the plugin first") from None
         guest = Guest(spec, channel, steps, seconds)
         await guest.greet()
-        async with _talking(guest):
-            yield guest
+        await guest.open()
+        try:
+            opened = open_services(spec, channel, guest.introduction.capabilities)
+            services = await open_until_the_end.enter_async_context(opened)
+        except SidecarError as error:
+            raise ReplayError(f"{spec.address}: {error}") from error
+        guest.scheduling, guest.queueing = services.scheduling, services.queueing
+        if services.run is not None:
+            reading = asyncio.ensure_future(services.run())
+            open_until_the_end.push_async_callback(_end, reading)
+        yield guest
 
 
-@asynccontextmanager
-async def _talking(guest: Guest) -> AsyncIterator[None]:
-    """Calls go over one stream where the plugin offers it, and its states over another."""
-    await guest.open()
-    if not guest.introduction.capabilities.converse:
-        yield
-        return
-    guest.scheduling = Conversation(guest.scheduling)
-    reading = asyncio.create_task(guest.scheduling.run())
-    try:
-        yield
-    finally:
-        reading.cancel()
-        with suppress(asyncio.CancelledError, grpc.aio.AioRpcError):
-            await reading
+async def _end(reading: "asyncio.Future[None]") -> None:
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)

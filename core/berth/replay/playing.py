@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import grpc.aio
 
 from berth.config.sidecars import PluginTls, SidecarSpec
 from berth.out_of_tree._generated import identity_pb2, recording_pb2, scheduling_pb2
-from berth.out_of_tree.conversation import REASON_KEY
+from berth.out_of_tree.rpc import RpcError
 from berth.replay.comparing import changes, failure
 from berth.replay.errors import RecordingError, ReplayError
 from berth.replay.guest import Guest, connected
@@ -162,28 +161,28 @@ class Player:
         started, error, response = time.perf_counter(), None, None
         try:
             response = await getattr(self._guest.scheduling, name)(request, timeout=self._options.seconds)
-        except grpc.aio.AioRpcError as failed:
+        except RpcError as failed:
             error = failed
         now = time.perf_counter() - started
         if error is None:
             self._guest.carried(request.call)
         if was.HasField("error") and _CODES.get(was.error.code) in _OUTSIDE:
             self.outcome.left_out["failed when it was recorded"] += 1
-        elif error is not None and _generation_gone(error):
+        elif error is not None and error.reason == "GENERATION_GONE":
             self.outcome.left_out["it was about nodes that had moved since"] += 1
         else:
             self._compare(name, request, self._meanings(request, was, response, error))
             timing = self.outcome.timings.setdefault(name, Timing())
             timing.recorded.append(before)
             timing.now.append(now)
-        return error is None or error.code() is not grpc.StatusCode.UNAVAILABLE
+        return error is None or error.code is not grpc.StatusCode.UNAVAILABLE
 
     def _meanings(
         self,
         request: Any,
         was: scheduling_pb2.ConverseResponse,
         response: Any,
-        error: grpc.aio.AioRpcError | None,
+        error: RpcError | None,
     ) -> tuple[Meaning, Meaning] | None:
         """What both answers say; None where they are the same to the byte."""
         names = self._guest.rows.names
@@ -218,7 +217,7 @@ class Player:
         try:
             response = await self._guest.queueing.QueueingHints(hints.request, timeout=self._options.seconds)
             after = hints_meaning(hints.request, response)
-        except grpc.aio.AioRpcError as error:
+        except RpcError as error:
             before, after = {STATUS: "answered"}, failure(error)
         timing = self.outcome.timings.setdefault("QueueingHints", Timing())
         timing.now.append(time.perf_counter() - started)
@@ -230,12 +229,6 @@ class Player:
 
 _POINT = {"FilterScore": "Filter", "Unreserve": "Reserve"}
 """Calls that are announced under another's name."""
-
-
-def _generation_gone(error: grpc.aio.AioRpcError) -> bool:
-    """Whether the call was about rows that are others now: a shadow is asked about what was."""
-    trailing = error.trailing_metadata() or ()
-    return any((key, value) == (REASON_KEY, "GENERATION_GONE") for key, value in trailing)
 
 
 def _points(capabilities: identity_pb2.Capabilities) -> Meaning:
