@@ -7,6 +7,7 @@ from pathlib import Path
 
 from berth.conformance import CHECKS, Options, Outcome, verify
 from berth_sdk._generated import state_pb2
+from berth_sdk.dispatch import Dispatch
 from berth_sdk.serving import Server
 from berth_sdk.sync import Stream
 from tests.unit.conformance.reference import Slots
@@ -22,6 +23,23 @@ async def taken(_server, stream, request):
     return await stream.answer(request)
 
 
+class BrokenDispatch(Dispatch):
+    """Answers calls as the server's fault has it."""
+
+    def __init__(self, server, session, tracing):
+        super().__init__(session, tracing)
+        self._server = server
+
+    async def call(self, name, function, request, metadata):
+        """Let the fault have its way."""
+        self._server.metadata = dict(metadata)
+
+        async def proceed(changed):
+            return await super(BrokenDispatch, self).call(name, function, changed, metadata)
+
+        return await self._server.fault.call(self._server, name, request, proceed)
+
+
 class BrokenServer(Server):
     """The SDK's server with a fault between the wire and the plugin; `memory` is the fault's own."""
 
@@ -30,19 +48,12 @@ class BrokenServer(Server):
         self.fault = fault
         self.memory = {}
         self.metadata = {}
+        self._dispatch = BrokenDispatch(self, self.session, self._tracing)
 
     @property
     def mirror(self):
         """What the plugin holds."""
         return self.session.mirror
-
-    async def _called(self, name, function, request, metadata):
-        self.metadata = dict(metadata)
-
-        async def proceed(changed):
-            return await super(BrokenServer, self)._called(name, function, changed, metadata)
-
-        return await self.fault.call(self, name, request, proceed)
 
     async def _sync(self, requests, context):
         del context

@@ -13,8 +13,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from berth.out_of_tree._generated import scheduling_pb2 as core_pb2
 from berth_sdk import AddressError, Plugin, Server, Tracing
 from berth_sdk._generated import queueing_pb2, scheduling_pb2
+from berth_sdk.dispatch import LONGEST_ERROR, failure_of
 from berth_sdk.errors import ContractError, TraceError
-from berth_sdk.serving import LONGEST_ERROR, READINESS, _text
+from berth_sdk.serving import READINESS
 from berth_sdk.testing import Host, make_node, make_pod, running
 from berth_sdk.trace_file import FileSpanExporter
 from berth_sdk.tracing import _otlp
@@ -249,4 +250,4 @@ async def test_stop_ends_streams(tmp_path):
 
 def test_an_error_that_trailers_do_not_hold():
     """Of a long error's text as much is sent as the host reads."""
-    assert "x" * LONGEST_ERROR == _text(ContractError("x" * 100_000))
+    assert "x" * LONGEST_ERROR == failure_of(ContractError("x" * 100_000)).text

@@ -21,11 +21,14 @@ async def handshake(session: Session, request: pb.HandshakeRequest) -> pb.Handsh
     """Introduce the plugin."""
     versions = list(request.supported_versions)
     log.info("handshake host=%s version=%s protocol=%s", request.host_name, request.host_version, versions)
+    announced = capabilities(session.plugin)
+    if session.ttrpc_socket is not None:
+        announced.ttrpc_socket = session.ttrpc_socket
     return pb.HandshakeResponse(
         name=session.plugin.name,
         version=session.plugin.version,
         supported_versions=[PROTOCOL_VERSION],
-        capabilities=capabilities(session.plugin),
+        capabilities=announced,
     )
 
 
@@ -38,7 +41,7 @@ async def configure(session: Session, request: pb.ConfigureRequest) -> pb.Config
         errors = _configured(session, request)
     for error in errors:
         log.error("configure profile=%s error=%r", request.profile, error)
-    await session.announce()
+    session.announce()
     return pb.ConfigureResponse(errors=errors)
 
 
@@ -49,7 +52,7 @@ async def _removed(session: Session, profile: str) -> pb.ConfigureResponse:
         session.plugin.profile_removed(profile)
         keep_arguments(session.plugin, profile, None)
         put_in_shadow(session.plugin, profile, on=False)
-        await session.announce()
+        session.announce()
     return pb.ConfigureResponse()
 
 

@@ -43,6 +43,7 @@ from berth_sdk.packing import (
 from berth_sdk.plugin import Plugin, overrides
 from berth_sdk.session import Session, key_of
 from berth_sdk.state import Nodes
+from berth_sdk.waiting import in_task
 
 log = logging.getLogger(__name__)
 
@@ -282,7 +283,10 @@ async def ask(function: Callable[..., Any], *arguments: Any) -> Any:
     """
     try:
         answer = function(*arguments)
-        return await answer if inspect.isawaitable(answer) else answer
+        if not inspect.isawaitable(answer):
+            return answer
+        await in_task()
+        return await answer
     except ContractError:
         raise
     except Exception as error:

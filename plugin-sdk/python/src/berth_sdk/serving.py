@@ -1,69 +1,41 @@
-"""Serve a plugin: gRPC on a unix socket (or TCP with certificates), health, tracing, graceful stop."""
+"""Serve a plugin: gRPC and ttrpc on unix sockets, gRPC over TCP with certificates, health, graceful stop."""
 
 import asyncio
 import gc
 import logging
 import os
 import signal
-import socket
-import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import grpc
 from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from berth_sdk import identity, overlays, queueing, scheduling
+from berth_sdk import queueing, scheduling
 from berth_sdk import sync as state
-from berth_sdk._generated import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
-from berth_sdk.errors import AddressError, CallError, ContractError
-from berth_sdk.metrics import Answering
+from berth_sdk._generated import queueing_pb2, scheduling_pb2, state_pb2
+from berth_sdk.dispatch import UNARY, Dispatch, Failure, Unary, failure_of
+from berth_sdk.errors import AddressError
 from berth_sdk.pages import METRICS, STATE, Pages, as_json
-from berth_sdk.plugin import Call, Plugin, answering
+from berth_sdk.plugin import Plugin
 from berth_sdk.replies import Replies
-from berth_sdk.session import Session, key_of
+from berth_sdk.session import Session
+from berth_sdk.sockets import prepare_socket, private, set_mode, unix_path
 from berth_sdk.tracing import Tracing
+from berth_sdk.ttrpc import TtrpcServer, serve_ttrpc
 
 log = logging.getLogger(__name__)
 
 PACKAGE = "berth.plugin.v1"
 READINESS = f"{PACKAGE}.SchedulingService"
 REASON_KEY = "berth-reason"
-LONGEST_ERROR = 512  # characters; at worst, percent-encoded, 6 of the 8 KiB that the host reads
 MAX_MESSAGE_BYTES = 64 << 20  # replies and calls grow with the cluster; Sync stays below 4 MiB by itself
 ALLOCATIONS_BEFORE_A_COLLECTION = 50_000
 OPTIONS = (("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.so_reuseport", 0))
 
-Unary = Callable[[Session, Any], Awaitable[Message]]
 Context = grpc.aio.ServicerContext[Any, Any]
 Stream = Callable[[Any, Context], AsyncIterator[Message]]
-
-UNARY: dict[str, dict[str, tuple[Unary, type[Message]]]] = {
-    "IdentityService": {
-        "Handshake": (identity.handshake, identity_pb2.HandshakeRequest),
-        "Configure": (identity.configure, identity_pb2.ConfigureRequest),
-    },
-    "SchedulingService": {
-        "PreEnqueue": (scheduling.pre_enqueue, scheduling_pb2.PreEnqueueRequest),
-        "Filter": (scheduling.filter_pod, scheduling_pb2.FilterRequest),
-        "Score": (scheduling.score_pod, scheduling_pb2.ScoreRequest),
-        "FilterScore": (scheduling.filter_score, scheduling_pb2.FilterScoreRequest),
-        "PostFilter": (scheduling.post_filter, scheduling_pb2.PostFilterRequest),
-        "Reserve": (scheduling.reserve, scheduling_pb2.ReserveRequest),
-        "Unreserve": (scheduling.unreserve, scheduling_pb2.UnreserveRequest),
-        "Permit": (scheduling.permit, scheduling_pb2.PermitRequest),
-        "PreBind": (scheduling.pre_bind, scheduling_pb2.PreBindRequest),
-        "Bind": (scheduling.bind, scheduling_pb2.BindRequest),
-        "FilterOverlays": (overlays.filter_overlays, scheduling_pb2.FilterOverlaysRequest),
-        "PostBind": (scheduling.post_bind, scheduling_pb2.PostBindRequest),
-        "CycleDone": (scheduling.cycle_done, scheduling_pb2.CycleDoneRequest),
-    },
-    "QueueingService": {
-        "QueueingHints": (queueing.queueing_hints, queueing_pb2.QueueingHintsRequest),
-    },
-}
 
 
 class Server:
@@ -82,6 +54,8 @@ class Server:
         self.session = Session(plugin)
         self._credentials = credentials
         self._tracing = tracing or Tracing.from_environment(plugin.name, plugin.version)
+        self._dispatch = Dispatch(self.session, self._tracing)
+        self._ttrpc: TtrpcServer | None = None
         self._health = health.aio.HealthServicer()
         self._server = grpc.aio.server(options=OPTIONS)
         self._watch: asyncio.Task[None] | None = None
@@ -111,9 +85,13 @@ class Server:
         await self._report(ready=False)
         await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
         self._bind()
+        path = unix_path(self.address)
+        if path is not None:
+            self._ttrpc = await serve_ttrpc(self._dispatch, path)
+            self.session.ttrpc_socket = None if self._ttrpc is None else self._ttrpc.path.name
         await self._server.start()
-        if path := unix_path(self.address):
-            path.chmod(0o660 if is_shared() else 0o600)
+        if path is not None:
+            set_mode(path)
         self._watch = asyncio.create_task(self._watch_readiness())
         log.info(
             "serving plugin=%s version=%s address=%s", self.plugin.name, self.plugin.version, self.address
@@ -126,6 +104,8 @@ class Server:
         for stream in self._streams:
             stream.cancel()
         await self._server.stop(grace_seconds)
+        if self._ttrpc is not None:
+            await self._ttrpc.stop(grace_seconds)
         self._pages.close()
         await scheduling.tell(self.plugin.stopped)
         await asyncio.to_thread(self._tracing.shutdown)
@@ -151,17 +131,14 @@ class Server:
             prepare_socket(path)
         elif self._credentials is None:
             raise AddressError(f"{self.address}: only unix:/path sockets are served without certificates")
-        # The socket is private, or open to its group alone, from its first moment on.
-        before = os.umask(0o117 if is_shared() else 0o177)
         try:
-            if self._credentials and not path:
-                self._server.add_secure_port(self.address, self._credentials)
-            else:
-                self._server.add_insecure_port(self.address)
+            with private():
+                if self._credentials and not path:
+                    self._server.add_secure_port(self.address, self._credentials)
+                else:
+                    self._server.add_insecure_port(self.address)
         except RuntimeError as error:
             raise AddressError(f"{self.address}: {error}") from error
-        finally:
-            os.umask(before)
 
     def _handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
         tables = {service: self._unary_handlers(methods) for service, methods in UNARY.items()}
@@ -202,13 +179,11 @@ class Server:
     def _unary(self, name: str, function: Unary) -> Callable[[Any, Context], Awaitable[Message]]:
         async def handle(request: Any, context: Context) -> Message:
             try:
-                return await self._called(name, function, request, context.invocation_metadata() or ())
-            except CallError as error:
-                await _refuse(context, error)
-            except ContractError as error:
-                await context.abort(grpc.StatusCode.INTERNAL, _text(error))
-            except ValueError as error:
-                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _text(error))
+                return await self._dispatch.call(name, function, request, context.invocation_metadata() or ())
+            except Exception as error:  # noqa: BLE001 - those without a code are raised again
+                failure = failure_of(error)
+                trailing = ((REASON_KEY, failure.reason),) if failure.reason else ()
+                await context.abort(failure.code, failure.text, trailing)
 
         return handle
 
@@ -257,43 +232,17 @@ class Server:
         name = "".join(part.capitalize() for part in field.split("_"))
         function, _ = UNARY["SchedulingService"].get(name, (None, None))
         if function is None:
-            return _failed(request.id, grpc.StatusCode.UNIMPLEMENTED, "", f"no such call: {field or 'none'}")
+            missing = Failure(grpc.StatusCode.UNIMPLEMENTED, "", f"no such call: {field or 'none'}")
+            return _failed(request.id, missing)
         metadata = (("traceparent", request.traceparent),) if request.traceparent else ()
         try:
             async with asyncio.timeout(_seconds(request)):
-                response = await self._called(name, function, getattr(request, field), metadata)
-        except TimeoutError:
-            return _failed(request.id, grpc.StatusCode.DEADLINE_EXCEEDED, "", "no answer in time")
-        except CallError as error:
-            return _failed(request.id, grpc.StatusCode.FAILED_PRECONDITION, error.cause.value, str(error))
-        except ContractError as error:
-            return _failed(request.id, grpc.StatusCode.INTERNAL, "", str(error))
-        except ValueError as error:
-            return _failed(request.id, grpc.StatusCode.INVALID_ARGUMENT, "", str(error))
+                response = await self._dispatch.call(name, function, getattr(request, field), metadata)
+        except Exception as error:  # noqa: BLE001 - those without a code are raised again
+            return _failed(request.id, failure_of(error))
         answer = scheduling_pb2.ConverseResponse(id=request.id)
         getattr(answer, field).CopyFrom(response)
         return answer
-
-    async def _called(self, name: str, function: Unary, request: Any, metadata: Any) -> Message:
-        """Call the plugin within a span of its own."""
-        with (
-            Answering(self.session.meter, name),
-            self._tracing.span(f"{self.plugin.name}/{name}", metadata) as span,
-        ):
-            if hasattr(request, "call"):
-                profile = request.call.profile
-                shadow = self.plugin.in_shadow(profile)
-                answering.set(Call(profile, key_of(request.call.pod), shadow))
-            response = await function(self.session, request)
-            if span.is_recording():
-                span.set_attributes(
-                    {
-                        "berth.plugin": self.plugin.name,
-                        "rpc.method": name,
-                        "berth.generation": self.session.mirror.generation,
-                    }
-                )
-            return response
 
     async def _sync(
         self, requests: AsyncIterator[state_pb2.SyncRequest], context: Context
@@ -374,58 +323,15 @@ def _collect_less_often() -> None:
     gc.set_threshold(ALLOCATIONS_BEFORE_A_COLLECTION)
 
 
-def unix_path(address: str) -> Path | None:
-    """Return the socket's path, None for TCP addresses."""
-    scheme, _, path = address.partition(":")
-    return Path(path.removeprefix("//")) if scheme == "unix" else None
-
-
-def is_shared() -> bool:
-    """Return whether the socket is open to the group of the process: a host of another user dials it."""
-    return os.environ.get("BERTH_PLUGIN_SOCKET_SHARED") == "true"
-
-
-def prepare_socket(path: Path) -> None:
-    """Make the socket's directory, private if it is new, and take away a socket that nobody serves.
-
-    Raises: AddressError: somebody serves it, or something else is there.
-    """
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if is_shared() and path.parent.stat().st_mode & 0o777 == stat.S_IRWXU:
-            path.parent.chmod(0o750)
-        if path.parent.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            log.warning("others may write to the socket's directory path=%s", path.parent)
-        if not path.exists():
-            return
-        if not path.is_socket():
-            raise AddressError(f"unix:{path}: there is a file that is no socket")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            if not probe.connect_ex(str(path)):
-                raise AddressError(f"unix:{path}: in use")
-        path.unlink()
-    except OSError as error:
-        raise AddressError(f"unix:{path}: {error.strerror}") from error
-
-
 def _seconds(request: scheduling_pb2.ConverseRequest) -> float | None:
     """Return how long the host waits for the answer, None if it doesn't say."""
     return request.timeout.ToNanoseconds() / 1e9 if request.HasField("timeout") else None
 
 
-def _failed(number: int, code: grpc.StatusCode, reason: str, message: str) -> scheduling_pb2.ConverseResponse:
-    error = scheduling_pb2.CallError(code=code.value[0], reason=reason, message=message)
+def _failed(number: int, failure: Failure) -> scheduling_pb2.ConverseResponse:
+    code, reason, text = failure
+    error = scheduling_pb2.CallError(code=code.value[0], reason=reason, message=text)
     return scheduling_pb2.ConverseResponse(id=number, error=error)
-
-
-async def _refuse(context: Context, error: CallError) -> NoReturn:
-    metadata = ((REASON_KEY, error.cause.value),)
-    await context.abort(grpc.StatusCode.FAILED_PRECONDITION, _text(error), metadata)
-
-
-def _text(error: Exception) -> str:
-    """Return the error's text, as much as trailers take: the host would see nothing of a longer one."""
-    return str(error)[:LONGEST_ERROR]
 
 
 def _serialized(message: Message) -> bytes:

@@ -14,6 +14,7 @@ from berth_sdk.outcomes import PodKey
 from berth_sdk.packing import unpack_bits
 from berth_sdk.plugin import Plugin, awaits
 from berth_sdk.state import Mirror, Nodes
+from berth_sdk.waiting import in_task
 
 
 @dataclass
@@ -25,6 +26,8 @@ class Session:
     profiles: set[str] = field(default_factory=set)
     stream: object = None
     """The Sync stream that counts, the one opened last."""
+    ttrpc_socket: str | None = None
+    """The file name of the second socket, where one is served."""
     pods: OrderedDict[str, tuple[int, Pod]] = field(default_factory=OrderedDict)
     """The pods last asked about, with their attempts, most recent last."""
 
@@ -32,9 +35,10 @@ class Session:
         self.mirror = Mirror(self.plugin)
         self.meter = Meter(self.plugin.name, self.plugin.version)
         self._keeps_nodes = awaits(self.plugin, "filter_nodes", "score_nodes")
-        self.moved = asyncio.Condition()
         self.turned = asyncio.Event()
-        """Set when `ready` has become another; apart from `moved`, since every call moves the state."""
+        """Set when `ready` has become another."""
+        self._waiting: set[asyncio.Future[None]] = set()
+        """Calls that wait for the state to move."""
         self._was_ready = False
 
     @property
@@ -48,13 +52,14 @@ class Session:
         held = Held(mirror.generation, len(mirror.nodes), len(mirror.pods), len(mirror.objects))
         return self.meter.text(held, self.plugin.metrics())
 
-    async def announce(self) -> None:
+    def announce(self) -> None:
         """Wake the calls that wait for a generation, and whoever watches `ready` if that turned."""
         if self.ready is not self._was_ready:
             self._was_ready = self.ready
             self.turned.set()
-        async with self.moved:
-            self.moved.notify_all()
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
 
     async def catch_up(self, call: common_pb2.Call) -> None:
         """Hold the generation that the call is about, by its own deltas or by waiting for the stream.
@@ -64,11 +69,20 @@ class Session:
         if call.profile not in self.profiles:
             raise CallError(Cause.NOT_CONFIGURED, f"profile {call.profile!r} was not configured")
         self._check_epoch(call)
-        await self._follow(call)
-        if call.generation > self.mirror.generation:
-            async with self.moved:
-                await self.moved.wait_for(lambda: self._arrived(call))
+        self._follow(call)
+        while call.generation > self.mirror.generation:
+            await self._moved()
             self._check_epoch(call)
+
+    async def _moved(self) -> None:
+        """Wait until another generation is held, or none."""
+        await in_task()
+        moved = asyncio.get_running_loop().create_future()
+        self._waiting.add(moved)
+        try:
+            await moved
+        finally:
+            self._waiting.discard(moved)
 
     def pod(self, ref: common_pb2.PodRef) -> Pod:
         """Return the pod's view, remembered from an earlier call of the attempt if it isn't sent.
@@ -109,10 +123,7 @@ class Session:
         if not self.mirror.generation or call.epoch != self.mirror.epoch:
             raise CallError(Cause.NOT_SYNCED, f"epoch {self.mirror.epoch!r} is held, not {call.epoch!r}")
 
-    def _arrived(self, call: common_pb2.Call) -> bool:
-        return self.mirror.epoch != call.epoch or self.mirror.generation >= call.generation
-
-    async def _follow(self, call: common_pb2.Call) -> None:
+    def _follow(self, call: common_pb2.Call) -> None:
         before = self.mirror.generation
         try:
             for delta in call.deltas:
@@ -122,7 +133,7 @@ class Session:
                 raise CallError(Cause.NOT_SYNCED, str(error)) from error
         finally:
             if before != self.mirror.generation:
-                await self.announce()
+                self.announce()
 
     def _remember(self, ref: common_pb2.PodRef, view: Pod) -> None:
         self.pods[ref.uid] = (ref.attempt, view)

@@ -47,7 +47,7 @@ class Stream:
             self.session.meter.refused(pb.NackReason.Name(error.reason).removeprefix("NACK_REASON_"))
             response = _nack(request, error)
         if self.session.mirror.generation != held:
-            await self.session.announce()
+            self.session.announce()
         return response
 
     def _take(self, request: pb.SyncRequest) -> pb.SyncResponse | None:

@@ -1,0 +1,105 @@
+"""Each call by its name, and what becomes of it: the author's functions in a span, counted; errors as codes.
+
+serving.py brings calls over gRPC, one each or on a stream; ttrpc.py those in ttrpc's frames.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import grpc
+from google.protobuf.message import Message
+
+from berth_sdk import identity, overlays, queueing, scheduling
+from berth_sdk._generated import identity_pb2, queueing_pb2, scheduling_pb2
+from berth_sdk.errors import CallError, ContractError
+from berth_sdk.metrics import Answering
+from berth_sdk.plugin import Call, answering
+from berth_sdk.session import Session, key_of
+from berth_sdk.tracing import Metadata, Tracing
+
+Unary = Callable[[Session, Any], Awaitable[Message]]
+
+UNARY: dict[str, dict[str, tuple[Unary, type[Message]]]] = {
+    "IdentityService": {
+        "Handshake": (identity.handshake, identity_pb2.HandshakeRequest),
+        "Configure": (identity.configure, identity_pb2.ConfigureRequest),
+    },
+    "SchedulingService": {
+        "PreEnqueue": (scheduling.pre_enqueue, scheduling_pb2.PreEnqueueRequest),
+        "Filter": (scheduling.filter_pod, scheduling_pb2.FilterRequest),
+        "Score": (scheduling.score_pod, scheduling_pb2.ScoreRequest),
+        "FilterScore": (scheduling.filter_score, scheduling_pb2.FilterScoreRequest),
+        "PostFilter": (scheduling.post_filter, scheduling_pb2.PostFilterRequest),
+        "Reserve": (scheduling.reserve, scheduling_pb2.ReserveRequest),
+        "Unreserve": (scheduling.unreserve, scheduling_pb2.UnreserveRequest),
+        "Permit": (scheduling.permit, scheduling_pb2.PermitRequest),
+        "PreBind": (scheduling.pre_bind, scheduling_pb2.PreBindRequest),
+        "Bind": (scheduling.bind, scheduling_pb2.BindRequest),
+        "FilterOverlays": (overlays.filter_overlays, scheduling_pb2.FilterOverlaysRequest),
+        "PostBind": (scheduling.post_bind, scheduling_pb2.PostBindRequest),
+        "CycleDone": (scheduling.cycle_done, scheduling_pb2.CycleDoneRequest),
+    },
+    "QueueingService": {
+        "QueueingHints": (queueing.queueing_hints, queueing_pb2.QueueingHintsRequest),
+    },
+}
+
+
+class Failure(NamedTuple):
+    """Why a call has no answer: a gRPC code, `berth-reason` where there is one, and the same in words."""
+
+    code: grpc.StatusCode
+    reason: str
+    text: str
+
+
+LONGEST_ERROR = 512  # characters; at worst, percent-encoded, 6 of the 8 KiB of trailers that the host reads
+TOO_LATE = Failure(grpc.StatusCode.DEADLINE_EXCEEDED, "", "no answer in time")
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return what an error means to the host; one that means nothing is raised again."""
+    text = str(error)[:LONGEST_ERROR]
+    match error:
+        case CallError():
+            return Failure(grpc.StatusCode.FAILED_PRECONDITION, error.cause.value, text)
+        case ContractError():
+            return Failure(grpc.StatusCode.INTERNAL, "", text)
+        case ValueError():
+            return Failure(grpc.StatusCode.INVALID_ARGUMENT, "", text)
+        case TimeoutError():
+            return TOO_LATE
+    raise error
+
+
+class Dispatch:
+    """Answers the calls of one plugin."""
+
+    def __init__(self, session: Session, tracing: Tracing) -> None:
+        self._session = session
+        self._plugin = session.plugin
+        self._tracing = tracing
+
+    async def call(self, name: str, function: Unary, request: Any, metadata: Metadata) -> Message:
+        """Return the answer of the plugin, asked within a span of its own.
+
+        Raises: CallError, ContractError, ValueError: what `failure_of` knows.
+        """
+        plugin, session = self._plugin, self._session
+        with (
+            Answering(session.meter, name),
+            self._tracing.span(f"{plugin.name}/{name}", metadata) as span,
+        ):
+            if hasattr(request, "call"):
+                profile = request.call.profile
+                answering.set(Call(profile, key_of(request.call.pod), plugin.in_shadow(profile)))
+            response = await function(session, request)
+            if span.is_recording():
+                span.set_attributes(
+                    {
+                        "berth.plugin": plugin.name,
+                        "rpc.method": name,
+                        "berth.generation": session.mirror.generation,
+                    }
+                )
+            return response
