@@ -265,7 +265,7 @@ async def test_call_for_moved_nodes_is_refused():
 def test_unknown_change_is_refused():
     """A change of a kind this SDK doesn't know is not skipped silently."""
     with pytest.raises(Exception, match="unknown kind"):
-        decode([pb.Change()])
+        decode([pb.Change()], lambda _: None)
 
 
 async def _filter(host):

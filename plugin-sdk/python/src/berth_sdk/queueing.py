@@ -53,8 +53,7 @@ async def _hints(plugin: Plugin, pods: Sequence[Pod], events: Sequence[ClusterEv
 
 def _known(session: Session, ref: common_pb2.PodRef) -> Pod | None:
     if not ref.HasField("object"):
-        _, known = session.pods.get(ref.uid, (0, None))
-        return known
+        return session.remembered(ref.uid)
     try:
         return session.pod(ref)
     except (CallError, ValueError, msgspec.MsgspecError):

@@ -1,6 +1,5 @@
 """SchedulingService: turn calls into the author's functions and their answers into packed replies."""
 
-import inspect
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -283,7 +282,7 @@ async def ask(function: Callable[..., Any], *arguments: Any) -> Any:
     """
     try:
         answer = function(*arguments)
-        if not inspect.isawaitable(answer):
+        if not hasattr(answer, "__await__"):
             return answer
         await in_task()
         return await answer

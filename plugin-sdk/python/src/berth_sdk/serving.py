@@ -61,6 +61,8 @@ class Server:
         self._watch: asyncio.Task[None] | None = None
         self._streams: set[asyncio.Task[None]] = set()
         self._stopping = False
+        self.on_ready: Callable[[], None] = lambda: None
+        """Called as the plugin turns ready: the cluster is in memory."""
         self._pages = Pages(
             {
                 "/metrics": (METRICS, self.session.metrics),
@@ -119,6 +121,8 @@ class Server:
         while True:
             await self.session.turned.wait()
             self.session.turned.clear()
+            if self.session.ready:
+                self.on_ready()
             await self._report(ready=self.session.ready)
 
     async def _report(self, *, ready: bool) -> None:
@@ -311,13 +315,14 @@ async def _serve(
         log.info("serving metrics port=%s", await server.serve_metrics(pages))
     await server.start()
     _collect_less_often()
+    server.on_ready = gc.freeze
     await stopped.wait()
     log.info("stopping plugin=%s", plugin.name)
     await server.stop(grace_seconds)
 
 
 def _collect_less_often() -> None:
-    """Leave what was imported alone, and look at the mirror's objects rarely: they hold no cycles."""
+    """Leave what was imported alone, and look at what comes rarely: the mirror's objects hold no cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(ALLOCATIONS_BEFORE_A_COLLECTION)

@@ -9,12 +9,14 @@ import msgspec
 from berth_sdk._generated import common_pb2, scheduling_pb2, state_pb2
 from berth_sdk.errors import CallError, Cause, SyncError
 from berth_sdk.metrics import Held, Meter
-from berth_sdk.objects import Node, Pod, decode_pod
+from berth_sdk.objects import Node, Pod
 from berth_sdk.outcomes import PodKey
 from berth_sdk.packing import unpack_bits
 from berth_sdk.plugin import Plugin, awaits
-from berth_sdk.state import Mirror, Nodes
+from berth_sdk.state import Mirror, Nodes, pod_view
 from berth_sdk.waiting import in_task
+
+_NO_POD: tuple[int, Pod | None] = (0, None)
 
 
 @dataclass
@@ -32,7 +34,7 @@ class Session:
     """The pods last asked about, with their attempts, most recent last."""
 
     def __post_init__(self) -> None:
-        self.mirror = Mirror(self.plugin)
+        self.mirror = Mirror(self.plugin, self.remembered)
         self.meter = Meter(self.plugin.name, self.plugin.version)
         self._keeps_nodes = awaits(self.plugin, "filter_nodes", "score_nodes")
         self.turned = asyncio.Event()
@@ -91,7 +93,7 @@ class Session:
         """
         if ref.HasField("object"):
             try:
-                view = decode_pod(ref.object)
+                view = pod_view(ref.object, self.remembered(ref.uid))
             except msgspec.MsgspecError as error:
                 raise ValueError(f"pod {ref.namespace}/{ref.name}: {error}") from error
             self._remember(ref, view)
@@ -100,6 +102,10 @@ class Session:
         if known is None or attempt != ref.attempt:
             raise CallError(Cause.POD_UNKNOWN, f"pod {ref.namespace}/{ref.name}: its object is needed")
         return known
+
+    def remembered(self, uid: str) -> Pod | None:
+        """Return the pod's view of an earlier call, whatever became of it since."""
+        return self.pods.get(uid, _NO_POD)[1]
 
     def nodes(self, call: common_pb2.Call, candidates: scheduling_pb2.Candidates | None = None) -> Nodes:
         """Return all nodes at the call's indices, with the mask of those asked about.

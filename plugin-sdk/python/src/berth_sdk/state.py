@@ -5,7 +5,7 @@
     +------- SyncError ------+        a mirror that can't follow holds nothing, never something wrong
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeAlias, overload
@@ -58,6 +58,8 @@ class Document:
     source: bytes | None
 
 
+Known: TypeAlias = Callable[[str], Pod | None]
+"""The view on a pod by its UID, where one was made already."""
 Step: TypeAlias = NodeRow | PlacedPod | Document | pb.NodeRemove | pb.PodRemove
 
 
@@ -94,6 +96,7 @@ class Mirror:
     """Nodes by dense index, pods by UID, other objects by key."""
 
     listener: Listener
+    known: Known = lambda _: None
     epoch: str = ""
     generation: int = 0
     last_epoch: str = ""
@@ -128,7 +131,7 @@ class Mirror:
         if delta.base_generation != self.generation:
             text = f"delta {delta.base_generation} to {delta.generation}, but {self.generation} is held"
             raise SyncError(pb.NACK_REASON_GAP, text)
-        if self._apply(decode(delta.changes), delta.node_count):
+        if self._apply(decode(delta.changes, self.known), delta.node_count):
             self.layout_since = delta.generation
         self.generation = delta.generation
         return True
@@ -269,24 +272,25 @@ class Nodes(Sequence[Node]):
         return MappingProxyType(self.mirror.objects)
 
 
-def decode(changes: Iterable[pb.Change]) -> list[Step]:
+def decode(changes: Iterable[pb.Change], known: Known) -> list[Step]:
     """Return the changes with their objects decoded.
 
     Raises: SyncError: one can't be.
     """
-    return [_decoded(change) for change in changes]
+    return [_decoded(change, known) for change in changes]
 
 
-def _decoded(change: pb.Change) -> Step:
+def _decoded(change: pb.Change, known: Known) -> Step:
+    kind = change.WhichOneof("change")
     try:
-        match change.WhichOneof("change"):
+        match kind:
             case "node_upsert":
                 node = change.node_upsert
                 return NodeRow(node.index, node.name, decode_node(node.object))
             case "node_remove":
                 return change.node_remove
             case "pod_upsert":
-                return _placed(change.pod_upsert)
+                return placed_pod(change.pod_upsert, change.pod_upsert.node_name, known)
             case "pod_remove":
                 return change.pod_remove
             case "object_upsert":
@@ -294,20 +298,25 @@ def _decoded(change: pb.Change) -> Step:
             case "object_remove":
                 return Document(_key(change.object_remove.key), None)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise SyncError(pb.NACK_REASON_BAD_OBJECT, f"{change.WhichOneof('change')}: {error}") from error
+        raise SyncError(pb.NACK_REASON_BAD_OBJECT, f"{kind}: {error}") from error
     raise SyncError(pb.NACK_REASON_BAD_OBJECT, "a change of an unknown kind")
 
 
-def _placed(upsert: pb.PodUpsert) -> PlacedPod:
-    return placed_pod(upsert, upsert.node_name)
-
-
-def placed_pod(upsert: pb.PodUpsert, node_name: str) -> PlacedPod:
+def placed_pod(upsert: pb.PodUpsert, node_name: str, known: Known) -> PlacedPod:
     """Return the pod as it counts on a node.
 
     Raises: msgspec.MsgspecError, ValueError: its object or its stage makes no sense.
     """
-    return PlacedPod(decode_pod(upsert.object), upsert.uid, node_name, PodStage(upsert.stage), upsert.attempt)
+    pod = pod_view(upsert.object, known(upsert.uid))
+    return PlacedPod(pod, upsert.uid, node_name, PodStage(upsert.stage), upsert.attempt)
+
+
+def pod_view(source: bytes, known: Pod | None) -> Pod:
+    """Return the view on a pod's JSON; the known one where that is of the same bytes.
+
+    Raises: msgspec.MsgspecError: it is no pod.
+    """
+    return known if known is not None and known.source == source else decode_pod(source)
 
 
 def _key(key: pb.ObjectKey) -> ObjectKey:

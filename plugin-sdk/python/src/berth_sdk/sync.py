@@ -55,7 +55,7 @@ class Stream:
             case "begin", _:
                 return self._begin(request.begin)
             case "chunk", Stage.TRANSFERRING:
-                self.steps += decode(request.chunk.changes)
+                self.steps += decode(request.chunk.changes, self.session.remembered)
                 return None
             case "commit", Stage.TRANSFERRING:
                 return self._commit(request.commit)
