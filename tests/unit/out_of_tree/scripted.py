@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from inspect import isawaitable
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,8 +25,10 @@ from berth.out_of_tree._generated import (
     queueing_pb2,
     scheduling_pb2,
     state_pb2,
+    ttrpc_pb2,
 )
 from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.ttrpc import HEADER, RESPONSE
 from berth.plugins.priority_sort import PrioritySort
 from berth.queue.hints import build_hint_map
 from berth.queue.queue_profile import QueueProfile
@@ -87,6 +89,12 @@ class Scripted:
         self.refusals = []
         """Nacks, each for the next delta."""
         self.held = state_pb2.Held()
+        self.frames = []
+        """What came over ttrpc."""
+        self.writers = []
+        """Connections to the second socket."""
+        self.on_ttrpc = None
+        self._serving = set()
 
     def requests(self, name):
         """The requests of that call."""
@@ -137,10 +145,55 @@ class Scripted:
         await server.start()
         path.chmod(mode)
         try:
-            yield server
+            async with self._serving_ttrpc(path, mode):
+                yield server
         finally:
             await server.stop(None)
             path.unlink(missing_ok=True)
+
+    @asynccontextmanager
+    async def _serving_ttrpc(self, path, mode):
+        """Serve the second socket where one is announced."""
+        if not self.capabilities.HasField("ttrpc_socket"):
+            yield
+            return
+        second = path.with_name(self.capabilities.ttrpc_socket)
+        server = await asyncio.start_unix_server(self._ttrpc, second)
+        second.chmod(mode)
+        try:
+            yield
+        finally:
+            server.close()
+            for task in self._serving:
+                task.cancel()
+            await asyncio.gather(*self._serving)
+            second.unlink(missing_ok=True)
+
+    async def _ttrpc(self, reader, writer):
+        """Let `on_ttrpc` take the connection, or answer its frames one after the other."""
+        self._serving.add(asyncio.current_task())
+        self.writers.append(writer)
+        with suppress(asyncio.CancelledError, asyncio.IncompleteReadError, ConnectionError):
+            await (self.on_ttrpc or self._answer_frames)(reader, writer)
+        writer.transport.abort()
+
+    async def _answer_frames(self, reader, writer):
+        while True:
+            length, number, _, _ = HEADER.unpack(await reader.readexactly(HEADER.size))
+            request = ttrpc_pb2.TtrpcRequest.FromString(await reader.readexactly(length))
+            self.frames.append(request)
+            writer.write(framed(number, await self._framed_answer(request)))
+
+    async def _framed_answer(self, frame):
+        kind = next(
+            getattr(module, f"{frame.method}Request")
+            for module, names in UNARY.values()
+            if frame.method in names
+        )
+        reply = await self.unary(frame.method, kind.FromString(frame.payload), None)
+        if isinstance(reply, ttrpc_pb2.TtrpcResponse):
+            return reply
+        return ttrpc_pb2.TtrpcResponse(payload=reply.SerializeToString())
 
 
 RESPONSES = {name: getattr(module, f"{name}Response") for module, names in UNARY.values() for name in names}
@@ -156,6 +209,12 @@ def _unary(plugin, name, request):
     return grpc.unary_unary_rpc_method_handler(
         answer, request_deserializer=request.FromString, response_serializer=serialize
     )
+
+
+def framed(number, response):
+    """An answer as it travels."""
+    message = response.SerializeToString()
+    return HEADER.pack(len(message), number, RESPONSE, 0) + message
 
 
 def no_watch(_kind, _handler):
