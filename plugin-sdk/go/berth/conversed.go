@@ -70,16 +70,16 @@ func (s *Server) conversed(ctx context.Context, request *pb.ConverseRequest, her
 		answer.FilterOverlays, err = answered(ctx, s, here, "FilterOverlays", carrier, asked.FilterOverlays, (*call).filterOverlays)
 		response.Answer = &answer
 	default:
-		err = nobody(ctx, here)
+		err = unanswered(ctx, here, &callError{codes.Unimplemented, "", "no such call"})
 	}
 	return response, err
 }
 
-// nobody gives up the turn of a message that asks nothing known.
-func nobody(ctx context.Context, here *place) error {
+// unanswered gives up the turn of a call that can't be answered, and says why.
+func unanswered(ctx context.Context, here *place, why error) error {
 	if err := here.enter(ctx); err != nil {
 		return err
 	}
 	here.leave()
-	return &callError{codes.Unimplemented, "", "no such call"}
+	return why
 }

@@ -22,11 +22,13 @@ func (i *identityService) Handshake(
 	slog.Info("handshake", "host", request.HostName, "version", request.HostVersion,
 		"protocol", request.SupportedVersions)
 	plugin := i.server.plugin
+	announced := plugin.capabilities()
+	announced.TtrpcSocket = i.server.frames.name()
 	return &pb.HandshakeResponse{
 		Name:              plugin.Name,
 		Version:           plugin.version(),
 		SupportedVersions: []uint32{protocolVersion},
-		Capabilities:      plugin.capabilities(),
+		Capabilities:      announced,
 	}, nil
 }
 

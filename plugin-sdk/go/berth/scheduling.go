@@ -193,9 +193,14 @@ func asStatus(ctx context.Context, err error) error {
 	if failed.reason != "" {
 		_ = grpc.SetTrailer(ctx, metadata.Pairs(reasonKey, failed.reason))
 	}
-	// The host reads 8 KiB of trailers and nothing of longer ones; percent-encoded, this is 6.
-	text := []rune(failed.text)
-	return status.Error(failed.code, string(text[:min(len(text), longestError)]))
+	return status.Error(failed.code, shortened(failed.text))
 }
 
 const longestError = 512
+
+// shortened is as much of a text as trailers take: the host reads 8 KiB of them
+// and nothing of longer ones; percent-encoded, this is 6.
+func shortened(text string) string {
+	letters := []rune(text)
+	return string(letters[:min(len(letters), longestError)])
+}

@@ -52,6 +52,7 @@ type Server struct {
 	grace          time.Duration
 	tracing        *Tracing
 	grpc           *grpc.Server
+	frames         *ttrpcServer
 	health         *health.Server
 	stopping       chan struct{}
 	stop           sync.Once
@@ -115,6 +116,11 @@ func (s *Server) Start() error {
 	pb.RegisterQueueingServiceServer(s.grpc, &queueingService{server: s})
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	s.reportReadiness(false)
+	if path, unix := unixPath(s.address); unix {
+		if s.frames, err = s.listenForFrames(path); err != nil {
+			return errors.Join(err, listener.Close())
+		}
+	}
 	s.listener = listener
 	go s.serve()
 	slog.Info("serving", "plugin", s.plugin.Name, "version", s.plugin.version(), "address", s.address)
@@ -142,6 +148,7 @@ func (s *Server) Stop() {
 		case <-time.After(s.grace):
 			s.grpc.Stop()
 		}
+		s.frames.stop(s.grace)
 		_ = s.listener.Close() // takes the socket away, if serving had not begun
 		if s.metrics != nil {
 			_ = s.metrics.Close()
@@ -185,19 +192,26 @@ func Serve(ctx context.Context, plugin *Plugin, address string, options ...Optio
 	return nil
 }
 
-// besides answers a call that is about no attempt, in its turn.
+// besides answers a gRPC call that is about no attempt, in its turn.
 func besides[R any](
 	ctx context.Context, server *Server, name string, function func(context.Context) (R, error),
-) (response R, err error) {
+) (R, error) {
 	here := server.session.line.place()
-	carrier := metadataCarrier(ctx)
+	response, err := inTurn(ctx, server, here, name, metadataCarrier(ctx), function)
+	return response, asStatus(ctx, err)
+}
+
+// inTurn answers a call that is about no attempt, within a span of its own.
+func inTurn[R any](
+	ctx context.Context, server *Server, here *place, name string, carrier traceCarrier,
+	function func(context.Context) (R, error),
+) (response R, err error) {
 	started := time.Now()
 	ctx, span := server.tracing.span(ctx, server.plugin.Name+"/"+name, carrier)
 	defer func() {
 		here.leave()
 		endSpan(span, err)
 		server.session.meter.answered(name, err, time.Since(started))
-		err = asStatus(ctx, err)
 	}()
 	if err = here.enter(ctx); err != nil {
 		return response, fmt.Errorf("%s waited for the calls before it: %w", name, err)
