@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from berth_sdk import SKIP, Code, Nomination, Plugin, PodStage, Status, overlays, serve, serving
+from berth_sdk import SKIP, Code, Nomination, Plugin, PodStage, Status, dispatch, overlays, serve
 
 
 class Points(Plugin):
@@ -79,13 +79,13 @@ class Points(Plugin):
 
 def count_overlays(plugin: Points) -> None:
     """Let the SDK note each call about nodes with other pods on them, and how many nodes it was about."""
-    _, request_type = serving.UNARY["SchedulingService"]["FilterOverlays"]
+    _, request_type = dispatch.UNARY["SchedulingService"]["FilterOverlays"]
 
     async def counted(session, request):
         plugin.note("overlays", str(len(request.overlays)))
         return await overlays.filter_overlays(session, request)
 
-    serving.UNARY["SchedulingService"]["FilterOverlays"] = counted, request_type
+    dispatch.UNARY["SchedulingService"]["FilterOverlays"] = counted, request_type
 
 
 if __name__ == "__main__":

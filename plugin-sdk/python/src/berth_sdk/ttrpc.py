@@ -40,11 +40,10 @@ UNWRITTEN_BYTES = 8 << 20
 MOST_WAITING = 1024
 """Calls that wait on one connection before no more are read."""
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
-METHODS: dict[tuple[str, str], tuple[Unary, type[Message]]] = {
-    (f"{PACKAGE}.{service}", name): method
-    for service in ("SchedulingService", "QueueingService")
-    for name, method in UNARY[service].items()
+METHODS: dict[str, dict[str, tuple[Unary, type[Message]]]] = {
+    f"{PACKAGE}.{service}": UNARY[service] for service in ("SchedulingService", "QueueingService")
 }
+NONE: dict[str, tuple[Unary, type[Message]]] = {}
 
 
 class FrameError(ValueError):
@@ -145,7 +144,7 @@ class Connection(asyncio.Protocol):
 
     def _take(self, stream: int, frame: ttrpc_pb2.TtrpcRequest) -> None:
         """Answer at once where nothing has to be waited for, as little as the deadline."""
-        method = METHODS.get((frame.service, frame.method))
+        method = METHODS.get(frame.service, NONE).get(frame.method)
         if method is None:
             text = f"no such call: {frame.service}/{frame.method}"
             self._refuse(stream, Failure(grpc.StatusCode.UNIMPLEMENTED, "", text))
