@@ -17,7 +17,8 @@ import { close, type TraceParent, type Tracing } from "./tracing.ts";
 /** How long a call without a deadline may wait for a generation. */
 export const PATIENCE_MILLISECONDS = 10_000;
 
-type Answer = (session: Session, request: never, deadline: number) => Maybe<object>;
+/** What answers a call. */
+export type Answer = (session: Session, request: never, deadline: number) => Maybe<object>;
 
 /** What answers each call of SchedulingService. */
 export const CALLS: Readonly<Record<string, Answer>> = {

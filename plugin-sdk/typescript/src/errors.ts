@@ -3,6 +3,8 @@
 import { status } from "@grpc/grpc-js";
 import type { NackReason } from "./generated/berth/plugin/v1/state.ts";
 
+const LONGEST_ERROR = 512;
+
 /** Base of everything the SDK throws. */
 export class SdkError extends Error {
   override get name(): string {
@@ -72,6 +74,11 @@ export function invalid(message: string): CallError {
 export function asCallError(error: unknown): CallError {
   if (error instanceof CallError) return error;
   return new CallError(status.INTERNAL, describe(error));
+}
+
+/** As much of a text as the host reads: 8 KiB of trailers, of which this is at most 6, percent-encoded. */
+export function shortened(text: string): string {
+  return [...text].slice(0, LONGEST_ERROR).join("");
 }
 
 /** An error in one line. */

@@ -22,7 +22,7 @@ export function handshake(session: Session, request: HandshakeRequest): Handshak
     name: session.plugin.name,
     version: session.plugin.version,
     supportedVersions: [PROTOCOL_VERSION],
-    capabilities: capabilities(session.plugin),
+    capabilities: { ...capabilities(session.plugin), ttrpcSocket: session.ttrpcSocket },
   };
 }
 

@@ -1,4 +1,4 @@
-/** Serve a plugin: gRPC on a unix socket (or TCP with certificates), health, tracing, metrics, graceful stop. */
+/** Serve a plugin: gRPC and ttrpc on unix sockets, gRPC over TCP with certificates, health, graceful stop. */
 
 import { rmSync } from "node:fs";
 import { createServer, type Server as HttpServer } from "node:http";
@@ -13,7 +13,7 @@ import {
 } from "@grpc/grpc-js";
 import { isShared, makePrivate, prepareSocket, unixPath } from "./address.ts";
 import { Answering, CALLS, PATIENCE_MILLISECONDS } from "./conversing.ts";
-import { AddressError, type CallError, describe } from "./errors.ts";
+import { AddressError, type CallError, describe, shortened } from "./errors.ts";
 import { IdentityServiceService } from "./generated/berth/plugin/v1/identity.ts";
 import {
   QueueingServiceService,
@@ -34,9 +34,9 @@ import { queueingHints } from "./queueing.ts";
 import { Session } from "./session.ts";
 import { Stream } from "./sync.ts";
 import { Tracing } from "./tracing.ts";
+import { serveTtrpc, type TtrpcServer } from "./ttrpc.ts";
 
 // Replies and calls grow with the cluster; Sync stays below 4 MiB by itself.
-const LONGEST_ERROR = 512;
 const MAX_MESSAGE_BYTES = 64 << 20;
 
 /** How a plugin is served. */
@@ -57,6 +57,7 @@ export class Server {
   readonly #ended = Promise.withResolvers<void>();
   #tracing: Tracing | undefined;
   #metrics: HttpServer | undefined;
+  #ttrpc: TtrpcServer | undefined;
 
   constructor(plugin: Plugin, address: string, options: ServerOptions = {}) {
     this.plugin = plugin;
@@ -77,9 +78,10 @@ export class Server {
   async start(): Promise<void> {
     const { name, version } = this.plugin;
     this.#tracing ??= await Tracing.fromEnvironment(name, version);
-    this.#register(new Answering(this.session, this.#tracing));
+    const answers = new Answering(this.session, this.#tracing);
+    this.#register(answers);
     this.session.watch(() => this.#health.report(this.session.ready));
-    await this.#listen();
+    await this.#listen(answers);
     log.info("serving", { plugin: name, version, address: this.address });
   }
 
@@ -111,6 +113,7 @@ export class Server {
     if (!graceSeconds) this.#server.forceShutdown();
     await promise;
     clearTimeout(timer);
+    await this.#ttrpc?.stop(graceSeconds);
     this.#metrics?.close();
     this.#metrics?.closeAllConnections();
     await this.#tracing?.shutdown();
@@ -132,10 +135,13 @@ export class Server {
     return { status: 404, type, text: "" };
   }
 
-  async #listen(): Promise<void> {
+  async #listen(answers: Answering): Promise<void> {
     const path = unixPath(this.address);
-    if (path) await prepareSocket(path);
-    else if (!this.#credentials) {
+    if (path) {
+      await prepareSocket(path);
+      this.#ttrpc = await serveTtrpc(path, answers);
+      this.session.ttrpcSocket = this.#ttrpc?.name;
+    } else if (!this.#credentials) {
       throw new AddressError(`${this.address}: only unix:/path sockets are served without certificates`);
     }
     const credentials = (!path && this.#credentials) || ServerCredentials.createInsecure();
@@ -233,6 +239,5 @@ function refusal({ code, message, remedy }: CallError): {
 } {
   const metadata = new Metadata();
   if (remedy) metadata.set("berth-reason", remedy);
-  // The host reads 8 KiB of trailers and nothing of longer ones; percent-encoded, this is at most 6.
-  return { code, details: [...message].slice(0, LONGEST_ERROR).join(""), metadata };
+  return { code, details: shortened(message), metadata };
 }

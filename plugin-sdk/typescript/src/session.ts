@@ -26,6 +26,8 @@ export class Session {
   readonly profiles = new Set<string>();
   /** The Sync stream that counts, the one opened last. */
   stream: unknown;
+  /** The file name of the second socket, where one is served. */
+  ttrpcSocket: string | undefined;
   readonly #pods = new Map<string, { attempt: number; pod: Pod }>();
   readonly #watchers = new Set<() => void>();
 

@@ -81,6 +81,8 @@ type Method = {
 /** One connection to a plugin, with a cluster of its own to show it; what changed in the cluster is sent first. */
 export class Host implements AsyncDisposable {
   readonly cluster = new Cluster();
+  /** Where the plugin is served. */
+  readonly address: string;
   readonly profile: string;
   readonly metadata = new Metadata();
   epoch: string;
@@ -92,6 +94,7 @@ export class Host implements AsyncDisposable {
   #wake: () => void = () => undefined;
 
   constructor(address: string, profile = "default-scheduler", end = async () => undefined as void) {
+    this.address = address;
     this.profile = profile;
     this.epoch = randomUUID();
     this.client = new Client(address, credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
