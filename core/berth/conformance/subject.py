@@ -23,6 +23,7 @@ from berth.out_of_tree._generated import (
 from berth.out_of_tree.channels import open_channel
 from berth.out_of_tree.errors import NotConnectedError
 from berth.out_of_tree.rpc import REASON_KEY, RpcError
+from berth.out_of_tree.ttrpc import Ttrpc, open_ttrpc
 
 POINTS = {
     name.removeprefix("EXTENSION_POINT_"): number
@@ -133,6 +134,19 @@ class Subject:
         channel = await self.open.enter_async_context(channel_of(self.options))
         await self.in_time(channel.channel_ready(), "a second connection")
         return Subject(self.options, channel, self.introduction, self.open)
+
+    async def over_ttrpc(self) -> Ttrpc:
+        """A connection to the ttrpc socket that was announced, until the check ends.
+
+        Raises: UnmetError where it is not to be trusted, or not served.
+        """
+        spec = SidecarSpec("under test", self.options.address)
+        opened = self.open.enter_async_context(open_ttrpc(spec, self.capabilities.ttrpc_socket))
+        try:
+            connection: Ttrpc = await self.in_time(opened, "a connection to the ttrpc socket")
+        except NotConnectedError as error:
+            raise UnmetError("a private socket beside the first, which is served", error) from None
+        return connection
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ from tests.unit.conformance import (
     faults_around,
     faults_of_binding,
     faults_of_calls,
+    faults_of_framing,
     faults_of_identity,
     faults_of_state,
 )
@@ -13,5 +14,6 @@ FAULTS = {
     **faults_of_state.FAULTS,
     **faults_of_calls.FAULTS,
     **faults_of_binding.FAULTS,
+    **faults_of_framing.FAULTS,
     **faults_around.FAULTS,
 }

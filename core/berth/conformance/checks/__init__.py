@@ -18,6 +18,7 @@ from berth.conformance.checks import (  # noqa: I001 - the order in which they r
     hints,
     honesty,
     conversing,
+    framing,
     robustness,
 )
 
@@ -29,6 +30,7 @@ __all__ = [
     "conversing",
     "deltas",
     "filtering",
+    "framing",
     "handshake",
     "health",
     "hints",

@@ -144,7 +144,15 @@ async def context(subject: Subject) -> None:
             ("traceparent", f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-{flags}"),
             ("tracestate", "kit=1"),
         )
-        await world.ask("Filter", subject.pods[0], metadata=metadata)
+        for way in await _ways(subject):
+            await world.ask("Filter", subject.pods[0], stub=way, metadata=metadata)
+
+
+async def _ways(subject: Subject) -> list[Any]:
+    """The scheduling service over gRPC, and over ttrpc where that is announced."""
+    if not subject.offers("ttrpc_socket"):
+        return [subject.scheduling]
+    return [subject.scheduling, (await subject.over_ttrpc()).service("SchedulingService")]
 
 
 @check("trace/malformed", "trace context that can't be read fails no call", "Transport", needs=NEEDS)
@@ -152,7 +160,8 @@ async def malformed(subject: Subject) -> None:
     """Tracing never costs an answer."""
     world = await shown(subject)
     for text in ("", "garbage", "00-0-0-00", f"ff-{'0' * 32}-{'0' * 16}-01"):
-        await world.ask("Filter", subject.pods[0], metadata=(("traceparent", text),))
+        for way in await _ways(subject):
+            await world.ask("Filter", subject.pods[0], stub=way, metadata=(("traceparent", text),))
 
 
 @check(

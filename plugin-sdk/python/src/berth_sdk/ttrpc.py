@@ -217,6 +217,7 @@ class TtrpcServer:
         self._dispatch = dispatch
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
+        self._connection = Connection
 
     async def start(self) -> None:
         """Listen.
@@ -227,7 +228,7 @@ class TtrpcServer:
         loop = asyncio.get_running_loop()
         with private():
             self._server = await loop.create_unix_server(
-                lambda: Connection(self._dispatch, self._connections), str(self.path)
+                lambda: self._connection(self._dispatch, self._connections), str(self.path)
             )
         set_mode(self.path)
 

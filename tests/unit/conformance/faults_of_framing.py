@@ -1,0 +1,112 @@
+"""Broken calls over ttrpc."""
+
+import asyncio
+
+from berth_sdk._generated import scheduling_pb2, ttrpc_pb2
+from berth_sdk.ttrpc import MOST_BYTES, Connection
+from tests.unit.conformance.broken import BrokenServer, Fault
+from tests.unit.conformance.faults_of_calls import passes
+
+
+class NotServed(BrokenServer):
+    async def start(self):
+        await super().start()
+        self._ttrpc._server.close()
+        self._ttrpc.path.unlink()
+
+
+def over(connection):
+    """A server whose second socket has connections of that kind."""
+
+    class OtherFrames(BrokenServer):
+        async def start(self):
+            await super().start()
+            self._ttrpc._connection = connection
+
+    return Fault(server=OtherFrames)
+
+
+class LetsPass(Connection):
+    def _answer(self, stream, response, ends):
+        if isinstance(response, scheduling_pb2.FilterResponse):
+            passes(response)
+        super()._answer(stream, response, ends)
+
+
+class Muddles(Connection):
+    """Answers come a moment later, and are others where several are due at once."""
+
+    due = 0
+
+    def _answer(self, stream, response, ends):
+        self.due += 1
+        asyncio.get_running_loop().call_later(0.05, self._later, stream, response, ends)
+
+    def _later(self, stream, response, ends):
+        if self.due > 1 and isinstance(response, scheduling_pb2.FilterResponse):
+            passes(response)
+        asyncio.get_running_loop().call_soon(self._done)
+        super()._answer(stream, response, ends)
+
+    def _done(self):
+        self.due -= 1
+
+
+class LosesDeltas(Connection):
+    def _take(self, stream, frame):
+        if frame.method == "Filter":
+            request = scheduling_pb2.FilterRequest.FromString(frame.payload)
+            del request.call.deltas[:]
+            frame.payload = request.SerializeToString()
+        super()._take(stream, frame)
+
+
+class GivesNoReason(Connection):
+    def _refuse(self, stream, failure):
+        super()._refuse(stream, failure._replace(reason=""))
+
+
+class AnswersAnything(Connection):
+    def _take(self, stream, frame):
+        if frame.method == "NoSuchCall":
+            self._answer(stream, scheduling_pb2.FilterResponse(), None)
+        else:
+            super()._take(stream, frame)
+
+
+class OneAtATime(Connection):
+    """A call that waits holds up the others, however long."""
+
+    def _take(self, stream, frame):
+        if not self.waiting:
+            super()._take(stream, frame)
+
+    def _wait(self, stream, name, task, _):
+        super()._wait(stream, name, task, None)
+
+
+class AllOrNone(Connection):
+    def close(self):
+        for connection in list(self._connections):
+            connection._transport.abort()
+
+
+class ReadsAnySize(Connection):
+    def data_received(self, data):
+        if int.from_bytes(data[:4]) == MOST_BYTES + 1:
+            self._write(1, ttrpc_pb2.TtrpcResponse().SerializeToString() or b"\x12\x00")
+        else:
+            super().data_received(data)
+
+
+FAULTS = {
+    "ttrpc/answer": Fault(server=NotServed),
+    "ttrpc/same": over(LetsPass),
+    "ttrpc/many": over(Muddles),
+    "ttrpc/deltas": over(LosesDeltas),
+    "ttrpc/refusal": over(GivesNoReason),
+    "ttrpc/unknown-method": over(AnswersAnything),
+    "ttrpc/deadline": over(OneAtATime),
+    "ttrpc/broken-frame": over(AllOrNone),
+    "ttrpc/large-frame": over(ReadsAnySize),
+}
