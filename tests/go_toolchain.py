@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GO_ROOT = Path(go.__file__).parent
 GO_SDK = ROOT / "plugin-sdk/go"
 CLIENT_GO = ROOT / "tests/e2e/client_go"
+TTRPC_PEER = ROOT / "tests/unit/sdk/ttrpc_peer"
 MODULES = (
     GO_SDK,
     GO_SDK / "template",
@@ -97,7 +98,7 @@ def unformatted() -> str:
 
 def sources() -> list[Path]:
     """The Go files of this repository that people write."""
-    found = [path for module in (*MODULES, CLIENT_GO) for path in module.rglob("*.go")]
+    found = [path for module in (*MODULES, CLIENT_GO, TTRPC_PEER) for path in module.rglob("*.go")]
     return sorted({path for path in found if "pluginv1" not in path.parts})
 
 
@@ -147,7 +148,7 @@ def main() -> int:
     if diff := unformatted():
         sys.stderr.write(f"{diff}\ngofmt: run it on the files above\n")
         problems += 1
-    for module in MODULES:
+    for module in (*MODULES, TTRPC_PEER):
         problems += run_go("vet", "./...", folder=module).returncode != 0
     problems += not vet_program(CLIENT_GO, *CLIENT_GO_FLAGS)
     return 1 if problems else 0
