@@ -42,6 +42,7 @@ class Options:
 
     `nodes` and `pods` are documents that give it something to decide; `stop` makes the process end, and
     `trace_file` is where the plugin writes its spans, one JSON object a line, as the SDKs' BERTH_TRACE_FILE.
+    `span_seconds` is longer than five: OpenTelemetry's SDKs write a batch of spans that often by default.
     """
 
     address: str
@@ -53,6 +54,7 @@ class Options:
     node_count: int = 6
     many_nodes: int = 5000
     seconds: float = 5.0
+    span_seconds: float = 15.0
     seed: int = 0
     trace_file: Path | None = None
     stop: Callable[[], Awaitable[None]] | None = None

@@ -8,9 +8,11 @@ from click.testing import CliRunner
 from berth.cli import main
 from berth.conformance import CHECKS, Options, Outcome, UnreachableError, chosen, verify
 from berth.conformance.page import page
+from berth_sdk import Action, EventInterest, Plugin, Reason
 from tests.unit.conformance.broken import Fault, failed, verified
 
 DOCS = Path(__file__).parents[3] / "docs"
+TOO_SMALL = Reason("node(s) had fewer than 8 CPUs")
 NEED_MORE = {"trace/spans"}
 
 
@@ -20,6 +22,32 @@ async def test_reference():
 
     assert {} == failed(results)
     assert {name for name, each in results.items() if each.outcome is Outcome.SKIP} == NEED_MORE
+
+
+class BigNodes(Plugin):
+    """Turns down small nodes for every pod alike."""
+
+    name = "big-nodes"
+    events = (EventInterest("Node", (Action.ADD, Action.UPDATE_NODE_ALLOCATABLE)),)
+    pod_fields = ()
+    node_local = True
+
+    def filter(self, _pod, node):
+        return None if node.allocatable("cpu") >= 8000 else TOO_SMALL
+
+
+async def needs_no_pod(_server, name, request, proceed):
+    """Answer as where every call brings a pod that can be read."""
+    if name == "Filter":
+        request.call.pod.object = b'{"metadata": {}, "spec": {}}'
+    return await proceed(request)
+
+
+async def test_a_plugin_that_reads_no_pod():
+    """A plugin that says so need not ask for a pod's object, nor look into one."""
+    results = await verified(Fault(needs_no_pod, plugin=BigNodes))
+
+    assert {} == failed(results)
 
 
 def test_page():

@@ -7,7 +7,7 @@ import grpc
 from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
 from berth.conformance.samples import renamed
-from berth.conformance.subject import Subject, fails, refused
+from berth.conformance.subject import Subject, fails, refused, skip
 from berth.conformance.world import shown
 
 CLAUSE = "Scheduling calls"
@@ -129,12 +129,19 @@ async def unknown_epoch(subject: Subject) -> None:
 @check("calls/unknown-pod", "a pod that was never sent is asked for", CLAUSE, needs=NEEDS)
 async def unknown_pod(subject: Subject) -> None:
     """The host repeats the call with the pod's object."""
+    _skip_where_no_pod_is_read(subject)
     world = await shown(subject)
     pod = renamed(subject.pods[0], f"never-sent-{world.epoch}")
     call = world.ask("Filter", pod, of_call={"with_object": False})
     await refused(
         call, grpc.StatusCode.FAILED_PRECONDITION, "POD_UNKNOWN", what="a call without the pod's object"
     )
+
+
+def _skip_where_no_pod_is_read(subject: Subject) -> None:
+    """Raises: UnsuitableError where the answer is the same for all pods: the plugin needs no object."""
+    if subject.offers("pod_fields") and not subject.capabilities.pod_fields.paths:
+        raise skip("pod_fields is empty: the plugin reads nothing of pods")
 
 
 @check("calls/pod-left-out", "a later call of an attempt may leave the pod out", CLAUSE, needs=NEEDS)
@@ -174,6 +181,7 @@ async def pod_sent_again(subject: Subject) -> None:
 @check("calls/bad-pod", "a pod that can't be decoded is an error of that call", CLAUSE, needs=NEEDS)
 async def bad_pod(subject: Subject) -> None:
     """The plugin goes on."""
+    _skip_where_no_pod_is_read(subject)
     world = await shown(subject)
     request = world.request("Filter", subject.pods[0])
     request.call.pod.object = b'{"metadata": ['

@@ -179,7 +179,7 @@ async def spans(subject: Subject) -> None:
     trace, parent = secrets.token_hex(16), secrets.token_hex(8)
     await world.ask("Filter", subject.pods[0], metadata=(("traceparent", f"00-{trace}-{parent}-01"),))
     try:
-        async with asyncio.timeout(subject.options.seconds):
+        async with asyncio.timeout(subject.options.span_seconds):
             while not (found := _spans_of(subject, trace)):  # noqa: ASYNC110 - another process writes
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
