@@ -62,4 +62,4 @@ install.yaml: $(STAMP)
 	{ $(BIN)/kubectl kustomize kustomize/crds; echo ---; $(BIN)/kubectl kustomize kustomize/overlays/secondary; } > install.yaml
 
 clean:
-	rm -rf $(VENV) node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache run
+	rm -rf $(VENV) node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache run build out-of-tree-plugins/without-sdk/go/pluginv1

@@ -18,6 +18,7 @@ GO_ROOT = Path(go.__file__).parent
 GO_SDK = ROOT / "plugin-sdk/go"
 CLIENT_GO = ROOT / "tests/e2e/client_go"
 TTRPC_PEER = ROOT / "tests/unit/sdk/ttrpc_peer"
+WITHOUT_SDK = ROOT / "out-of-tree-plugins/without-sdk/go"
 MODULES = (
     GO_SDK,
     GO_SDK / "template",
@@ -98,7 +99,9 @@ def unformatted() -> str:
 
 def sources() -> list[Path]:
     """The Go files of this repository that people write."""
-    found = [path for module in (*MODULES, CLIENT_GO, TTRPC_PEER) for path in module.rglob("*.go")]
+    found = [
+        path for module in (*MODULES, CLIENT_GO, TTRPC_PEER, WITHOUT_SDK) for path in module.rglob("*.go")
+    ]
     return sorted({path for path in found if "pluginv1" not in path.parts})
 
 

@@ -18,6 +18,7 @@ NPM = NODE_ROOT / "lib/node_modules/npm/bin/npm-cli.js"
 NODE_SDK = ROOT / "plugin-sdk/typescript"
 PACKAGES = (NODE_SDK, NODE_SDK / "template", ROOT / "out-of-tree-plugins/load-aware")
 """The packages whose types are checked and whose tests are run."""
+WITHOUT_SDK = ROOT / "out-of-tree-plugins/without-sdk/node"
 MODULES = ROOT / "node_modules"
 FROM_SOURCE = "--conditions=berth-source"
 """Makes the SDK's TypeScript, not its build, what plugins of this checkout import."""
@@ -70,8 +71,8 @@ def tests_of(folder: Path) -> list[Path]:
 
 
 def sources() -> list[Path]:
-    """The TypeScript files of this repository that people write."""
-    found = [path for package in PACKAGES for path in package.rglob("*.ts")]
+    """The TypeScript and JavaScript files of this repository that people write."""
+    found = [path for package in PACKAGES for path in package.rglob("*.ts")] + [*WITHOUT_SDK.glob("*.js")]
     left_out = {"dist", "generated", "node_modules"}
     return sorted({path for path in found if left_out.isdisjoint(path.parts)})
 

@@ -3,10 +3,7 @@
 import asyncio
 import json
 import sys
-import tempfile
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -15,50 +12,43 @@ from berth.cli import main
 from berth.conformance import CHECKS, Options, verify
 from berth_sdk.serving import Server
 from tests.go_toolchain import GO_SDK, ROOT, build
-from tests.node_toolchain import FROM_SOURCE, NODE, install
-from tests.sockets import served as socket_served
+from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
 from tests.unit.conformance.broken import Fault, failed, served
 from tests.unit.conformance.every_fault import FAULTS
+from tests.unit.conformance.running import process
 from tests.unit.extender.webhook import Webhook, serving
 from tests.unit.test_readme import first_plugin
+from tests.without_sdk import PROGRAMS, WITHOUT_SDK
 
-GO_PLUGINS = {"template": GO_SDK / "template", "coscheduling": ROOT / "out-of-tree-plugins/coscheduling"}
-
-
-@asynccontextmanager
-async def process(*command):
-    """A plugin in a process of its own, and the options to verify it to its end."""
-    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
-        path, spans = Path(folder, "p.sock"), Path(folder, "spans")
-        environment = {"BERTH_PLUGIN_ADDRESS": f"unix:{path}", "BERTH_TRACE_FILE": str(spans)}
-        started = await asyncio.create_subprocess_exec(
-            *command, env=environment, stderr=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
-        )
-        await socket_served(path, started)
-
-        async def stop():
-            started.terminate()
-            await started.wait()
-
-        try:
-            yield Options(f"unix:{path}", many_nodes=500, trace_file=spans, stop=stop)
-        finally:
-            if started.returncode is None:
-                started.kill()
-            await started.wait()
+PLUGINS = ROOT / "out-of-tree-plugins"
+PYTHON = {
+    ROOT / "plugin-sdk/python/template": (str(ROOT / "plugin-sdk/python/template/hello.py"),),
+    PLUGINS / "capacity-scheduling": ("-m", "berth_capacity_scheduling"),
+    PLUGINS / "gpu-share": ("-m", "berth_gpu_share"),
+}
+GO = (GO_SDK / "template", PLUGINS / "coscheduling")
+TYPESCRIPT = {NODE_SDK / "template": "hello.ts", PLUGINS / "load-aware": "src/main.ts"}
+HTTP_EXTENDER = PLUGINS / "http-extender"
+LINKS_TO_TEMPLATES = PLUGINS / "hello"
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(("-m", "berth_gpu_share"), id="gpu-share"),
-        pytest.param(("-m", "berth_capacity_scheduling"), id="capacity-scheduling"),
-        pytest.param((str(ROOT / "plugin-sdk/python/template/hello.py"),), id="template"),
-    ],
-)
-async def test_python_plugins(program):
-    """The plugins in Python, and the SDK's template, pass every check."""
-    async with process(sys.executable, *program) as options:
+def name_of(folder):
+    """A folder's path in this repository, as a test's id."""
+    return str(folder.relative_to(ROOT))
+
+
+def test_all():
+    """Every template and every plugin in this repository is put to the kit."""
+    plugins = {*ROOT.glob("plugin-sdk/*/template"), *PLUGINS.iterdir(), *WITHOUT_SDK.iterdir()}
+    verified = {*PYTHON, *GO, *TYPESCRIPT, HTTP_EXTENDER, *PROGRAMS}
+
+    assert {each for each in plugins if each.is_dir()} - {LINKS_TO_TEMPLATES, WITHOUT_SDK} == verified
+
+
+@pytest.mark.parametrize("folder", PYTHON, ids=name_of)
+async def test_python(folder):
+    """The Python SDK's template and the plugins in Python pass every check."""
+    async with process(sys.executable, *PYTHON[folder]) as options:
         _, results = await verify(replace(options, stop=None), CHECKS.values())
 
     assert {} == failed({each.check.id: each for each in results})
@@ -83,10 +73,10 @@ async def test_http_extender():
     assert set(webhook.replies) == {verb for verb, _ in webhook.requests}
 
 
-@pytest.mark.parametrize("name", GO_PLUGINS)
-async def test_go(tmp_path, name):
-    """The Go SDK's template and the plugin coscheduling pass every check, and end when told to."""
-    program = build(".", tmp_path / name, folder=GO_PLUGINS[name])
+@pytest.mark.parametrize("folder", GO, ids=name_of)
+async def test_go(tmp_path, folder):
+    """The Go SDK's template and the plugin in Go pass every check, and end when told to."""
+    program = build(".", tmp_path / "plugin", folder=folder)
 
     async with process(str(program)) as options:
         _, results = await verify(options, CHECKS.values())
@@ -94,12 +84,12 @@ async def test_go(tmp_path, name):
     assert {} == failed({each.check.id: each for each in results})
 
 
-async def test_typescript():
-    """The plugin load-aware passes every check, without any server of metrics, and ends when told to."""
+@pytest.mark.parametrize("folder", TYPESCRIPT, ids=name_of)
+async def test_typescript(folder):
+    """The TypeScript SDK's template and the plugin in TypeScript pass every check, and end when told to."""
     await asyncio.to_thread(install)
-    program = ROOT / "out-of-tree-plugins/load-aware/src/main.ts"
 
-    async with process(str(NODE), FROM_SOURCE, str(program)) as options:
+    async with process(str(NODE), FROM_SOURCE, str(folder / TYPESCRIPT[folder])) as options:
         _, results = await verify(options, CHECKS.values())
 
     assert {} == failed({each.check.id: each for each in results})

@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from berth.conformance import Options, Outcome, chosen, verify
 from berth_sdk.testing import make_node, make_pod
 from berth_sdk.testing.host import Host
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, PACKAGES, ROOT, install, run_node, run_tests
@@ -75,20 +74,6 @@ async def test_the_scheduler_s_host(tmp_path):
 
     assert [False, False, False, True] == [bool(code) for code in first]
     assert [False] * 5 == [bool(code) for code in then]
-
-
-async def test_conformance(tmp_path):
-    """The template keeps the protocol: of the kit's checks none fails, and those of its own points pass."""
-    process = await started("--address", f"unix:{tmp_path / 'hello.sock'}", stderr=asyncio.subprocess.DEVNULL)
-    try:
-        await served(tmp_path / "hello.sock", process)
-        _, results = await verify(Options(f"unix:{tmp_path / 'hello.sock'}"), chosen(skip=["stop/*"]))
-    finally:
-        process.terminate()
-        await process.wait()
-
-    assert [] == [each for each in results if each.outcome is Outcome.FAIL]
-    assert 100 < sum(each.outcome is Outcome.PASS for each in results)
 
 
 async def test_an_address_that_cannot_be_served():

@@ -1,0 +1,31 @@
+"""Plugins on each language's usual gRPC server, written from proto/ and docs/protocol.md alone."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from berth.conformance import CHECKS, Outcome, verify
+from tests.unit.conformance.broken import failed
+from tests.unit.conformance.running import process
+from tests.without_sdk import PROGRAMS, NotHereError, built
+
+FEWEST = 100
+"""Checks that pass on a plugin with Filter and Score, and events."""
+
+
+@pytest.mark.parametrize("folder", PROGRAMS, ids=lambda folder: folder.name)
+async def test_without_sdk(folder):
+    """It is refused nowhere, passes every check of what it announces, and ends when told to."""
+    try:
+        command, environment = await asyncio.to_thread(built, folder)
+    except NotHereError as missing:
+        pytest.skip(f"{folder.name}: {missing} on this machine")
+
+    async with process(*command, **environment) as options:
+        _, results = await verify(
+            replace(options, arguments={"label": "team"}, trace_file=None), CHECKS.values()
+        )
+
+    assert {} == failed({each.check.id: each for each in results})
+    assert FEWEST < sum(each.outcome is Outcome.PASS for each in results)
