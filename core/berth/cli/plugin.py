@@ -24,7 +24,7 @@ by_kubeconfig = click.option(
 of_scheduler = click.option(
     "--scheduler", default="", help="With --namespace: which Scheduler, where it is not the only one."
 )
-COLUMNS = ("name", "version", "phase", "circuit", "shadow", "profiles", "address")
+COLUMNS = ("name", "version", "state", "circuit", "shadow", "profiles", "address")
 
 
 @click.group()

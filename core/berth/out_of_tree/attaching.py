@@ -10,7 +10,7 @@ A plugin that does not get ready in time changes nothing. Source: docs/protocol.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +26,7 @@ from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.recording import STOPPED, Extent, Recording
-from berth.out_of_tree.report import description, summary
+from berth.out_of_tree.report import description, leaves, summary
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.versions import Version, drained
 
@@ -74,15 +74,21 @@ class Attaching:
         self._turn = asyncio.Lock()
 
     def list(self) -> list[dict[str, Any]]:
-        """Every plugin in a line."""
-        return [summary(self._host.versions[name]) for name in sorted(self._host.versions)]
+        """Every plugin in a line, and a line for each version of it that ends its attempts."""
+        return [line for name in sorted(self._host.versions) for line in self._lines(name)]
 
     def describe(self, name: str) -> dict[str, Any]:
         """Everything about a plugin. Raises: KeyError where there is none of that name."""
         version = self._host.versions[name]
-        old = [each for each in self._host.others if each.connection.spec.name == name]
-        plugins = self._plugins(name).values()
-        return {**description(version, old, plugins), "comparison": self._host.shadows.report(name)}
+        found = description(version, self._draining(name), self._plugins(name).values())
+        return {**found, "comparison": self._host.shadows.report(name)}
+
+    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
+        yield summary(self._host.versions[name], leaves=leaves(self._plugins(name).values()))
+        yield from map(summary, self._draining(name))
+
+    def _draining(self, name: str) -> Iterator[Version]:
+        return (each for each in self._host.others if each.draining and each.connection.spec.name == name)
 
     def has(self, name: str) -> bool:
         """Whether there is a plugin of that name, be it ready or not."""
@@ -182,6 +188,7 @@ class Attaching:
             await self._withdraw(old, plugins, "is in shadow now")
         self._host.others.remove(version)
         self._host.others.append(old)
+        old.draining = True
         self._host.versions[name] = version
         for profile, plugin in plugins.items():
             plugin.use(self._host.caller(version, profile))

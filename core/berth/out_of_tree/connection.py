@@ -56,6 +56,8 @@ GREETING_SECONDS = 5.0
 FIRST_BACKOFF_SECONDS = 0.1
 LONGEST_BACKOFF_SECONDS = 2.0
 LONGEST_BACKOFF_WHEN_LATE_SECONDS = 30.0
+SLOW_SECONDS = 60.0
+"""How long a call that ran out of time makes a plugin count as slow."""
 LATE_CALLS = 3
 """After so many unanswered calls in a row the host hangs up, so that a plugin that hangs holds up nobody."""
 
@@ -132,6 +134,7 @@ class Connection:
         self._identity: identity_pb2_grpc.IdentityServiceAsyncStub | None = None
         self._upcoming: Services | None = None
         self._answered = self._late = 0
+        self._last_late: float | None = None
         self._requeues = Allowance(MESSAGES_AT_ONCE, MESSAGES_A_SECOND)
         for kind in (Kind.CONNECTED, Kind.CONFIGURED, Kind.SYNCED, Kind.READY):
             self.conditions.begin(kind, "Dialling", holds=False)
@@ -141,6 +144,18 @@ class Connection:
     def ready(self) -> bool:
         """Whether the plugin can be asked."""
         return self.phase is Phase.READY
+
+    @property
+    def hung(self) -> bool:
+        """Whether it was hung up on for the calls that it left unanswered, and is not back."""
+        return not self.ready and self._late >= LATE_CALLS
+
+    @property
+    def slow(self) -> bool:
+        """Whether it can be asked, and let a call run out of time a moment ago."""
+        if not self.ready or self._last_late is None:
+            return False
+        return SYSTEM_CLOCK.monotonic() - self._last_late < SLOW_SECONDS
 
     @property
     def acknowledged(self) -> int:
@@ -193,6 +208,7 @@ class Connection:
     def late(self) -> None:
         """A call ran out of time; hangs up where that keeps happening."""
         self._late += 1
+        self._last_late = SYSTEM_CLOCK.monotonic()
         if self._late >= LATE_CALLS and self.scheduling is not None:
             self.hang_up(f"{self._late} calls in a row were not answered in time")
 

@@ -3,25 +3,60 @@
 Source: docs/protocol.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 from berth.config.catalogue import ExtensionPoint
 from berth.out_of_tree._generated import identity_pb2
+from berth.out_of_tree.breaker import Circuit
+from berth.out_of_tree.connection import Connection
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.versions import Version
 
 _PREFIX = "EXTENSION_POINT_"
 
 
-def summary(version: Version) -> dict[str, Any]:
-    """A plugin in a line."""
+class State(StrEnum):
+    """How a version of a plugin stands, in a word; docs/protocol.md "States" says what each means."""
+
+    DRAINING = "draining"
+    HUNG = "hung"
+    WAITING = "waiting"
+    GREETING = "greeting"
+    SYNCING = "syncing"
+    FAILING = "failing"
+    SLOW = "slow"
+    READY = "ready"
+
+
+def state_of(connection: Connection, *, draining: bool) -> State:
+    """The first state of the list that it is in."""
+    if draining:
+        return State.DRAINING
+    if connection.hung:
+        return State.HUNG
+    if not connection.ready:
+        return State(connection.phase.value)
+    if connection.breaker.circuit is not Circuit.CLOSED:
+        return State.FAILING
+    return State.SLOW if connection.slow else State.READY
+
+
+def leaves(plugins: Collection[SidecarPlugin]) -> bool:
+    """Whether the plugin is about to be taken out of all its profiles."""
+    return bool(plugins) and all(plugin.leaving for plugin in plugins)
+
+
+def summary(version: Version, *, leaves: bool = False) -> dict[str, Any]:
+    """A version of a plugin in a line; whether it `leaves` is not its own to know."""
     connection = version.connection
     return {
         "name": connection.spec.name,
         "version": connection.version,
         "address": connection.spec.address,
+        "state": state_of(connection, draining=leaves or version.draining).value,
         "phase": connection.phase.value,
         "circuit": connection.breaker.circuit.value,
         "profiles": sorted(connection.arguments),
@@ -37,7 +72,7 @@ def description(
     connection, using = version.connection, list(plugins)
     spec, wants = connection.spec, connection.capabilities
     return {
-        **summary(version),
+        **summary(version, leaves=leaves(using)),
         "conditions": [_condition(each) for each in connection.conditions],
         "extensionPoints": sorted(_point(point) for point in wants.extension_points),
         "events": [_interest(each) for each in wants.events],
@@ -59,7 +94,7 @@ def description(
             {
                 "version": old.connection.version,
                 "address": old.connection.spec.address,
-                "recording": connection.recording is not None,
+                "recording": old.connection.recording is not None,
                 "attempts": sum(plugin.serves(old.connection) for plugin in using),
             }
             for old in draining

@@ -32,6 +32,8 @@ class Version:
     connection: Connection
     feed: StateFeed
     task: "asyncio.Task[Any] | None" = None
+    draining: bool = False
+    """Whether another version took its place, so that it only ends its attempts."""
 
     def record(self, extent: Extent) -> Recording:
         """Write down from now on what passes between the plugin and us, beginning with the state as it is."""

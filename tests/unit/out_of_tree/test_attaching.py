@@ -22,8 +22,13 @@ from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree import attaching, versions
+from berth.out_of_tree import connection as connection_module
 from berth.out_of_tree.attaching import AttachError, Attaching, Wanted
+from berth.out_of_tree.breaker import FAILURES_IN_A_ROW
+from berth.out_of_tree.connection import LATE_CALLS
+from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.recording import Extent
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import make_handle
 from berth_sdk import ArgumentError, Plugin
@@ -334,3 +339,88 @@ async def test_pods_that_wait_for_it_go_on(folder):
         await world.attaching.detach("colours")
 
     assert [("colours", "plugin colours was detached")] == refusals
+
+
+# What `berth plugin list` shows.
+
+
+def states(world):
+    """The version and state of each line of the list."""
+    return [(line["version"], line["state"]) for line in world.attaching.list()]
+
+
+async def test_a_draining_version_has_a_line_and_a_recording_of_its_own(folder):
+    """A recording of the new version is none of the old one, which is in the list until its attempts end."""
+    async with at_work(folder, Colours("v1"), Colours("v2")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        state = cycle()
+        await world.fitting(state)
+        await world.attaching.attach(wanted(folder, "v2"))
+        recording = world.attaching.record("colours", Extent())
+        assert [("v2", "ready"), ("v1", "draining")] == states(world)
+        described = world.attaching.describe("colours")
+        assert (True, [False]) == (
+            described["recording"],
+            [old["recording"] for old in described["draining"]],
+        )
+
+        world.attaching.end_recording(recording)
+        world.end(state)
+        await until(lambda: not world.host.others)
+        assert [("v2", "ready")] == states(world)
+
+
+async def test_a_version_that_gets_ready_is_not_draining(folder):
+    """A version beside the one in use is no old one before it took its place."""
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        new = asyncio.create_task(world.attaching.attach(wanted(folder, "v9")))
+        await until(lambda: world.host.others)
+
+        assert [("v1", "ready")] == states(world)
+        assert [] == world.attaching.describe("colours")["draining"]
+        new.cancel()
+        await asyncio.gather(new, return_exceptions=True)
+
+
+async def test_a_plugin_on_its_way_out_is_draining(folder):
+    """While a detachment waits for attempts, the plugin begins none."""
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        state = cycle()
+        await world.fitting(state)
+        leaving = asyncio.create_task(world.attaching.detach("colours"))
+        await until(lambda: world.plugin().leaving)
+
+        assert [("v1", "draining")] == states(world)
+        world.end(state)
+        await leaving
+
+
+async def test_slow_hung_and_failing_are_told_apart(folder):
+    """A late call makes a plugin slow; three in a row hung, until it is back; wrong answers failing."""
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        connection = world.host.connections["colours"]
+        connection.late()
+        assert [("v1", "slow")] == states(world)
+        for _ in range(LATE_CALLS - 1):
+            connection.late()
+        await until(lambda: not connection.ready)
+        assert [("v1", "hung")] == states(world)
+        assert f"{LATE_CALLS} calls in a row" in world.attaching.list()[0]["error"]
+
+        await until(lambda: connection.ready)
+        for _ in range(FAILURES_IN_A_ROW):
+            connection.failed(ProtocolError("colours", "wrong"))
+        assert [("v1", "failing")] == states(world)
+
+
+async def test_slow_for_a_while_only(folder, monkeypatch):
+    """What was late long ago says nothing of today."""
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        monkeypatch.setattr(connection_module, "SLOW_SECONDS", 0.0)
+        world.host.connections["colours"].late()
+
+        assert [("v1", "ready")] == states(world)

@@ -145,7 +145,7 @@ async def test_replaced(folder, was, is_now, fitting):
         await world.attaching.attach(wanted(folder, "v2", colour="blue", shadow=is_now))
 
         assert fitting == await world.fitting()
-        assert [("v2", is_now)] == [(each["version"], each["shadow"]) for each in world.attaching.list()]
+        assert ("v2", is_now) == (world.attaching.list()[0]["version"], world.attaching.list()[0]["shadow"])
 
 
 async def test_detached(folder):
