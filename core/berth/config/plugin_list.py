@@ -38,7 +38,9 @@ from berth.config.errors import DecodeError, PluginListError
 from berth.config.own_documents import API_VERSION, PLUGIN_LIST, own_document
 from berth.config.pod_metadata import key_problem
 from berth.config.sidecars import (
+    DEFAULT_POINTS,
     DEFAULT_POLICY,
+    POLICY_POINTS,
     SIDECAR_POINTS,
     ExemptPods,
     FailurePolicy,
@@ -184,7 +186,7 @@ class _ListReader:
             exempt_pods=self._exempt(members.get("exemptPods"), f"{path}.exemptPods"),
             profiles=self._profiles(members.get("profiles"), f"{path}.profiles"),
             weight=self._weight(members.get("weight"), f"{path}.weight"),
-            shadow=self._shadow(members.get("shadow"), f"{path}.shadow"),
+            shadow=self._shadow(members.get("shadow"), points, f"{path}.shadow"),
             tls=self._tls(members.get("tls"), name, address, path),
             metadata_keys=self._metadata_keys(members.get("metadataKeys"), f"{path}.metadataKeys"),
             user=self._user(members.get("user"), address, f"{path}.user"),
@@ -228,9 +230,11 @@ class _ListReader:
         self._say(path, f"must be a number from 1 to {_MAX_WEIGHT}")
         return 1
 
-    def _shadow(self, value: Value, path: str) -> bool:
+    def _shadow(self, value: Value, points: frozenset[ExtensionPoint], path: str) -> bool:
         if value is not None and not isinstance(value, bool):
             self._say(path, "must be true or false")
+        if value is True and ExtensionPoint.QUEUE_SORT in points:
+            self._say(path, "a plugin that orders the queue can't stand in shadow: no other one does")
         return value is True
 
     def _tls(self, value: Value, name: str, address: str, entry: str) -> PluginTls | None:
@@ -300,7 +304,7 @@ class _ListReader:
 
     def _points(self, value: Value, path: str) -> frozenset[ExtensionPoint]:
         if value is None:
-            return SIDECAR_POINTS
+            return DEFAULT_POINTS
         if not isinstance(value, list) or not value:
             self._say(path, f"must be a list of: {_listed(SIDECAR_POINTS)}")
             return frozenset()
@@ -318,7 +322,7 @@ class _ListReader:
     ) -> Mapping[ExtensionPoint, FailurePolicy]:
         chosen: dict[ExtensionPoint, FailurePolicy] = {}
         members = (
-            {} if value is None else self._members(value, path, [point.value for point in SIDECAR_POINTS])
+            {} if value is None else self._members(value, path, [point.value for point in POLICY_POINTS])
         )
         for name, policy in members.items():
             point = ExtensionPoint(name)

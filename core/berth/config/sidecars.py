@@ -22,6 +22,7 @@ _P = ExtensionPoint
 SIDECAR_POINTS = frozenset(
     {
         _P.PRE_ENQUEUE,
+        _P.QUEUE_SORT,
         _P.FILTER,
         _P.POST_FILTER,
         _P.SCORE,
@@ -30,8 +31,15 @@ SIDECAR_POINTS = frozenset(
         _P.PRE_BIND,
         _P.BIND,
         _P.POST_BIND,
+        _P.PLACEMENT_GENERATE,
+        _P.PLACEMENT_SCORE,
     }
 )
+ONE_IN_A_PROFILE = frozenset({_P.QUEUE_SORT, _P.PLACEMENT_GENERATE})
+"""Where a profile has one plugin: a sidecar takes part there if both its entry and the profile say so."""
+DEFAULT_POINTS = SIDECAR_POINTS - ONE_IN_A_PROFILE
+POLICY_POINTS = SIDECAR_POINTS - {_P.QUEUE_SORT}
+"""Where a failing call is a matter of policy; a pod without a sort key is queued all the same."""
 _UNIX = "unix:"
 
 
@@ -43,9 +51,9 @@ class FailurePolicy(StrEnum):
 
 
 # Opinions and favours can be missed, verdicts and actions can not.
-_MISSABLE = frozenset({_P.SCORE, _P.POST_FILTER, _P.POST_BIND})
+_MISSABLE = frozenset({_P.SCORE, _P.POST_FILTER, _P.POST_BIND, _P.PLACEMENT_SCORE})
 DEFAULT_POLICY: Mapping[ExtensionPoint, FailurePolicy] = MappingProxyType(
-    {point: FailurePolicy.IGNORE if point in _MISSABLE else FailurePolicy.FAIL for point in SIDECAR_POINTS}
+    {point: FailurePolicy.IGNORE if point in _MISSABLE else FailurePolicy.FAIL for point in POLICY_POINTS}
 )
 
 
@@ -86,15 +94,15 @@ class SidecarSpec:
     `address` is unix:/path or host:port; a timeout of None leaves the deadline to the plugin's own wish;
     `extension_points` are those where a profile may enable it; `args` is plain JSON for every profile
     that has no arguments of its own for it; `profiles` have the plugin at all its points, with that weight,
-    beside those that enable it themselves. In `shadow` it is shown what they schedule and has no say in it.
-    `metadata_keys` are the labels and annotations that it may write to pods (pod_metadata.py). `user` serves
-    its socket, where that is neither the scheduler's own user nor root.
+    beside those that enable it themselves, save where a profile has one plugin. In `shadow` it is shown what
+    they schedule and has no say in it. `metadata_keys` are the labels and annotations that it may write to
+    pods (pod_metadata.py). `user` serves its socket, where that is neither the scheduler's own user nor root.
     """
 
     name: str
     address: str
     timeout: Duration | None = None
-    extension_points: frozenset[ExtensionPoint] = SIDECAR_POINTS
+    extension_points: frozenset[ExtensionPoint] = DEFAULT_POINTS
     failure_policy: Mapping[ExtensionPoint, FailurePolicy] = field(default_factory=lambda: DEFAULT_POLICY)
     args: Any = None
     tls: PluginTls | None = None

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from berth.framework.cluster_event import ClusterEventWithHint
 from berth.framework.cycle_state import CycleState
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queued_pod import QueuedPodInfo, SortKey
 from berth.framework.status import SUCCESS, Code, Status
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
@@ -137,6 +137,21 @@ class QueueSortPlugin(Plugin):
     def sort_key(self, info: QueuedPodInfo) -> Any:
         """The same order as a value that compares without calling back; override it where there is one."""
         return _by_less(self)(replace(info))  # a copy: the queue's record changes while the key stands
+
+
+class KeyedQueueSortPlugin(QueueSortPlugin):
+    """Orders the active queue by keys that another process gives to pods."""
+
+    @abstractmethod
+    def key_of(self, pod: Pod) -> Awaitable[SortKey]:
+        """The pod's key; NO_KEY where it can't be had in time.
+
+        From now on the plugin may give the pod another one by itself, until `left`.
+        """
+
+    @abstractmethod
+    def left(self, uid: str) -> None:
+        """The pod of that UID, which was asked about, waits no more."""
 
 
 def _by_less(plugin: QueueSortPlugin) -> Callable[[QueuedPodInfo], Any]:

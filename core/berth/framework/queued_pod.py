@@ -8,6 +8,12 @@ from dataclasses import dataclass, field
 from berth.framework.cluster_event import ClusterEvent
 from berth.framework.cycle_budget import CycleMeter
 from berth.objects.pod import Pod
+from berth.objects.pod_template import PodTemplate
+
+KEY_PARTS = 8
+SortKey = tuple[int, ...]
+"""KEY_PARTS numbers, compared in order, the lowest first."""
+NO_KEY: SortKey = (0,) * KEY_PARTS
 
 
 @dataclass(slots=True, eq=False)
@@ -32,6 +38,10 @@ class QueuedPodInfo:
     """The version of the pod about which plugins in other processes are asked whether it may be queued."""
     gates_passed: frozenset[str] = frozenset()
     """The plugins in other processes that let this version pass, while others are still asked."""
+    sort_key: SortKey = NO_KEY
+    """The place that a QueueSort plugin in another process gave the pod."""
+    sort_key_asked: PodTemplate | None = None
+    """What the pod was when that plugin was asked."""
     was_flushed_from_unschedulable: bool = False
     rests: bool = False
     """Whether the pod came back with its group, without any event that may have helped it since."""

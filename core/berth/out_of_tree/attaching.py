@@ -151,6 +151,8 @@ class Attaching:
         self._check(wanted)
         async with self._turn:
             known = self._host.versions.get(wanted.spec.name)
+            if wanted.spec.shadow:
+                self._check_order(self._plugins(wanted.spec.name), "can't stand in shadow")
             if known is None:
                 await self._join(wanted)
             elif known.connection.spec.address != wanted.spec.address:
@@ -196,6 +198,7 @@ class Attaching:
         self._cast(plugins, was=old.connection.spec, is_now=wanted.spec)
         self._add_profiles(version, wanted)
         self._host.check_gates(version.connection)
+        self._host.ask_keys_anew(version.connection)
         self._host.news_from(name, None)
         log.info("plugin replaced plugin=%s address=%s", name, wanted.spec.address)
         self._spawn(self._retire(old), f"old version of plugin {name}")
@@ -213,6 +216,8 @@ class Attaching:
         async with self._turn:
             version = self._host.versions[name]
             connection = version.connection
+            if on:
+                self._check_order(self._plugins(name), "can't stand in shadow")
             await self._be(version, replace(connection.spec, shadow=on), dict(connection.arguments))
 
     async def _be(self, version: Version, spec: SidecarSpec, arguments: Mapping[str, Any]) -> None:
@@ -252,6 +257,14 @@ class Attaching:
                 connection.arguments.update(arguments)
                 connection.hang_up("the configuration was not answered")
                 return
+
+    def _check_order(self, plugins: Mapping[str, SidecarPlugin], cannot: str) -> None:
+        """Raises: AttachError where a profile has the plugin for the order of its queue."""
+        for profile, plugin in plugins.items():
+            if self._rosters[profile].orders_the_queue(plugin):
+                raise AttachError(
+                    f"{plugin.name} orders the queue and {cannot}: profiles name it at queueSort"
+                )
 
     def _cast(self, plugins: Mapping[str, SidecarPlugin], *, was: SidecarSpec, is_now: SidecarSpec) -> None:
         """Let plugins, by profile, step into the shadow or out of it, where that is another thing now."""
@@ -327,6 +340,7 @@ class Attaching:
             if missing := [profile for profile in leaving if profile not in having]:
                 raise AttachError(f"profile {', '.join(missing)} does not have {name}")
             plugins = {profile: having[profile] for profile in leaving}
+            self._check_order(plugins, "can't be taken out")
             await self._withdraw(version, plugins, "was detached")
             for profile, plugin in plugins.items():
                 self._disable(profile, plugin)

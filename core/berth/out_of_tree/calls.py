@@ -16,6 +16,7 @@ import grpc.aio
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
+from berth.framework.queued_pod import SortKey
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import common_pb2
 from berth.out_of_tree.connection import Connection
@@ -52,7 +53,8 @@ class CallContext:
     """What calls need of the host, one for all plugins.
 
     `patched` is told of labels and annotations to be written to a pod, and gives a way to take that back;
-    `landed` reads from the API server whether a pod is on that node.
+    `landed` reads from the API server whether a pod is on that node; `take_sort_keys` gives the queue other
+    keys of pods, by UID, and answers how many it does not know.
     """
 
     pods: RawObjects[Pod]
@@ -60,6 +62,7 @@ class CallContext:
     metrics: PluginMetrics
     patched: Callable[[Pod, Mapping[str, Any]], Callable[[], None]]
     landed: Callable[[Pod, str], Awaitable[bool]] | None
+    take_sort_keys: Callable[[Mapping[str, SortKey]], int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

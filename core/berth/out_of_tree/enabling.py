@@ -8,13 +8,14 @@ from dataclasses import fields, replace
 from typing import Any
 
 from berth.config.catalogue import ExtensionPoint
-from berth.config.sidecars import SidecarSpec
+from berth.config.sidecars import ONE_IN_A_PROFILE, SidecarSpec
 from berth.framework.runtime import Framework, PluginSet
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin
+from berth.profiles.profile_builder import WEIGHTED
 
 _POINTS = frozenset(each.name for each in fields(PluginSet))
 _AFTER_THE_CHOICE = frozenset({"reserve", "permit", "pre_bind", "bind", "post_bind", "by_name"})
-_WEIGHTED = frozenset({"score", "placement_score"})
+_WEIGHTED = frozenset(point.attribute for point in WEIGHTED)
 
 
 class Roster:
@@ -27,11 +28,14 @@ class Roster:
         """Where plugins take part, by name; those that are not here do so wherever they stand."""
 
     def enable(self, plugin: SidecarPlugin, spec: SidecarSpec, weight: int) -> None:
-        """Let the plugin take part at its points, behind all others; as a binder before them."""
+        """Let the plugin take part at its points, behind all others; as a binder before them.
+
+        Where a profile has one plugin, only its configuration says which.
+        """
         changed: dict[str, Any] = {"by_name": {**self._everyone.by_name, plugin.name: plugin}}
-        for point in spec.extension_points:
+        for point in spec.extension_points - ONE_IN_A_PROFILE:
             here: list[Any] = getattr(self._everyone, point.attribute)
-            entry: Any = (plugin, weight) if point is ExtensionPoint.SCORE else plugin
+            entry: Any = (plugin, weight) if point in WEIGHTED else plugin
             changed[point.attribute] = [entry, *here] if point is ExtensionPoint.BIND else [*here, entry]
         self._everyone = replace(self._everyone, **changed)
         self._show()
@@ -66,6 +70,10 @@ class Roster:
             for name in _POINTS - {"by_name"}
             if any(_name_of(name, entry) == plugin.name for entry in getattr(self._everyone, name))
         )
+
+    def orders_the_queue(self, plugin: SidecarPlugin) -> bool:
+        """Whether the profile names the plugin at queueSort, where no other can take its place."""
+        return plugin in self._everyone.queue_sort
 
     def weight_of(self, plugin: SidecarPlugin) -> int:
         """What the plugin's scores count; 0 where it does not score."""

@@ -18,7 +18,7 @@ from berth.config.sidecars import SidecarSpec
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import FitError
-from berth.framework.handle import Handle, WaitingPods
+from berth.framework.handle import Handle, WaitingPod, WaitingPods
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, queueing_pb2, scheduling_pb2
@@ -29,6 +29,7 @@ from berth.out_of_tree.connection import Connection, Listeners
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.hint_asker import HintAsker
 from berth.out_of_tree.nominations import Nominations
+from berth.out_of_tree.packing import sort_keys_of
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics, PluginMetrics
 from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.raw_objects import KeptObjects, RawObjects
@@ -81,7 +82,9 @@ class PluginHost:
         self.pods: RawObjects[Pod] = kept.pods if kept else RawObjects()
         self.rewire = rewire
         self.metrics = metrics or NoPluginMetrics()
-        self._around = CallContext(self.pods, sampled, self.metrics, self._patched, landed)
+        self._around = CallContext(
+            self.pods, sampled, self.metrics, self._patched, landed, queue.take_sort_keys
+        )
         self._on_condition = on_condition
         self._specs = {spec.name: spec for spec in specs}
         self._arguments = _arguments(self._specs.values(), profiles)
@@ -198,6 +201,7 @@ class PluginHost:
         """The profile has that plugin no more; what it was asked is queued."""
         del self.plugins[plugin.name, profile]
         self._askers.pop((plugin.name, profile)).close()
+        plugin.keys.close()
 
     # What the queue asks, and plugins say of it.
 
@@ -223,6 +227,7 @@ class PluginHost:
     def _on_ready(self, connection: Connection) -> None:
         if connection.starts == 1:
             self.check_gates(connection)
+        self.ask_keys_anew(connection)
         self.news_from(connection.spec.name, None)
 
     def check_gates(self, connection: Connection) -> None:
@@ -232,6 +237,12 @@ class PluginHost:
         for (_, profile), plugin in self.plugins.items():
             if plugin.caller.connection is connection:
                 self._queue.check_gates_again(profile)
+
+    def ask_keys_anew(self, connection: Connection) -> None:
+        """Ask a plugin that orders the queue about all pods that wait: it may know nothing of them."""
+        for plugin in self.plugins.values():
+            if plugin.caller.connection is connection:
+                plugin.keys.ask_anew()
 
     async def _on_greeted(self, connection: Connection) -> None:
         """Take over what the plugin waits for, before any of it can happen to its state."""
@@ -251,13 +262,25 @@ class PluginHost:
             case "requeue":
                 self.news_from(plugin, frozenset(response.requeue.uids))
             case "allow_waiting":
-                for uid in response.allow_waiting.uids:
-                    if waiting := self._waiting_pods.get(uid):
-                        waiting.allow(plugin)
+                for waiting in self._waiting(response.allow_waiting):
+                    waiting.allow(plugin)
             case "reject_waiting":
-                for uid in response.reject_waiting.uids:
-                    if waiting := self._waiting_pods.get(uid):
-                        waiting.reject(plugin, bounded(response.cause))
+                for waiting in self._waiting(response.reject_waiting):
+                    waiting.reject(plugin, bounded(response.cause))
+            case "sort_keys":
+                self._other_keys(plugin, response.sort_keys)
+
+    def _waiting(self, named: queueing_pb2.PodSet) -> Iterator[WaitingPod]:
+        return (waiting for uid in named.uids if (waiting := self._waiting_pods.get(uid)))
+
+    def _other_keys(self, plugin: str, changed: queueing_pb2.PodSortKeys) -> None:
+        """Sort pods as the plugin wants it now; count those it was not asked about. Raises: ProtocolError."""
+        keys = dict(zip(changed.uids, sort_keys_of(plugin, changed.keys, len(changed.uids)), strict=True))
+        for (name, _), one in self.plugins.items():
+            if name == plugin:
+                keys = one.keys.change(keys)
+        if keys:
+            self.metrics.sorted(plugin, "unknown", len(keys))
 
     def news_from(self, plugin: str, uids: frozenset[str] | None) -> None:
         """Retry the pods that the plugin rejected, all of them or those named; those in flight, too."""

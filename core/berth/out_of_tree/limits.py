@@ -51,6 +51,13 @@ REQUEUE_ALL_COST = 20
 """`requeue_all` looks at every pod that waits: what it counts beside other messages."""
 NAMES_A_MESSAGE = 100
 """So many named pods count as one message more."""
+SORT_KEYS = 4096
+"""Sort keys in one message: each moves a pod within the queue."""
+KEYS_A_MESSAGE = 20
+"""So many sort keys count as one message more: at most 20,000 a second are taken over."""
+PLACEMENTS = 1024
+"""Sets of nodes in one answer: a pod group is tried in each of them."""
+PLACEMENT_NAME_BYTES = 253
 TRANSFERS_AT_ONCE = 10
 TRANSFERS_A_SECOND = 0.2
 ACK_SECONDS = 30.0

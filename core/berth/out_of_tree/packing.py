@@ -3,12 +3,14 @@
 Source: proto/berth/plugin/v1/scheduling.proto; docs/protocol.md "Vectors".
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from berth.framework.interface import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
+from berth.framework.queued_pod import KEY_PARTS, NO_KEY, SortKey
 from berth.framework.status import Code, Status
 from berth.out_of_tree._generated import common_pb2, queueing_pb2, scheduling_pb2
 from berth.out_of_tree.errors import PluginFailedError, ProtocolError
@@ -177,6 +179,15 @@ def _hint(plugin: str, hint: queueing_pb2.Hint, pods: int) -> Mask:
             queued[columns] = True
             return queued
     raise ProtocolError(plugin, "a hint without an answer")
+
+
+def sort_keys_of(plugin: str, keys: Sequence[queueing_pb2.SortKey], pods: int) -> list[SortKey]:
+    """The keys of so many pods, missing parts as 0. Raises: ProtocolError."""
+    if len(keys) != pods:
+        raise ProtocolError(plugin, f"{len(keys)} sort keys for {pods} pods")
+    if (longest := max((len(key.parts) for key in keys), default=0)) > KEY_PARTS:
+        raise ProtocolError(plugin, f"a sort key of {longest} parts, at most {KEY_PARTS} are compared")
+    return [(*key.parts, *NO_KEY[len(key.parts) :]) for key in keys]
 
 
 def bits_of(plugin: str, data: bytes, n: int) -> Mask:

@@ -18,6 +18,9 @@ class PluginMetrics(Protocol):
     def hinted(self, plugin: str, answer: str, count: int) -> None:
         """So many pods got that answer about an event: Queue, QueueSkip or Error."""
 
+    def sorted(self, plugin: str, outcome: str, count: int) -> None:
+        """So many sort keys: given, changed, failed, late, or unknown (of pods it was not asked about)."""
+
     def requeued(self, plugin: str) -> None:
         """The plugin asked for pods to be tried again."""
 
@@ -38,6 +41,9 @@ class NoPluginMetrics:
         """Ignore it."""
 
     def hinted(self, plugin: str, answer: str, count: int) -> None:
+        """Ignore it."""
+
+    def sorted(self, plugin: str, outcome: str, count: int) -> None:
         """Ignore it."""
 
     def requeued(self, plugin: str) -> None:

@@ -12,7 +12,13 @@ from berth.out_of_tree._generated import queueing_pb2
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.greeting import readable
-from berth.out_of_tree.limits import NAMED_PODS, NAMES_A_MESSAGE, REQUEUE_ALL_COST
+from berth.out_of_tree.limits import (
+    KEYS_A_MESSAGE,
+    NAMED_PODS,
+    NAMES_A_MESSAGE,
+    REQUEUE_ALL_COST,
+    SORT_KEYS,
+)
 from berth.out_of_tree.plugin_log import PluginLog
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -45,6 +51,11 @@ def _cost(plugin: str, message: queueing_pb2.RequeueResponse) -> float:
     action = message.WhichOneof("action")
     if action == "requeue_all":
         return REQUEUE_ALL_COST
+    if action == "sort_keys":
+        count = max(len(message.sort_keys.uids), len(message.sort_keys.keys))
+        if count > SORT_KEYS:
+            raise ProtocolError(plugin, f"{count} sort keys in one message, at most {SORT_KEYS} are read")
+        return 1 + count / KEYS_A_MESSAGE
     named = 0 if action is None else len(getattr(message, action).uids)
     if named > NAMED_PODS:
         raise ProtocolError(plugin, f"names {named} pods in one message, at most {NAMED_PODS} are read")

@@ -1,8 +1,9 @@
 """A plugin in another process as a plugin of a profile: every extension point, each in a module of its own.
 
-    waits:    gating.py (PreEnqueue, events)
+    waits:    gating.py (PreEnqueue, events), ordering.py (QueueSort)
     no node:  making_room.py (PostFilter)
     nodes:    finding.py (Filter, Score), overlays.py
+    a group:  placing.py (PlacementGenerate, PlacementScore)
     a node:   holding.py (Reserve, Permit, PreBind, Bind, PostBind)
 
 Source: docs/protocol.md.
@@ -12,7 +13,9 @@ from berth.out_of_tree.finding import FindsNodes
 from berth.out_of_tree.gating import KeepsTheGate
 from berth.out_of_tree.holding import HoldsAndBinds
 from berth.out_of_tree.making_room import MakesRoom
+from berth.out_of_tree.ordering import OrdersTheQueue
+from berth.out_of_tree.placing import PlacesGroups
 
 
-class SidecarPlugin(KeepsTheGate, FindsNodes, MakesRoom, HoldsAndBinds):
+class SidecarPlugin(KeepsTheGate, FindsNodes, MakesRoom, PlacesGroups, HoldsAndBinds, OrdersTheQueue):
     """One plugin in one profile; what it does not announce it is not asked."""

@@ -33,6 +33,9 @@ _POINTS = {
     "PostBind": identity_pb2.EXTENSION_POINT_POST_BIND,
     "CycleDone": identity_pb2.EXTENSION_POINT_CYCLE_DONE,
     "QueueingHints": identity_pb2.EXTENSION_POINT_QUEUEING_HINTS,
+    "SortKeys": identity_pb2.EXTENSION_POINT_QUEUE_SORT,
+    "GeneratePlacements": identity_pb2.EXTENSION_POINT_PLACEMENT_GENERATE,
+    "ScorePlacements": identity_pb2.EXTENSION_POINT_PLACEMENT_SCORE,
 }
 
 

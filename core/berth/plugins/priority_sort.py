@@ -8,6 +8,11 @@ from berth.framework.queued_pod import QueuedPodInfo
 from berth.plugins.in_tree import InTreePlugin
 
 
+def priority_order(info: QueuedPodInfo) -> tuple[int, float]:
+    """The order of PrioritySort as a value."""
+    return -info.pod.priority, info.timestamp
+
+
 class PrioritySort(InTreePlugin, QueueSortPlugin):
     """Order pods by priority, equal ones by the time at which they were queued last."""
 
@@ -19,4 +24,4 @@ class PrioritySort(InTreePlugin, QueueSortPlugin):
 
     def sort_key(self, info: QueuedPodInfo) -> tuple[int, float]:
         """The same order as a value, which the queue compares without calling back."""
-        return -info.pod.priority, info.timestamp
+        return priority_order(info)

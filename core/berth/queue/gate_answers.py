@@ -16,6 +16,7 @@ from berth.queue.requeue_strategy import RequeueStrategies, Strategy
 
 LABEL_GATES_ANSWERED = "GatesAnswered"
 LABEL_NEW_GATE = "NewGate"
+LABEL_NEW_SORT_KEY = "NewSortKey"
 
 
 class GateAnswers:
@@ -31,9 +32,17 @@ class GateAnswers:
         places = self._places
         for record in list(chain(places.active, places.backoff)):
             if record.pod.spec.scheduler_name == profile and not self._gating.check(record):
-                key = record.pod.key
-                places.active.remove(key) or places.backoff.remove(key)
-                places.park(record, LABEL_NEW_GATE)
+                self._hold_back(record, LABEL_NEW_GATE)
+
+    def check_key(self, record: QueuedPodInfo) -> None:
+        """Have a queued pod wait for another sort key, where it changed since it was asked about."""
+        if not self._gating.has_key(record):
+            self._hold_back(record, LABEL_NEW_SORT_KEY)
+
+    def _hold_back(self, record: QueuedPodInfo, event: str) -> None:
+        key = record.pod.key
+        self._places.active.remove(key) or self._places.backoff.remove(key)
+        self._places.park(record, event)
 
     def take(
         self,

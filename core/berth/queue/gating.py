@@ -1,6 +1,7 @@
 """PreEnqueue: plugins that keep a pod out of activeQ and backoffQ.
 
-Plugins in other processes are asked last, all at once and beside the queue's work (`asked_gates.py`).
+Plugins in other processes are asked last, all at once and beside the queue's work (`asked_gates.py`). One
+that orders the queue is asked for the pod's key after them: it holds the pod back until it has answered.
 
 Source: spec/core.md 2.6.
 """
@@ -16,6 +17,7 @@ from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import Code, Status, failed
 from berth.queue.queue_metrics import QueueMetrics
 from berth.queue.queue_profile import QueueProfile
+from berth.queue.sort_keys import SortKeys
 
 log = logging.getLogger(__name__)
 
@@ -36,13 +38,16 @@ class Gating:
         events_of: Callable[[str], tuple[ClusterEvent, ...]],
         clock: Clock,
         metrics: QueueMetrics,
+        *,
         ask: AskElsewhere,
+        keys: SortKeys,
     ) -> None:
         self._profiles = profiles
         self._events_of = events_of
         self._clock = clock
         self._metrics = metrics
         self._ask = ask
+        self._keys = keys
         self._runs = 0
 
     def check(self, record: QueuedPodInfo) -> bool:
@@ -50,10 +55,20 @@ class Gating:
         profile = self._profiles.get(record.pod.spec.scheduler_name)
         if profile is not None and profile.pre_enqueue and not self._run(profile, record):
             return False
+        if not self.has_key(record):
+            return False
         record.gating_plugin = ""
         record.gating_plugin_events = ()
         record.gates_passed = frozenset()
         return True
+
+    def has_key(self, record: QueuedPodInfo) -> bool:
+        """Whether the queue knows where to put the pod; asks where it does not."""
+        sorter = self._keys.sorter_for(record)
+        if sorter is not None and record.asked_as is not record.pod:
+            record.gating_plugin, record.gating_plugin_events = sorter.name, ()
+            self._ask(record, {sorter.name: self._keys.ask(sorter, record)})
+        return sorter is None
 
     def settle(self, record: QueuedPodInfo, verdicts: Mapping[str, Status]) -> bool:
         """Take in what plugins elsewhere answered; whether all of them let the pod pass."""

@@ -85,6 +85,17 @@ class Places:
         """Take a pod out, wherever it waits."""
         return self.active.remove(key) or self.backoff.remove(key) or self.pool.remove(key)
 
+    def restore(self, record: QueuedPodInfo) -> bool:
+        """Put a record back in order after it changed; False where it is in neither activeQ nor backoffQ."""
+        key = record.pod.key
+        if self.active.get(key) is record:
+            self.active.put(key, record)
+        elif self.backoff.get(key) is record:
+            self.backoff.restore(key, record)
+        else:
+            return False
+        return True
+
     def activate(self, pod: Pod) -> bool:
         """Make a pod ready, whatever its backoff, unless it is held back; answers whether it became so."""
         key = pod.key

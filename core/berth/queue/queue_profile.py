@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from berth.framework.interface import PreEnqueuePlugin
+from berth.framework.interface import KeyedQueueSortPlugin, PreEnqueuePlugin
 from berth.queue.hints import NO_HINTS, HintMap
 
 
 @dataclass(frozen=True, slots=True)
 class QueueProfile:
-    """A profile's PreEnqueue plugins, in its order, and the events that its plugins wait for."""
+    """A profile's PreEnqueue plugins, in its order, and the events that its plugins wait for.
+
+    `sorter` is its QueueSort plugin, if that is in another process.
+    """
 
     pre_enqueue: Sequence[PreEnqueuePlugin] = ()
     hints: HintMap = NO_HINTS
+    sorter: KeyedQueueSortPlugin | None = None

@@ -24,7 +24,7 @@ from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import FORCE_ACTIVATE, LABEL_POP_FROM_BACKOFF, ClusterEvent
 from berth.framework.object_events import pod_events
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queued_pod import QueuedPodInfo, SortKey
 from berth.objects.pod import Pod
 from berth.queue.asked_gates import AskedGates, Verdicts
 from berth.queue.backoff_queue import Backoff
@@ -42,6 +42,7 @@ from berth.queue.queue_order import Less, queue_order
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.record_heap import Order, ShardOf, whole
 from berth.queue.requeue_strategy import RequeueStrategies
+from berth.queue.sort_keys import SortKeys
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +97,15 @@ class SchedulingQueue:
         self._strategies = RequeueStrategies(profiles, clock, self._metrics)
         self._in_flight = InFlight(self._metrics)
         self._asked_gates = AskedGates(background, self._gates_answered)
-        gating = Gating(profiles, self._strategies.events_of, clock, self._metrics, self._asked_gates.ask)
+        self._sort_keys = SortKeys(profiles)
+        gating = Gating(
+            profiles,
+            self._strategies.events_of,
+            clock,
+            self._metrics,
+            ask=self._asked_gates.ask,
+            keys=self._sort_keys,
+        )
         self._places = Places(
             queue_order(less, sort_key),
             Backoff(initial_backoff_seconds, max_backoff_seconds, windowed=pop_from_backoff),
@@ -159,24 +168,22 @@ class SchedulingQueue:
             for event in pod_events(old, new):
                 self._in_flight.record(event, old, new)
             return
-        key = new.key
         places = self._places
-        if (record := places.active.get(key)) is not None:
-            self._renew(record, old, new)
-            places.active.put(key, record)
-        elif (record := places.backoff.get(key)) is not None:
-            self._renew(record, old, new)
-            places.backoff.restore(key, record)
-        elif (record := places.pool.get(key)) is not None:
-            self._renew(record, old, new)
-            places.pool.put(key, record)
-            self._notify(self._moved_by_own_update(record, old, new))
-        else:
+        record = places.get(new.key)
+        if record is None:
             self._notify(places.move_to_active(self._new_record(new), POD_UPDATE))
+            return
+        self._renew(record, old, new)
+        if places.restore(record):
+            self._gates.check_key(record)
+        else:
+            places.pool.put(new.key, record)
+            self._notify(self._moved_by_own_update(record, old, new))
 
     def delete(self, pod: Pod) -> None:
         """Take a pod out, wherever it waits; one in flight stays in flight."""
         self.nominator.delete(pod)
+        self._sort_keys.forget(pod)
         record = self._places.remove(pod.key)
         if record is not None:
             self._asked_gates.forget(record.pod)
@@ -186,7 +193,7 @@ class SchedulingQueue:
         return QueuedPodInfo(pod, self._clock.now())
 
     def _renew(self, record: QueuedPodInfo, old: Pod, new: Pod) -> None:
-        record.pod = new
+        record.pod, record.gates_passed = new, frozenset()
         self.nominator.update(old, new)
 
     def _moved_by_own_update(self, record: QueuedPodInfo, old: Pod, new: Pod) -> bool:
@@ -294,6 +301,21 @@ class SchedulingQueue:
         for question in queue:
             moved |= self._moves.answered(question)
         self._notify(moved)
+
+    def take_sort_keys(self, keys: Mapping[str, SortKey]) -> int:
+        """Sort these pods, by UID, by these keys from now on; answers how many of them are not known.
+
+        Cost: O(log n) for each pod whose key is another one.
+        """
+        unknown = 0
+        for uid, key in keys.items():
+            record = self._sort_keys.get(uid)
+            if record is None:
+                unknown += 1
+            elif record.sort_key != key:
+                record.sort_key = key
+                self._places.restore(record)
+        return unknown
 
     def check_gates_again(self, profile: str) -> None:
         """Ask the gates of a profile about pods that are queued already: one of them was not there before.

@@ -9,6 +9,7 @@ Source: pkg/scheduler/profile/profile.go (Kubernetes v1.36).
 from collections.abc import Mapping
 from typing import Any
 
+from berth.framework.interface import KeyedQueueSortPlugin
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.queue.hints import build_hint_map
@@ -46,7 +47,8 @@ class Profiles:
         hints = build_hint_map(
             plugins.by_name.values(), extenders=self._extenders, generic_workload=self._generic_workload
         )
-        self._queue_profiles[name] = QueueProfile(plugins.pre_enqueue, hints)
+        sorter = next((p for p in plugins.queue_sort if isinstance(p, KeyedQueueSortPlugin)), None)
+        self._queue_profiles[name] = QueueProfile(plugins.pre_enqueue, hints, sorter)
 
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
         """The order of the queue, by the first profile's QueueSort plugin: it is the same in all of them."""

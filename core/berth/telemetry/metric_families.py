@@ -94,6 +94,11 @@ COUNTERS = (
         "Failures of out-of-tree plugins that were passed over, as the failure policy says.",
     ),
     Family("berth_plugin_hints_total", ("plugin", "answer"), "Answers of out-of-tree plugins about events."),
+    Family(
+        "berth_plugin_sort_keys_total",
+        ("plugin", "outcome"),
+        "Sort keys of pods that an out-of-tree plugin gave, changed, or owed.",
+    ),
     Family("berth_plugin_requeues_total", ("plugin",), "Requests of out-of-tree plugins to try pods again."),
     Family(
         "berth_plugin_hint_misses_total",

@@ -36,6 +36,10 @@ class PrometheusPluginMetrics:
         """Count answers about pods and events."""
         self._families.counters["berth_plugin_hints_total"].labels(plugin, answer).inc(count)
 
+    def sorted(self, plugin: str, outcome: str, count: int) -> None:
+        """Count sort keys of pods."""
+        self._families.counters["berth_plugin_sort_keys_total"].labels(plugin, outcome).inc(count)
+
     def requeued(self, plugin: str) -> None:
         """Count a plugin's news."""
         self._families.counters["berth_plugin_requeues_total"].labels(plugin).inc()

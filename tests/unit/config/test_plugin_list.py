@@ -1,12 +1,13 @@
 """The list of out-of-tree plugins, in a file of its own or behind a configuration."""
 
 import pytest
+import yaml
 
-from berth.config import Duration, ExtensionPoint, PluginListError, load
+from berth.config import Duration, ExtensionPoint, PluginListError, ValidationError, load
 from berth.config.plugin_list import list_beside, parse_plugin_list, read_plugin_list
 from berth.config.sidecars import (
+    DEFAULT_POINTS,
     DEFAULT_POLICY,
-    SIDECAR_POINTS,
     FailurePolicy,
     catalogue_of,
     is_unix,
@@ -55,7 +56,7 @@ def test_full():
         map(share.policy_at, (ExtensionPoint.FILTER, ExtensionPoint.SCORE, ExtensionPoint.RESERVE))
     )
     assert {"policy": "pack", "weights": [1, 2.5]} == share.args
-    assert (None, SIDECAR_POINTS, DEFAULT_POLICY, None) == (
+    assert (None, DEFAULT_POINTS, DEFAULT_POLICY, None) == (
         shop.timeout,
         shop.extension_points,
         shop.failure_policy,
@@ -147,17 +148,22 @@ def test_default_policy():
         (one(timeout=5), "plugins[0].timeout: must be a duration above zero, such as 50ms or 1.5s"),
         (one(timeout="-1s"), "plugins[0].timeout: must be a duration above zero, such as 50ms or 1.5s"),
         (
-            one(extensionPoints="[queueSort]"),
+            one(extensionPoints="[preScore]"),
             (
-                'plugins[0].extensionPoints: "queueSort" is no extension point of sidecars; these are:'
-                " preEnqueue, filter, postFilter, score, reserve, permit, preBind, bind, postBind"
+                'plugins[0].extensionPoints: "preScore" is no extension point of sidecars; these are:'
+                " preEnqueue, queueSort, filter, postFilter, score, reserve, permit, preBind, bind, postBind,"
+                " placementGenerate, placementScore"
             ),
+        ),
+        (
+            one(extensionPoints="[queueSort]", shadow="true"),
+            "plugins[0].shadow: a plugin that orders the queue can't stand in shadow: no other one does",
         ),
         (
             one(extensionPoints="filter"),
             (
-                "plugins[0].extensionPoints: must be a list of: preEnqueue, filter, postFilter, score,"
-                " reserve, permit, preBind, bind, postBind"
+                "plugins[0].extensionPoints: must be a list of: preEnqueue, queueSort, filter, postFilter,"
+                " score, reserve, permit, preBind, bind, postBind, placementGenerate, placementScore"
             ),
         ),
         (one(failurePolicy="{score: Never}"), "plugins[0].failurePolicy.score: must be Fail or Ignore"),
@@ -350,3 +356,44 @@ def test_a_path_that_is_too_long():
     text = f"{HEAD}\n- {{name: a}}\ndirectory: {{path: /{'x' * 100}}}"
 
     assert [] != [said for said in errors_of(text) if "the socket's path is longer than 107 bytes" in said]
+
+
+ORDERED = """
+plugins:
+  queueSort: {disabled: [{name: PrioritySort}], enabled: [{name: fair-share}]}
+"""
+
+
+def of_fair_share():
+    """A list with a plugin that orders the queue."""
+    entry = "- {name: fair-share, address: 'unix:/a', extensionPoints: [queueSort, reserve]}"
+    return parse_plugin_list(HEAD + entry, "list.yaml")
+
+
+def test_a_sidecar_orders_the_queue():
+    """A profile names it at queueSort in PrioritySort's place."""
+    catalogue = catalogue_of(of_fair_share())
+    (profile,) = load(profile_file(**yaml.safe_load(ORDERED)), out_of_tree=catalogue).profiles
+
+    assert ("fair-share",) == profile.plugins(ExtensionPoint.QUEUE_SORT)
+
+
+def test_all_profiles_have_the_same_order():
+    """One queue has one order: kube-scheduler's rule, with its words."""
+    sets = yaml.safe_load(ORDERED)
+    text = file({"profiles": [{"schedulerName": "one", **sets}, {"schedulerName": "two"}]})
+
+    with pytest.raises(ValidationError, match="must be the same for all profiles"):
+        load(text, out_of_tree=catalogue_of(of_fair_share()))
+
+
+def test_a_sidecar_at_every_point_is_no_second_order():
+    """An entry that names no points leaves those alone where a profile has one plugin."""
+    text = profile_file(plugins={"multiPoint": {"enabled": names("shop")}})
+    (profile,) = load(
+        text,
+        out_of_tree=catalogue_of(parse_plugin_list(HEAD + "- {name: shop, address: 'unix:/a'}", "list.yaml")),
+    ).profiles
+
+    assert ("PrioritySort",) == profile.plugins(ExtensionPoint.QUEUE_SORT)
+    assert "shop" in profile.plugins(ExtensionPoint.PLACEMENT_SCORE)

@@ -5,6 +5,7 @@ from tests.unit.conformance import (
     faults_of_binding,
     faults_of_calls,
     faults_of_framing,
+    faults_of_groups,
     faults_of_identity,
     faults_of_state,
 )
@@ -15,5 +16,6 @@ FAULTS = {
     **faults_of_calls.FAULTS,
     **faults_of_binding.FAULTS,
     **faults_of_framing.FAULTS,
+    **faults_of_groups.FAULTS,
     **faults_around.FAULTS,
 }

@@ -112,6 +112,16 @@ class Slots(Plugin):
     def cycle_done(self, key, outcome, node_name):
         return None
 
+    def sort_key(self, pod):
+        return (-(pod.spec.priority or 0), len(pod.name))
+
+    def generate_placements(self, group, pod, nodes):
+        teams = np.array([node.labels.get("team", "") for node in nodes])
+        return {team or "free": teams == team for team in sorted(set(teams.tolist()))}
+
+    def score_placements(self, group, pod, nodes, proposed):
+        return np.array([10 * (node % 10) for each in proposed for _, node in each.assignments])
+
     def queueing_hint(self, pod, event):
         node = None if event.new is None else decode_node(event.new)
         return node is None or not self.other_team(pod, node)

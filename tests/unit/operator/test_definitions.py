@@ -142,7 +142,7 @@ BAD_PLUGINS = [
     ({"address": "unix:/x", "tls": {"secretName": "x"}}, "spec.tls", "a socket is private by its mode"),
     ({"address": "h:1", "tls": {}}, "spec.tls.secretName", "Required value"),
     ({"automountServiceAccountToken": True, "address": "h:1"}, "spec", "describe a sidecar"),
-    ({"extensionPoints": ["queueSort"]}, "spec.extensionPoints[0]", 'supported values: "'),
+    ({"extensionPoints": ["preScore"]}, "spec.extensionPoints[0]", 'supported values: "'),
     ({"extensionPoints": []}, "spec.extensionPoints", "should have at least 1 items"),
     ({"extensionPoints": ["score", "score"]}, "spec.extensionPoints[1]", "Duplicate value"),
     (
@@ -154,6 +154,11 @@ BAD_PLUGINS = [
         {"failurePolicy": {"filter": "Retry"}},
         "spec.failurePolicy.filter",
         'supported values: "Fail", "Ignore"',
+    ),
+    (
+        {"extensionPoints": ["queueSort"], "shadow": True},
+        "spec.shadow",
+        "can't be true for a plugin that orders the queue",
     ),
     ({"exemptPods": {}}, "spec.exemptPods", "give namespaces or matchLabels"),
     ({"timeout": "fast"}, "spec.timeout", "such as 200ms, 15s or 1m30s"),

@@ -65,9 +65,11 @@ UNARY = {
             "PreBind",
             "Bind",
             "CycleDone",
+            "GeneratePlacements",
+            "ScorePlacements",
         ),
     ),
-    "QueueingService": (queueing_pb2, ("QueueingHints",)),
+    "QueueingService": (queueing_pb2, ("QueueingHints", "SortKeys")),
 }
 
 
@@ -244,7 +246,7 @@ def rejected(queue, pod, *plugins):
 
 
 class World:
-    """Cache, snapshot and host of one profile with one plugin."""
+    """Cache, snapshot and host of a profile with one plugin; with a background, it orders the queue."""
 
     def __init__(
         self,
@@ -255,6 +257,7 @@ class World:
         timeout_seconds=5.0,
         exempt=None,
         arguments=None,
+        background=None,
         **surroundings,
     ):
         policies = {**DEFAULT_POLICY, **(policy or {})}
@@ -273,7 +276,11 @@ class World:
         self.cache, self.snapshot, self.writer = Cache(), Snapshot(), RecordingWriter()
         self.pending, profiles, self.watch = {}, {}, no_watch
         self.queue = a_queue(
-            profiles, self.pending, ask_hints=lambda questions, _: self.host.ask_hints(questions)
+            profiles,
+            self.pending,
+            ask_hints=lambda questions, _: self.host.ask_hints(questions),
+            background=background,
+            sort_key=self._place if background else None,
         )
         self.host = PluginHost(
             [spec],
@@ -289,10 +296,14 @@ class World:
         )
         self.handle = make_handle(self.snapshot, writer=self.writer)
         self.plugin = self.host.factories()[name](None, self.handle)
-        profiles[PROFILE] = QueueProfile([], build_hint_map([self.plugin]))
+        sorter = self.plugin if background else None
+        profiles[PROFILE] = QueueProfile([], build_hint_map([self.plugin]), sorter)
         self.connection = self.host.connections[name]
         self._decode_node = self.host.nodes.decoding(decoder(Node))
         self._decode_pod = self.host.pods.decoding(decode_pod)
+
+    def _place(self, record):
+        return self.plugin.sort_key(record)
 
     def _start_watch(self, kind, handler):
         return self.watch(kind, handler)

@@ -1,7 +1,7 @@
 """The kind SchedulerPlugin: one out-of-tree plugin, a sidecar or a server of its own."""
 
 from berth.config.catalogue import ExtensionPoint
-from berth.config.sidecars import SIDECAR_POINTS
+from berth.config.sidecars import POLICY_POINTS, SIDECAR_POINTS
 from berth.operator.definitions.conditions import AGE, condition_column, conditions, definition
 from berth.operator.definitions.profile_schema import MAX_PROFILES, policy_choice
 from berth.operator.definitions.schema import (
@@ -26,6 +26,7 @@ MAX_KEY = 317
 """A key: 253 bytes of prefix, "/", 63 bytes of name."""
 MAX_USER = 2**31 - 1
 POINTS = tuple(point.value for point in ExtensionPoint if point in SIDECAR_POINTS)
+POLICIES = tuple(point.value for point in ExtensionPoint if point in POLICY_POINTS)
 
 
 def plugin_definition() -> Schema:
@@ -67,10 +68,16 @@ def _spec() -> Schema:
     served = rule(
         "!has(self.failurePolicy) || !has(self.extensionPoints) || "
         + " && ".join(
-            f"(!has(self.failurePolicy.{point}) || '{point}' in self.extensionPoints)" for point in POINTS
+            f"(!has(self.failurePolicy.{point}) || '{point}' in self.extensionPoints)" for point in POLICIES
         ),
         "names a point that extensionPoints leaves out; remove it there, or add it to extensionPoints",
         ".failurePolicy",
+    )
+    unshadowed = rule(
+        "!has(self.shadow) || !self.shadow || !has(self.extensionPoints) || "
+        "!('queueSort' in self.extensionPoints)",
+        "can't be true for a plugin that orders the queue: no other one does",
+        ".shadow",
     )
     return fields(
         {
@@ -116,13 +123,15 @@ def _spec() -> Schema:
             "arguments": free("What the plugin is configured with; changes reach it while it runs."),
             "extensionPoints": listed(
                 choice(POINTS),
-                "Where it takes part; everywhere if not given.",
+                "Where it takes part; if not given, everywhere but at queueSort and placementGenerate, where "
+                "profiles have one plugin.",
                 most=len(POINTS),
                 kind="set",
                 minItems=1,
             ),
             "failurePolicy": fields(
-                {point: policy_choice() for point in POINTS}, "What a failing call means, by extension point."
+                {point: policy_choice() for point in POLICIES},
+                "What a failing call means, by extension point.",
             ),
             "exemptPods": _exempt(),
             "metadataKeys": listed(
@@ -146,7 +155,7 @@ def _spec() -> Schema:
                 "running schedulers."
             ),
         },
-        rules=[one, sidecar_only, over_tcp, served],
+        rules=[one, sidecar_only, over_tcp, served, unshadowed],
     )
 
 

@@ -228,6 +228,7 @@ class RequeueResponse(_message.Message):
     REQUEUE_ALL_FIELD_NUMBER: _builtins.int
     ALLOW_WAITING_FIELD_NUMBER: _builtins.int
     REJECT_WAITING_FIELD_NUMBER: _builtins.int
+    SORT_KEYS_FIELD_NUMBER: _builtins.int
     CAUSE_FIELD_NUMBER: _builtins.int
     cause: _builtins.str
     """Why, for the queue's history."""
@@ -250,6 +251,12 @@ class RequeueResponse(_message.Message):
     def reject_waiting(self) -> Global___PodSet:
         """Permit: stop these waiting pods; their attempt fails."""
 
+    @_builtins.property
+    def sort_keys(self) -> Global___PodSortKeys:
+        """QUEUE_SORT: from now on these pods are sorted by these keys. UIDs of pods
+        that the host did not ask about are ignored, and counted.
+        """
+
     def __init__(
         self,
         *,
@@ -257,13 +264,14 @@ class RequeueResponse(_message.Message):
         requeue_all: Global___AllRejected | None = ...,
         allow_waiting: Global___PodSet | None = ...,
         reject_waiting: Global___PodSet | None = ...,
+        sort_keys: Global___PodSortKeys | None = ...,
         cause: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "allow_waiting", b"allow_waiting", "reject_waiting", b"reject_waiting", "requeue", b"requeue", "requeue_all", b"requeue_all"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "allow_waiting", b"allow_waiting", "reject_waiting", b"reject_waiting", "requeue", b"requeue", "requeue_all", b"requeue_all", "sort_keys", b"sort_keys"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "allow_waiting", b"allow_waiting", "cause", b"cause", "reject_waiting", b"reject_waiting", "requeue", b"requeue", "requeue_all", b"requeue_all"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "allow_waiting", b"allow_waiting", "cause", b"cause", "reject_waiting", b"reject_waiting", "requeue", b"requeue", "requeue_all", b"requeue_all", "sort_keys", b"sort_keys"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["requeue", "requeue_all", "allow_waiting", "reject_waiting"]  # noqa: Y015
+    _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["requeue", "requeue_all", "allow_waiting", "reject_waiting", "sort_keys"]  # noqa: Y015
     _WhichOneofArgType_action: _TypeAlias = _typing.Literal["action", b"action"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_action) -> _WhichOneofReturnType_action | None: ...
 
@@ -309,3 +317,129 @@ class AllRejected(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AllRejected: _TypeAlias = AllRejected  # noqa: Y015
+
+@_typing.final
+class SortKey(_message.Message):
+    """SortKey is a pod's place in the queue: keys are compared part by part, the
+    lowest first, and pods of equal keys stand as without the plugin: by
+    priority, the highest first, then by the time at which they were queued.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """At most 8. Parts that are missing count as 0, and a pod without a key has
+        the key 0.
+        """
+
+    def __init__(
+        self,
+        *,
+        parts: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["parts", b"parts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SortKey: _TypeAlias = SortKey  # noqa: Y015
+
+@_typing.final
+class PodSortKeys(_message.Message):
+    """PodSortKeys gives pods their keys."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UIDS_FIELD_NUMBER: _builtins.int
+    KEYS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def uids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """metadata.uid of each, once."""
+
+    @_builtins.property
+    def keys(self) -> _containers.RepeatedCompositeFieldContainer[Global___SortKey]:
+        """One for each UID, in the same order."""
+
+    def __init__(
+        self,
+        *,
+        uids: _abc.Iterable[_builtins.str] | None = ...,
+        keys: _abc.Iterable[Global___SortKey] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys", "uids", b"uids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PodSortKeys: _TypeAlias = PodSortKeys  # noqa: Y015
+
+@_typing.final
+class SortKeysRequest(_message.Message):
+    """SortKeysRequest asks about pods of one profile."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROFILE_FIELD_NUMBER: _builtins.int
+    PODS_FIELD_NUMBER: _builtins.int
+    LEFT_UIDS_FIELD_NUMBER: _builtins.int
+    ANEW_FIELD_NUMBER: _builtins.int
+    profile: _builtins.str
+    """The profile whose pods are asked about."""
+    anew: _builtins.bool
+    """The plugin is asked about all pods that wait, in this call and those that
+    follow: what it was asked about before can be forgotten. The first call of
+    a connection says so for each profile.
+    """
+    @_builtins.property
+    def pods(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.PodRef]:
+        """The pods, each with its object."""
+
+    @_builtins.property
+    def left_uids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """metadata.uid of pods that were asked about before and wait no more: they
+        were bound, deleted, or are another profile's now.
+        """
+
+    def __init__(
+        self,
+        *,
+        profile: _builtins.str = ...,
+        pods: _abc.Iterable[_common_pb2.PodRef] | None = ...,
+        left_uids: _abc.Iterable[_builtins.str] | None = ...,
+        anew: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["anew", b"anew", "left_uids", b"left_uids", "pods", b"pods", "profile", b"profile"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SortKeysRequest: _TypeAlias = SortKeysRequest  # noqa: Y015
+
+@_typing.final
+class SortKeysResponse(_message.Message):
+    """SortKeysResponse answers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEYS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def keys(self) -> _containers.RepeatedCompositeFieldContainer[Global___SortKey]:
+        """One for each pod, in the same order."""
+
+    def __init__(
+        self,
+        *,
+        keys: _abc.Iterable[Global___SortKey] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SortKeysResponse: _TypeAlias = SortKeysResponse  # noqa: Y015

@@ -46,6 +46,11 @@ class QueueingServiceStub:
                 request_serializer=berth_dot_plugin_dot_v1_dot_queueing__pb2.RequeueRequest.SerializeToString,
                 response_deserializer=berth_dot_plugin_dot_v1_dot_queueing__pb2.RequeueResponse.FromString,
                 _registered_method=True)
+        self.SortKeys = channel.unary_unary(
+                '/berth.plugin.v1.QueueingService/SortKeys',
+                request_serializer=berth_dot_plugin_dot_v1_dot_queueing__pb2.SortKeysRequest.SerializeToString,
+                response_deserializer=berth_dot_plugin_dot_v1_dot_queueing__pb2.SortKeysResponse.FromString,
+                _registered_method=True)
 
 
 class QueueingServiceServicer:
@@ -72,6 +77,16 @@ class QueueingServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SortKeys(self, request, context):
+        """SortKeys asks for the sort keys of pods that were queued. A pod is not
+        scheduled before its key is known or the call's deadline is over; an error
+        means: no keys. The host asks once for each version of a pod's labels, owners
+        and spec, and again after a lost connection.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_QueueingServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -84,6 +99,11 @@ def add_QueueingServiceServicer_to_server(servicer, server):
                     servicer.Requeue,
                     request_deserializer=berth_dot_plugin_dot_v1_dot_queueing__pb2.RequeueRequest.FromString,
                     response_serializer=berth_dot_plugin_dot_v1_dot_queueing__pb2.RequeueResponse.SerializeToString,
+            ),
+            'SortKeys': grpc.unary_unary_rpc_method_handler(
+                    servicer.SortKeys,
+                    request_deserializer=berth_dot_plugin_dot_v1_dot_queueing__pb2.SortKeysRequest.FromString,
+                    response_serializer=berth_dot_plugin_dot_v1_dot_queueing__pb2.SortKeysResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -142,6 +162,33 @@ class QueueingService:
             '/berth.plugin.v1.QueueingService/Requeue',
             berth_dot_plugin_dot_v1_dot_queueing__pb2.RequeueRequest.SerializeToString,
             berth_dot_plugin_dot_v1_dot_queueing__pb2.RequeueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SortKeys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/berth.plugin.v1.QueueingService/SortKeys',
+            berth_dot_plugin_dot_v1_dot_queueing__pb2.SortKeysRequest.SerializeToString,
+            berth_dot_plugin_dot_v1_dot_queueing__pb2.SortKeysResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -56,6 +56,15 @@ const (
 	// the host takes it that evicting pods does not change the plugin's verdicts
 	// from UNSCHEDULABLE to a pass, so no room is made where it says so.
 	ExtensionPoint_EXTENSION_POINT_FILTER_OVERLAYS ExtensionPoint = 13
+	// QueueingService.SortKeys. The queue is ordered by the plugin where the
+	// profiles name it at queueSort; all of them have to, since they share one
+	// queue.
+	ExtensionPoint_EXTENSION_POINT_QUEUE_SORT ExtensionPoint = 14
+	// SchedulingService.GeneratePlacements. Only for plugins that want to see
+	// nodes.
+	ExtensionPoint_EXTENSION_POINT_PLACEMENT_GENERATE ExtensionPoint = 15
+	// SchedulingService.ScorePlacements. Only for plugins that want to see nodes.
+	ExtensionPoint_EXTENSION_POINT_PLACEMENT_SCORE ExtensionPoint = 16
 )
 
 // Enum value maps for ExtensionPoint.
@@ -75,22 +84,28 @@ var (
 		11: "EXTENSION_POINT_REQUEUE",
 		12: "EXTENSION_POINT_BIND",
 		13: "EXTENSION_POINT_FILTER_OVERLAYS",
+		14: "EXTENSION_POINT_QUEUE_SORT",
+		15: "EXTENSION_POINT_PLACEMENT_GENERATE",
+		16: "EXTENSION_POINT_PLACEMENT_SCORE",
 	}
 	ExtensionPoint_value = map[string]int32{
-		"EXTENSION_POINT_UNSPECIFIED":     0,
-		"EXTENSION_POINT_PRE_ENQUEUE":     1,
-		"EXTENSION_POINT_FILTER":          2,
-		"EXTENSION_POINT_POST_FILTER":     3,
-		"EXTENSION_POINT_SCORE":           4,
-		"EXTENSION_POINT_RESERVE":         5,
-		"EXTENSION_POINT_PERMIT":          6,
-		"EXTENSION_POINT_PRE_BIND":        7,
-		"EXTENSION_POINT_POST_BIND":       8,
-		"EXTENSION_POINT_CYCLE_DONE":      9,
-		"EXTENSION_POINT_QUEUEING_HINTS":  10,
-		"EXTENSION_POINT_REQUEUE":         11,
-		"EXTENSION_POINT_BIND":            12,
-		"EXTENSION_POINT_FILTER_OVERLAYS": 13,
+		"EXTENSION_POINT_UNSPECIFIED":        0,
+		"EXTENSION_POINT_PRE_ENQUEUE":        1,
+		"EXTENSION_POINT_FILTER":             2,
+		"EXTENSION_POINT_POST_FILTER":        3,
+		"EXTENSION_POINT_SCORE":              4,
+		"EXTENSION_POINT_RESERVE":            5,
+		"EXTENSION_POINT_PERMIT":             6,
+		"EXTENSION_POINT_PRE_BIND":           7,
+		"EXTENSION_POINT_POST_BIND":          8,
+		"EXTENSION_POINT_CYCLE_DONE":         9,
+		"EXTENSION_POINT_QUEUEING_HINTS":     10,
+		"EXTENSION_POINT_REQUEUE":            11,
+		"EXTENSION_POINT_BIND":               12,
+		"EXTENSION_POINT_FILTER_OVERLAYS":    13,
+		"EXTENSION_POINT_QUEUE_SORT":         14,
+		"EXTENSION_POINT_PLACEMENT_GENERATE": 15,
+		"EXTENSION_POINT_PLACEMENT_SCORE":    16,
 	}
 )
 
@@ -1140,7 +1155,7 @@ const file_berth_plugin_v1_identity_proto_rawDesc = "" +
 	"\n" +
 	"_arguments\"+\n" +
 	"\x11ConfigureResponse\x12\x16\n" +
-	"\x06errors\x18\x01 \x03(\tR\x06errors*\xc0\x03\n" +
+	"\x06errors\x18\x01 \x03(\tR\x06errors*\xad\x04\n" +
 	"\x0eExtensionPoint\x12\x1f\n" +
 	"\x1bEXTENSION_POINT_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bEXTENSION_POINT_PRE_ENQUEUE\x10\x01\x12\x1a\n" +
@@ -1156,7 +1171,10 @@ const file_berth_plugin_v1_identity_proto_rawDesc = "" +
 	"\x12\x1b\n" +
 	"\x17EXTENSION_POINT_REQUEUE\x10\v\x12\x18\n" +
 	"\x14EXTENSION_POINT_BIND\x10\f\x12#\n" +
-	"\x1fEXTENSION_POINT_FILTER_OVERLAYS\x10\r*\xb7\x04\n" +
+	"\x1fEXTENSION_POINT_FILTER_OVERLAYS\x10\r\x12\x1e\n" +
+	"\x1aEXTENSION_POINT_QUEUE_SORT\x10\x0e\x12&\n" +
+	"\"EXTENSION_POINT_PLACEMENT_GENERATE\x10\x0f\x12#\n" +
+	"\x1fEXTENSION_POINT_PLACEMENT_SCORE\x10\x10*\xb7\x04\n" +
 	"\n" +
 	"ActionType\x12\x1b\n" +
 	"\x17ACTION_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +

@@ -425,6 +425,7 @@ type RequeueResponse struct {
 	//	*RequeueResponse_RequeueAll
 	//	*RequeueResponse_AllowWaiting
 	//	*RequeueResponse_RejectWaiting
+	//	*RequeueResponse_SortKeys
 	Action isRequeueResponse_Action `protobuf_oneof:"action"`
 	// Why, for the queue's history.
 	Cause         string `protobuf:"bytes,5,opt,name=cause,proto3" json:"cause,omitempty"`
@@ -505,6 +506,15 @@ func (x *RequeueResponse) GetRejectWaiting() *PodSet {
 	return nil
 }
 
+func (x *RequeueResponse) GetSortKeys() *PodSortKeys {
+	if x != nil {
+		if x, ok := x.Action.(*RequeueResponse_SortKeys); ok {
+			return x.SortKeys
+		}
+	}
+	return nil
+}
+
 func (x *RequeueResponse) GetCause() string {
 	if x != nil {
 		return x.Cause
@@ -538,6 +548,12 @@ type RequeueResponse_RejectWaiting struct {
 	RejectWaiting *PodSet `protobuf:"bytes,4,opt,name=reject_waiting,json=rejectWaiting,proto3,oneof"`
 }
 
+type RequeueResponse_SortKeys struct {
+	// QUEUE_SORT: from now on these pods are sorted by these keys. UIDs of pods
+	// that the host did not ask about are ignored, and counted.
+	SortKeys *PodSortKeys `protobuf:"bytes,6,opt,name=sort_keys,json=sortKeys,proto3,oneof"`
+}
+
 func (*RequeueResponse_Requeue) isRequeueResponse_Action() {}
 
 func (*RequeueResponse_RequeueAll) isRequeueResponse_Action() {}
@@ -545,6 +561,8 @@ func (*RequeueResponse_RequeueAll) isRequeueResponse_Action() {}
 func (*RequeueResponse_AllowWaiting) isRequeueResponse_Action() {}
 
 func (*RequeueResponse_RejectWaiting) isRequeueResponse_Action() {}
+
+func (*RequeueResponse_SortKeys) isRequeueResponse_Action() {}
 
 // PodSet is a set of pods.
 type PodSet struct {
@@ -629,6 +647,232 @@ func (*AllRejected) Descriptor() ([]byte, []int) {
 	return file_berth_plugin_v1_queueing_proto_rawDescGZIP(), []int{8}
 }
 
+// SortKey is a pod's place in the queue: keys are compared part by part, the
+// lowest first, and pods of equal keys stand as without the plugin: by
+// priority, the highest first, then by the time at which they were queued.
+type SortKey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 8. Parts that are missing count as 0, and a pod without a key has
+	// the key 0.
+	Parts         []int64 `protobuf:"zigzag64,1,rep,packed,name=parts,proto3" json:"parts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SortKey) Reset() {
+	*x = SortKey{}
+	mi := &file_berth_plugin_v1_queueing_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SortKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SortKey) ProtoMessage() {}
+
+func (x *SortKey) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_plugin_v1_queueing_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SortKey.ProtoReflect.Descriptor instead.
+func (*SortKey) Descriptor() ([]byte, []int) {
+	return file_berth_plugin_v1_queueing_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *SortKey) GetParts() []int64 {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+// PodSortKeys gives pods their keys.
+type PodSortKeys struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// metadata.uid of each, once.
+	Uids []string `protobuf:"bytes,1,rep,name=uids,proto3" json:"uids,omitempty"`
+	// One for each UID, in the same order.
+	Keys          []*SortKey `protobuf:"bytes,2,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PodSortKeys) Reset() {
+	*x = PodSortKeys{}
+	mi := &file_berth_plugin_v1_queueing_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PodSortKeys) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PodSortKeys) ProtoMessage() {}
+
+func (x *PodSortKeys) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_plugin_v1_queueing_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PodSortKeys.ProtoReflect.Descriptor instead.
+func (*PodSortKeys) Descriptor() ([]byte, []int) {
+	return file_berth_plugin_v1_queueing_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PodSortKeys) GetUids() []string {
+	if x != nil {
+		return x.Uids
+	}
+	return nil
+}
+
+func (x *PodSortKeys) GetKeys() []*SortKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+// SortKeysRequest asks about pods of one profile.
+type SortKeysRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The profile whose pods are asked about.
+	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	// The pods, each with its object.
+	Pods []*PodRef `protobuf:"bytes,2,rep,name=pods,proto3" json:"pods,omitempty"`
+	// metadata.uid of pods that were asked about before and wait no more: they
+	// were bound, deleted, or are another profile's now.
+	LeftUids []string `protobuf:"bytes,3,rep,name=left_uids,json=leftUids,proto3" json:"left_uids,omitempty"`
+	// The plugin is asked about all pods that wait, in this call and those that
+	// follow: what it was asked about before can be forgotten. The first call of
+	// a connection says so for each profile.
+	Anew          bool `protobuf:"varint,4,opt,name=anew,proto3" json:"anew,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SortKeysRequest) Reset() {
+	*x = SortKeysRequest{}
+	mi := &file_berth_plugin_v1_queueing_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SortKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SortKeysRequest) ProtoMessage() {}
+
+func (x *SortKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_plugin_v1_queueing_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SortKeysRequest.ProtoReflect.Descriptor instead.
+func (*SortKeysRequest) Descriptor() ([]byte, []int) {
+	return file_berth_plugin_v1_queueing_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *SortKeysRequest) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *SortKeysRequest) GetPods() []*PodRef {
+	if x != nil {
+		return x.Pods
+	}
+	return nil
+}
+
+func (x *SortKeysRequest) GetLeftUids() []string {
+	if x != nil {
+		return x.LeftUids
+	}
+	return nil
+}
+
+func (x *SortKeysRequest) GetAnew() bool {
+	if x != nil {
+		return x.Anew
+	}
+	return false
+}
+
+// SortKeysResponse answers.
+type SortKeysResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each pod, in the same order.
+	Keys          []*SortKey `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SortKeysResponse) Reset() {
+	*x = SortKeysResponse{}
+	mi := &file_berth_plugin_v1_queueing_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SortKeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SortKeysResponse) ProtoMessage() {}
+
+func (x *SortKeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_plugin_v1_queueing_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SortKeysResponse.ProtoReflect.Descriptor instead.
+func (*SortKeysResponse) Descriptor() ([]byte, []int) {
+	return file_berth_plugin_v1_queueing_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *SortKeysResponse) GetKeys() []*SortKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
 var File_berth_plugin_v1_queueing_proto protoreflect.FileDescriptor
 
 const file_berth_plugin_v1_queueing_proto_rawDesc = "" +
@@ -661,21 +905,35 @@ const file_berth_plugin_v1_queueing_proto_rawDesc = "" +
 	"\x06matrix\x18\x03 \x01(\fH\x01R\x06matrix\x88\x01\x01B\x0f\n" +
 	"\r_unknown_podsB\t\n" +
 	"\a_matrix\"\x10\n" +
-	"\x0eRequeueRequest\"\xa9\x02\n" +
+	"\x0eRequeueRequest\"\xe6\x02\n" +
 	"\x0fRequeueResponse\x123\n" +
 	"\arequeue\x18\x01 \x01(\v2\x17.berth.plugin.v1.PodSetH\x00R\arequeue\x12?\n" +
 	"\vrequeue_all\x18\x02 \x01(\v2\x1c.berth.plugin.v1.AllRejectedH\x00R\n" +
 	"requeueAll\x12>\n" +
 	"\rallow_waiting\x18\x03 \x01(\v2\x17.berth.plugin.v1.PodSetH\x00R\fallowWaiting\x12@\n" +
-	"\x0ereject_waiting\x18\x04 \x01(\v2\x17.berth.plugin.v1.PodSetH\x00R\rrejectWaiting\x12\x14\n" +
+	"\x0ereject_waiting\x18\x04 \x01(\v2\x17.berth.plugin.v1.PodSetH\x00R\rrejectWaiting\x12;\n" +
+	"\tsort_keys\x18\x06 \x01(\v2\x1c.berth.plugin.v1.PodSortKeysH\x00R\bsortKeys\x12\x14\n" +
 	"\x05cause\x18\x05 \x01(\tR\x05causeB\b\n" +
 	"\x06action\"\x1c\n" +
 	"\x06PodSet\x12\x12\n" +
 	"\x04uids\x18\x01 \x03(\tR\x04uids\"\r\n" +
-	"\vAllRejected2\xc1\x01\n" +
+	"\vAllRejected\"\x1f\n" +
+	"\aSortKey\x12\x14\n" +
+	"\x05parts\x18\x01 \x03(\x12R\x05parts\"O\n" +
+	"\vPodSortKeys\x12\x12\n" +
+	"\x04uids\x18\x01 \x03(\tR\x04uids\x12,\n" +
+	"\x04keys\x18\x02 \x03(\v2\x18.berth.plugin.v1.SortKeyR\x04keys\"\x89\x01\n" +
+	"\x0fSortKeysRequest\x12\x18\n" +
+	"\aprofile\x18\x01 \x01(\tR\aprofile\x12+\n" +
+	"\x04pods\x18\x02 \x03(\v2\x17.berth.plugin.v1.PodRefR\x04pods\x12\x1b\n" +
+	"\tleft_uids\x18\x03 \x03(\tR\bleftUids\x12\x12\n" +
+	"\x04anew\x18\x04 \x01(\bR\x04anew\"@\n" +
+	"\x10SortKeysResponse\x12,\n" +
+	"\x04keys\x18\x01 \x03(\v2\x18.berth.plugin.v1.SortKeyR\x04keys2\x92\x02\n" +
 	"\x0fQueueingService\x12^\n" +
 	"\rQueueingHints\x12%.berth.plugin.v1.QueueingHintsRequest\x1a&.berth.plugin.v1.QueueingHintsResponse\x12N\n" +
-	"\aRequeue\x12\x1f.berth.plugin.v1.RequeueRequest\x1a .berth.plugin.v1.RequeueResponse0\x01b\x06proto3"
+	"\aRequeue\x12\x1f.berth.plugin.v1.RequeueRequest\x1a .berth.plugin.v1.RequeueResponse0\x01\x12O\n" +
+	"\bSortKeys\x12 .berth.plugin.v1.SortKeysRequest\x1a!.berth.plugin.v1.SortKeysResponseb\x06proto3"
 
 var (
 	file_berth_plugin_v1_queueing_proto_rawDescOnce sync.Once
@@ -689,7 +947,7 @@ func file_berth_plugin_v1_queueing_proto_rawDescGZIP() []byte {
 	return file_berth_plugin_v1_queueing_proto_rawDescData
 }
 
-var file_berth_plugin_v1_queueing_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_berth_plugin_v1_queueing_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_berth_plugin_v1_queueing_proto_goTypes = []any{
 	(*ClusterEvent)(nil),          // 0: berth.plugin.v1.ClusterEvent
 	(*QueueingHintsRequest)(nil),  // 1: berth.plugin.v1.QueueingHintsRequest
@@ -700,28 +958,38 @@ var file_berth_plugin_v1_queueing_proto_goTypes = []any{
 	(*RequeueResponse)(nil),       // 6: berth.plugin.v1.RequeueResponse
 	(*PodSet)(nil),                // 7: berth.plugin.v1.PodSet
 	(*AllRejected)(nil),           // 8: berth.plugin.v1.AllRejected
-	(ActionType)(0),               // 9: berth.plugin.v1.ActionType
-	(*PodRef)(nil),                // 10: berth.plugin.v1.PodRef
+	(*SortKey)(nil),               // 9: berth.plugin.v1.SortKey
+	(*PodSortKeys)(nil),           // 10: berth.plugin.v1.PodSortKeys
+	(*SortKeysRequest)(nil),       // 11: berth.plugin.v1.SortKeysRequest
+	(*SortKeysResponse)(nil),      // 12: berth.plugin.v1.SortKeysResponse
+	(ActionType)(0),               // 13: berth.plugin.v1.ActionType
+	(*PodRef)(nil),                // 14: berth.plugin.v1.PodRef
 }
 var file_berth_plugin_v1_queueing_proto_depIdxs = []int32{
-	9,  // 0: berth.plugin.v1.ClusterEvent.action:type_name -> berth.plugin.v1.ActionType
+	13, // 0: berth.plugin.v1.ClusterEvent.action:type_name -> berth.plugin.v1.ActionType
 	0,  // 1: berth.plugin.v1.QueueingHintsRequest.events:type_name -> berth.plugin.v1.ClusterEvent
-	10, // 2: berth.plugin.v1.QueueingHintsRequest.pods:type_name -> berth.plugin.v1.PodRef
+	14, // 2: berth.plugin.v1.QueueingHintsRequest.pods:type_name -> berth.plugin.v1.PodRef
 	3,  // 3: berth.plugin.v1.Hint.listed:type_name -> berth.plugin.v1.PodColumns
 	2,  // 4: berth.plugin.v1.QueueingHintsResponse.hints:type_name -> berth.plugin.v1.Hint
 	7,  // 5: berth.plugin.v1.RequeueResponse.requeue:type_name -> berth.plugin.v1.PodSet
 	8,  // 6: berth.plugin.v1.RequeueResponse.requeue_all:type_name -> berth.plugin.v1.AllRejected
 	7,  // 7: berth.plugin.v1.RequeueResponse.allow_waiting:type_name -> berth.plugin.v1.PodSet
 	7,  // 8: berth.plugin.v1.RequeueResponse.reject_waiting:type_name -> berth.plugin.v1.PodSet
-	1,  // 9: berth.plugin.v1.QueueingService.QueueingHints:input_type -> berth.plugin.v1.QueueingHintsRequest
-	5,  // 10: berth.plugin.v1.QueueingService.Requeue:input_type -> berth.plugin.v1.RequeueRequest
-	4,  // 11: berth.plugin.v1.QueueingService.QueueingHints:output_type -> berth.plugin.v1.QueueingHintsResponse
-	6,  // 12: berth.plugin.v1.QueueingService.Requeue:output_type -> berth.plugin.v1.RequeueResponse
-	11, // [11:13] is the sub-list for method output_type
-	9,  // [9:11] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	10, // 9: berth.plugin.v1.RequeueResponse.sort_keys:type_name -> berth.plugin.v1.PodSortKeys
+	9,  // 10: berth.plugin.v1.PodSortKeys.keys:type_name -> berth.plugin.v1.SortKey
+	14, // 11: berth.plugin.v1.SortKeysRequest.pods:type_name -> berth.plugin.v1.PodRef
+	9,  // 12: berth.plugin.v1.SortKeysResponse.keys:type_name -> berth.plugin.v1.SortKey
+	1,  // 13: berth.plugin.v1.QueueingService.QueueingHints:input_type -> berth.plugin.v1.QueueingHintsRequest
+	5,  // 14: berth.plugin.v1.QueueingService.Requeue:input_type -> berth.plugin.v1.RequeueRequest
+	11, // 15: berth.plugin.v1.QueueingService.SortKeys:input_type -> berth.plugin.v1.SortKeysRequest
+	4,  // 16: berth.plugin.v1.QueueingService.QueueingHints:output_type -> berth.plugin.v1.QueueingHintsResponse
+	6,  // 17: berth.plugin.v1.QueueingService.Requeue:output_type -> berth.plugin.v1.RequeueResponse
+	12, // 18: berth.plugin.v1.QueueingService.SortKeys:output_type -> berth.plugin.v1.SortKeysResponse
+	16, // [16:19] is the sub-list for method output_type
+	13, // [13:16] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_berth_plugin_v1_queueing_proto_init() }
@@ -743,6 +1011,7 @@ func file_berth_plugin_v1_queueing_proto_init() {
 		(*RequeueResponse_RequeueAll)(nil),
 		(*RequeueResponse_AllowWaiting)(nil),
 		(*RequeueResponse_RejectWaiting)(nil),
+		(*RequeueResponse_SortKeys)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -750,7 +1019,7 @@ func file_berth_plugin_v1_queueing_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_plugin_v1_queueing_proto_rawDesc), len(file_berth_plugin_v1_queueing_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

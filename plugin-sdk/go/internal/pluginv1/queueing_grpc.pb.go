@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	QueueingService_QueueingHints_FullMethodName = "/berth.plugin.v1.QueueingService/QueueingHints"
 	QueueingService_Requeue_FullMethodName       = "/berth.plugin.v1.QueueingService/Requeue"
+	QueueingService_SortKeys_FullMethodName      = "/berth.plugin.v1.QueueingService/SortKeys"
 )
 
 // QueueingServiceClient is the client API for QueueingService service.
@@ -39,6 +40,11 @@ type QueueingServiceClient interface {
 	// Requeue is opened once by the host and stays open: the plugin reports
 	// changes that no cluster event tells of.
 	Requeue(ctx context.Context, in *RequeueRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RequeueResponse], error)
+	// SortKeys asks for the sort keys of pods that were queued. A pod is not
+	// scheduled before its key is known or the call's deadline is over; an error
+	// means: no keys. The host asks once for each version of a pod's labels, owners
+	// and spec, and again after a lost connection.
+	SortKeys(ctx context.Context, in *SortKeysRequest, opts ...grpc.CallOption) (*SortKeysResponse, error)
 }
 
 type queueingServiceClient struct {
@@ -78,6 +84,16 @@ func (c *queueingServiceClient) Requeue(ctx context.Context, in *RequeueRequest,
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type QueueingService_RequeueClient = grpc.ServerStreamingClient[RequeueResponse]
 
+func (c *queueingServiceClient) SortKeys(ctx context.Context, in *SortKeysRequest, opts ...grpc.CallOption) (*SortKeysResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SortKeysResponse)
+	err := c.cc.Invoke(ctx, QueueingService_SortKeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // QueueingServiceServer is the server API for QueueingService service.
 // All implementations must embed UnimplementedQueueingServiceServer
 // for forward compatibility.
@@ -94,6 +110,11 @@ type QueueingServiceServer interface {
 	// Requeue is opened once by the host and stays open: the plugin reports
 	// changes that no cluster event tells of.
 	Requeue(*RequeueRequest, grpc.ServerStreamingServer[RequeueResponse]) error
+	// SortKeys asks for the sort keys of pods that were queued. A pod is not
+	// scheduled before its key is known or the call's deadline is over; an error
+	// means: no keys. The host asks once for each version of a pod's labels, owners
+	// and spec, and again after a lost connection.
+	SortKeys(context.Context, *SortKeysRequest) (*SortKeysResponse, error)
 	mustEmbedUnimplementedQueueingServiceServer()
 }
 
@@ -109,6 +130,9 @@ func (UnimplementedQueueingServiceServer) QueueingHints(context.Context, *Queuei
 }
 func (UnimplementedQueueingServiceServer) Requeue(*RequeueRequest, grpc.ServerStreamingServer[RequeueResponse]) error {
 	return status.Error(codes.Unimplemented, "method Requeue not implemented")
+}
+func (UnimplementedQueueingServiceServer) SortKeys(context.Context, *SortKeysRequest) (*SortKeysResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SortKeys not implemented")
 }
 func (UnimplementedQueueingServiceServer) mustEmbedUnimplementedQueueingServiceServer() {}
 func (UnimplementedQueueingServiceServer) testEmbeddedByValue()                         {}
@@ -160,6 +184,24 @@ func _QueueingService_Requeue_Handler(srv interface{}, stream grpc.ServerStream)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type QueueingService_RequeueServer = grpc.ServerStreamingServer[RequeueResponse]
 
+func _QueueingService_SortKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SortKeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueueingServiceServer).SortKeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: QueueingService_SortKeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueueingServiceServer).SortKeys(ctx, req.(*SortKeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // QueueingService_ServiceDesc is the grpc.ServiceDesc for QueueingService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -170,6 +212,10 @@ var QueueingService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "QueueingHints",
 			Handler:    _QueueingService_QueueingHints_Handler,
+		},
+		{
+			MethodName: "SortKeys",
+			Handler:    _QueueingService_SortKeys_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

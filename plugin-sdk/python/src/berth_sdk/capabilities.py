@@ -20,6 +20,9 @@ METHODS = {
     pb.EXTENSION_POINT_POST_BIND: ("post_bind",),
     pb.EXTENSION_POINT_CYCLE_DONE: ("cycle_done",),
     pb.EXTENSION_POINT_QUEUEING_HINTS: ("queueing_hint", "queueing_hints"),
+    pb.EXTENSION_POINT_QUEUE_SORT: ("sort_key",),
+    pb.EXTENSION_POINT_PLACEMENT_GENERATE: ("generate_placements",),
+    pb.EXTENSION_POINT_PLACEMENT_SCORE: ("score_placements",),
 }
 """Which methods make which extension point; Requeue is always served."""
 

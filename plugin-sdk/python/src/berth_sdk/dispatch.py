@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import grpc
 from google.protobuf.message import Message
 
-from berth_sdk import identity, overlays, queueing, scheduling
+from berth_sdk import identity, overlays, placements, queueing, scheduling
 from berth_sdk._generated import identity_pb2, queueing_pb2, scheduling_pb2
 from berth_sdk.errors import CallError, ContractError
 from berth_sdk.metrics import Answering
@@ -36,11 +36,14 @@ UNARY: dict[str, dict[str, tuple[Unary, type[Message]]]] = {
         "PreBind": (scheduling.pre_bind, scheduling_pb2.PreBindRequest),
         "Bind": (scheduling.bind, scheduling_pb2.BindRequest),
         "FilterOverlays": (overlays.filter_overlays, scheduling_pb2.FilterOverlaysRequest),
+        "GeneratePlacements": (placements.generate_placements, scheduling_pb2.GeneratePlacementsRequest),
+        "ScorePlacements": (placements.score_placements, scheduling_pb2.ScorePlacementsRequest),
         "PostBind": (scheduling.post_bind, scheduling_pb2.PostBindRequest),
         "CycleDone": (scheduling.cycle_done, scheduling_pb2.CycleDoneRequest),
     },
     "QueueingService": {
         "QueueingHints": (queueing.queueing_hints, queueing_pb2.QueueingHintsRequest),
+        "SortKeys": (queueing.sort_keys, queueing_pb2.SortKeysRequest),
     },
 }
 

@@ -159,6 +159,27 @@ class PodKey:
 
 
 @dataclass(frozen=True, slots=True)
+class PodGroup:
+    """A pod group, and its pods that have no node; those that have one are among the nodes' pods."""
+
+    namespace: str
+    name: str
+    pods: tuple[PodKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedPlacement:
+    """A placement in which a group fits, and the index of the node that each pod would go to.
+
+    Shapes: nodes bool (n,).
+    """
+
+    name: str
+    nodes: NDArray[np.bool_]
+    assignments: tuple[tuple[PodKey, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterEvent:
     """Something that happened to an object; old and new are its JSON, None where there is none."""
 
@@ -186,6 +207,10 @@ def _maybe(decode: Callable[[bytes], Object], source: bytes | None) -> Object | 
     return None if source is None else decode(source)
 
 
+SortKey: TypeAlias = tuple[int, ...]
+"""At most 8 numbers, compared in order, the lowest first; missing ones count as 0."""
+Placements: TypeAlias = Mapping[str, NDArray[np.bool_]]
+"""Sets of nodes by name, in the order in which they are tried. Shapes: each bool (n,)."""
 Answer: TypeAlias = Status | Reason | str | None
 """None lets the pod or node pass, a string or Reason turns it down, a Status says it in full."""
 

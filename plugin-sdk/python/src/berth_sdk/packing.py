@@ -3,14 +3,15 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from berth_sdk._generated import common_pb2, scheduling_pb2
+from berth_sdk._generated import common_pb2, queueing_pb2, scheduling_pb2
 from berth_sdk.errors import ContractError
-from berth_sdk.outcomes import Codes, Normalization, Points, Reason, Scores, Status, Verdicts
+from berth_sdk.outcomes import Codes, Normalization, Points, Reason, Scores, SortKey, Status, Verdicts
 
 MAX_REASONS = 255
 MAX_SCORE = 100
+KEY_PARTS = 8
 
-_BYTE, _INT = np.iinfo(np.uint8), np.iinfo(np.int32)
+_BYTE, _INT, _LONG = np.iinfo(np.uint8), np.iinfo(np.int32), np.iinfo(np.int64)
 
 
 def pack_bits(mask: NDArray[np.bool_]) -> bytes:
@@ -116,6 +117,19 @@ def unpack_scores(message: scheduling_pb2.Scores, count: int) -> NDArray[np.int6
     if len(scores) != count:
         raise ValueError(f"{len(scores)} scores for {count} nodes")
     return scores
+
+
+def pack_sort_key(key: SortKey) -> queueing_pb2.SortKey:
+    """Return the message.
+
+    Raises: ContractError: it is no key.
+    """
+    right = isinstance(key, tuple) and all(
+        isinstance(part, (int, np.integer)) and _LONG.min <= part <= _LONG.max for part in key
+    )
+    if not right or len(key) > KEY_PARTS:
+        raise ContractError(f"a sort key is a tuple of at most {KEY_PARTS} integers of 64 bits, not {key!r}")
+    return queueing_pb2.SortKey(parts=[int(part) for part in key])
 
 
 def pack_status(status: Status) -> common_pb2.Status:

@@ -22,10 +22,14 @@ from berth_sdk.outcomes import (
     MetadataPatch,
     Nomination,
     Normalization,
+    Placements,
+    PodGroup,
     PodKey,
     Points,
+    ProposedPlacement,
     Reason,
     Scores,
+    SortKey,
     Verdicts,
     Wait,
 )
@@ -258,6 +262,39 @@ class Plugin:
         """Answer for all pairs at once.
 
         Shapes: (events, pods).
+        """
+        raise NotImplementedError
+
+    def sort_key(self, pod: Pod) -> Maybe[SortKey]:
+        """Say where the pod stands in the queue, the lowest key first: at most 8 numbers, compared in order.
+
+        Asked once for each version of the pod; `self.requeue.sort_keys` gives other keys later. Pods of equal
+        keys stand by priority and time. A failure is logged, and the pod has the key 0.
+        """
+        raise NotImplementedError
+
+    def pods_left(self, uids: Sequence[str]) -> None:
+        """Hear that these pods, which `sort_key` was asked about, wait no more."""
+
+    def queue_reset(self, profile: str) -> None:
+        """Forget the profile's pods that `sort_key` was asked about: all that wait are asked about anew."""
+
+    # -- asked about pod groups -----------------------------------------------------------------------------
+
+    def generate_placements(self, group: PodGroup, pod: Pod, nodes: Nodes) -> Maybe[Placements | Answer]:
+        """Say which sets of nodes the group may go to as a whole; `pod` is the first of its pods.
+
+        SKIP: no opinion. A text, `Reason` or `Status`: the group can go nowhere. Where `nodes.candidates` is
+        False a set has no node.
+        """
+        raise NotImplementedError
+
+    def score_placements(
+        self, group: PodGroup, pod: Pod, nodes: Nodes, proposed: Sequence[ProposedPlacement]
+    ) -> Maybe[Points | Scores | None]:
+        """Score the placements in which the group fits, each by itself; None: no opinion.
+
+        Shapes: integers (len(proposed),).
         """
         raise NotImplementedError
 

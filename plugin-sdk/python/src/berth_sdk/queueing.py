@@ -1,5 +1,6 @@
 """QueueingService: hints for many events and pods at once, and the plugin's own wishes."""
 
+import logging
 from collections.abc import AsyncIterator, Sequence
 
 import msgspec
@@ -8,13 +9,15 @@ from numpy.typing import NDArray
 
 from berth_sdk._generated import common_pb2
 from berth_sdk._generated import queueing_pb2 as pb
-from berth_sdk.errors import CallError
+from berth_sdk.errors import CallError, Cause, ContractError
 from berth_sdk.objects import Pod
 from berth_sdk.outcomes import Action, ClusterEvent
-from berth_sdk.packing import pack_bits
+from berth_sdk.packing import pack_bits, pack_sort_key
 from berth_sdk.plugin import Plugin, overrides
-from berth_sdk.scheduling import ask
+from berth_sdk.scheduling import ask, tell
 from berth_sdk.session import Session
+
+log = logging.getLogger(__name__)
 
 
 async def queueing_hints(session: Session, request: pb.QueueingHintsRequest) -> pb.QueueingHintsResponse:
@@ -39,6 +42,32 @@ async def requeue(session: Session, request: pb.RequeueRequest) -> AsyncIterator
     del request
     async for message in session.plugin.requeue.listen():
         yield message
+
+
+async def sort_keys(session: Session, request: pb.SortKeysRequest) -> pb.SortKeysResponse:
+    """Say where pods stand in the queue; one that the plugin fails for has the key 0.
+
+    Raises: CallError: the profile was not configured.
+    """
+    plugin = session.plugin
+    if request.profile not in session.profiles:
+        raise CallError(Cause.NOT_CONFIGURED, f"profile {request.profile!r} was not configured")
+    if request.anew:
+        await tell(plugin.queue_reset, request.profile)
+    if request.left_uids:
+        await tell(plugin.pods_left, tuple(request.left_uids))
+    return pb.SortKeysResponse(keys=[await _sort_key(session, ref) for ref in request.pods])
+
+
+async def _sort_key(session: Session, ref: common_pb2.PodRef) -> pb.SortKey:
+    pod = _known(session, ref)
+    if pod is None:
+        return pb.SortKey()
+    try:
+        return pack_sort_key(await ask(session.plugin.sort_key, pod))
+    except ContractError as error:
+        log.warning("pod without a sort key pod=%s/%s error=%r", ref.namespace, ref.name, str(error))
+        return pb.SortKey()
 
 
 async def _hints(plugin: Plugin, pods: Sequence[Pod], events: Sequence[ClusterEvent]) -> NDArray[np.bool_]:

@@ -1,9 +1,13 @@
 """Telling the scheduler, unasked, that pods are worth another attempt or may stop waiting."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 
 from berth_sdk._generated import queueing_pb2 as pb
+from berth_sdk.outcomes import SortKey
+from berth_sdk.packing import pack_sort_key
+
+KEYS_A_MESSAGE = 4096
 
 
 class Requeue:
@@ -30,6 +34,17 @@ class Requeue:
     def reject(self, uids: Iterable[str], cause: str) -> None:
         """Stop pods that wait at Permit."""
         self._say(pb.RequeueResponse(reject_waiting=pb.PodSet(uids=uids), cause=cause))
+
+    def sort_keys(self, keys: Mapping[str, SortKey], cause: str) -> None:
+        """Sort these pods, by UID, by these keys from now on.
+
+        Raises: ContractError: one of them is no key.
+        """
+        pairs = [(uid, pack_sort_key(key)) for uid, key in keys.items()]
+        for start in range(0, len(pairs), KEYS_A_MESSAGE):
+            part = pairs[start : start + KEYS_A_MESSAGE]
+            changed = pb.PodSortKeys(uids=[uid for uid, _ in part], keys=[key for _, key in part])
+            self._say(pb.RequeueResponse(sort_keys=changed, cause=cause))
 
     async def listen(self) -> AsyncIterator[pb.RequeueResponse]:
         """Yield what is said from now on."""

@@ -36,7 +36,9 @@ class Session:
     def __post_init__(self) -> None:
         self.mirror = Mirror(self.plugin, self.remembered)
         self.meter = Meter(self.plugin.name, self.plugin.version)
-        self._keeps_nodes = awaits(self.plugin, "filter_nodes", "score_nodes")
+        self._keeps_nodes = awaits(
+            self.plugin, "filter_nodes", "score_nodes", "generate_placements", "score_placements"
+        )
         self.turned = asyncio.Event()
         """Set when `ready` has become another."""
         self._waiting: set[asyncio.Future[None]] = set()

@@ -57,6 +57,17 @@ class _ExtensionPointEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Extens
     the host takes it that evicting pods does not change the plugin's verdicts
     from UNSCHEDULABLE to a pass, so no room is made where it says so.
     """
+    EXTENSION_POINT_QUEUE_SORT: _ExtensionPoint.ValueType  # 14
+    """QueueingService.SortKeys. The queue is ordered by the plugin where the
+    profiles name it at queueSort; all of them have to, since they share one
+    queue.
+    """
+    EXTENSION_POINT_PLACEMENT_GENERATE: _ExtensionPoint.ValueType  # 15
+    """SchedulingService.GeneratePlacements. Only for plugins that want to see
+    nodes.
+    """
+    EXTENSION_POINT_PLACEMENT_SCORE: _ExtensionPoint.ValueType  # 16
+    """SchedulingService.ScorePlacements. Only for plugins that want to see nodes."""
 
 class ExtensionPoint(_ExtensionPoint, metaclass=_ExtensionPointEnumTypeWrapper):
     """ExtensionPoint names the calls that a plugin wants to get."""
@@ -92,6 +103,17 @@ EXTENSION_POINT_FILTER_OVERLAYS: ExtensionPoint.ValueType  # 13
 the host takes it that evicting pods does not change the plugin's verdicts
 from UNSCHEDULABLE to a pass, so no room is made where it says so.
 """
+EXTENSION_POINT_QUEUE_SORT: ExtensionPoint.ValueType  # 14
+"""QueueingService.SortKeys. The queue is ordered by the plugin where the
+profiles name it at queueSort; all of them have to, since they share one
+queue.
+"""
+EXTENSION_POINT_PLACEMENT_GENERATE: ExtensionPoint.ValueType  # 15
+"""SchedulingService.GeneratePlacements. Only for plugins that want to see
+nodes.
+"""
+EXTENSION_POINT_PLACEMENT_SCORE: ExtensionPoint.ValueType  # 16
+"""SchedulingService.ScorePlacements. Only for plugins that want to see nodes."""
 Global___ExtensionPoint: _TypeAlias = ExtensionPoint  # noqa: Y015
 
 class _ActionType:

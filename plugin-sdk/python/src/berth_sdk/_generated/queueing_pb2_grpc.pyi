@@ -46,6 +46,12 @@ class QueueingServiceStub:
     """Requeue is opened once by the host and stays open: the plugin reports
     changes that no cluster event tells of.
     """
+    SortKeys: _grpc.UnaryUnaryMultiCallable[_queueing_pb2.SortKeysRequest, _queueing_pb2.SortKeysResponse]
+    """SortKeys asks for the sort keys of pods that were queued. A pod is not
+    scheduled before its key is known or the call's deadline is over; an error
+    means: no keys. The host asks once for each version of a pod's labels, owners
+    and spec, and again after a lost connection.
+    """
 
 @_typing.type_check_only
 class QueueingServiceAsyncStub(QueueingServiceStub):
@@ -64,6 +70,12 @@ class QueueingServiceAsyncStub(QueueingServiceStub):
     Requeue: _aio.UnaryStreamMultiCallable[_queueing_pb2.RequeueRequest, _queueing_pb2.RequeueResponse]  # type: ignore[assignment]
     """Requeue is opened once by the host and stays open: the plugin reports
     changes that no cluster event tells of.
+    """
+    SortKeys: _aio.UnaryUnaryMultiCallable[_queueing_pb2.SortKeysRequest, _queueing_pb2.SortKeysResponse]  # type: ignore[assignment]
+    """SortKeys asks for the sort keys of pods that were queued. A pod is not
+    scheduled before its key is known or the call's deadline is over; an error
+    means: no keys. The host asks once for each version of a pod's labels, owners
+    and spec, and again after a lost connection.
     """
 
 class QueueingServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -92,6 +104,18 @@ class QueueingServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_queueing_pb2.RequeueResponse], _abc.AsyncIterator[_queueing_pb2.RequeueResponse]]:
         """Requeue is opened once by the host and stays open: the plugin reports
         changes that no cluster event tells of.
+        """
+
+    @_abc_1.abstractmethod
+    def SortKeys(
+        self,
+        request: _queueing_pb2.SortKeysRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queueing_pb2.SortKeysResponse, _abc.Awaitable[_queueing_pb2.SortKeysResponse]]:
+        """SortKeys asks for the sort keys of pods that were queued. A pod is not
+        scheduled before its key is known or the call's deadline is over; an error
+        means: no keys. The host asks once for each version of a pod's labels, owners
+        and spec, and again after a lost connection.
         """
 
 def add_QueueingServiceServicer_to_server(servicer: QueueingServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -324,6 +324,85 @@ class Host:
         request = queueing_pb2.QueueingHintsRequest(profile=self.profile, events=rows, pods=refs)
         response = await self.queueing.QueueingHints(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
         return [_hint(hint, len(refs)) for hint in response.hints]
+
+    async def sort_keys(
+        self, *pods: Document, left: Iterable[str] = (), anew: bool = False
+    ) -> list[tuple[int, ...]]:
+        """Return where these pods stand in the queue; `left` are UIDs of pods that wait no more."""
+        await self.update()
+        refs = [self.call(pod).pod for pod in pods]
+        request = queueing_pb2.SortKeysRequest(profile=self.profile, pods=refs, left_uids=left, anew=anew)
+        response = await self.queueing.SortKeys(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+        assert len(response.keys) == len(refs), response
+        return [tuple(key.parts) for key in response.keys]
+
+    async def changed_sort_keys(self) -> AsyncIterator[dict[str, tuple[int, ...]]]:
+        """Yield keys by UID, each time that the plugin gives pods other ones by itself."""
+        async for message in self.queueing.Requeue(queueing_pb2.RequeueRequest()):
+            if message.WhichOneof("action") == "sort_keys":
+                keys = (tuple(key.parts) for key in message.sort_keys.keys)
+                yield dict(zip(message.sort_keys.uids, keys, strict=True))
+
+    async def generate_placements(
+        self, group: str, *pods: Document, candidates: Iterable[str] | None = None
+    ) -> dict[str, list[str]] | None:
+        """Return the names of the nodes in each placement of the group, None if the plugin has no opinion.
+
+        Raises: Refused: the group can go nowhere.
+        """
+        await self.update()
+        request = scheduling_pb2.GeneratePlacementsRequest(
+            call=self.call(pods[0]), group=self._group(group, pods), candidates=self._candidates(candidates)
+        )
+        response = await self.scheduling.GeneratePlacements(
+            request, timeout=TIMEOUT_SECONDS, metadata=self.metadata
+        )
+        if _status(response.status).code is Code.SKIP:
+            return None
+        _succeeded(response.status)
+        names = np.array(self.cluster.names)
+        return {
+            each.name: names[unpack_bits(each.bitmap, len(names))].tolist() for each in response.placements
+        }
+
+    async def score_placements(
+        self, group: str, pods: Sequence[Document], *proposed: Mapping[str, str]
+    ) -> list[int] | None:
+        """Return the raw score of each proposal, which is node names by pod names, None for no opinion.
+
+        A proposal's placement are the nodes that it uses.
+        """
+        await self.update()
+        request = scheduling_pb2.ScorePlacementsRequest(
+            call=self.call(pods[0]),
+            group=self._group(group, pods),
+            proposed=[self._proposal(number, pods, nodes) for number, nodes in enumerate(proposed)],
+        )
+        response = await self.scheduling.ScorePlacements(
+            request, timeout=TIMEOUT_SECONDS, metadata=self.metadata
+        )
+        if _status(response.status).code is Code.SKIP:
+            return None
+        _succeeded(response.status)
+        scores: list[int] = unpack_scores(response.scores, len(proposed)).tolist()
+        return scores
+
+    def _group(self, name: str, pods: Sequence[Document]) -> scheduling_pb2.PodGroup:
+        refs = [self.call(pod).pod for pod in pods]
+        for ref in refs:
+            ref.ClearField("object")
+        return scheduling_pb2.PodGroup(namespace=pods[0]["metadata"]["namespace"], name=name, pods=refs)
+
+    def _proposal(
+        self, number: int, pods: Sequence[Document], nodes: Mapping[str, str]
+    ) -> scheduling_pb2.ProposedPlacement:
+        mask = np.array([name in nodes.values() for name in self.cluster.names], np.bool_)
+        index = {pod["metadata"]["name"]: i for i, pod in enumerate(pods)}
+        return scheduling_pb2.ProposedPlacement(
+            placement=scheduling_pb2.Placement(name=f"proposal-{number}", bitmap=pack_bits(mask)),
+            pod_indices=[index[name] for name in nodes],
+            node_indices=[self.cluster.names.index(node) for node in nodes.values()],
+        )
 
     async def place(self, pod: Document, node_name: str) -> Document:
         """Reserve, bind and confirm the pod on a node; return it as it is afterwards."""

@@ -44,6 +44,19 @@ export const ExtensionPoint = {
    * from UNSCHEDULABLE to a pass, so no room is made where it says so.
    */
   FILTER_OVERLAYS: 13,
+  /**
+   * QUEUE_SORT - QueueingService.SortKeys. The queue is ordered by the plugin where the
+   * profiles name it at queueSort; all of them have to, since they share one
+   * queue.
+   */
+  QUEUE_SORT: 14,
+  /**
+   * PLACEMENT_GENERATE - SchedulingService.GeneratePlacements. Only for plugins that want to see
+   * nodes.
+   */
+  PLACEMENT_GENERATE: 15,
+  /** PLACEMENT_SCORE - SchedulingService.ScorePlacements. Only for plugins that want to see nodes. */
+  PLACEMENT_SCORE: 16,
 } as const;
 
 export type ExtensionPoint = typeof ExtensionPoint[keyof typeof ExtensionPoint];
@@ -63,6 +76,9 @@ export namespace ExtensionPoint {
   export type REQUEUE = typeof ExtensionPoint.REQUEUE;
   export type BIND = typeof ExtensionPoint.BIND;
   export type FILTER_OVERLAYS = typeof ExtensionPoint.FILTER_OVERLAYS;
+  export type QUEUE_SORT = typeof ExtensionPoint.QUEUE_SORT;
+  export type PLACEMENT_GENERATE = typeof ExtensionPoint.PLACEMENT_GENERATE;
+  export type PLACEMENT_SCORE = typeof ExtensionPoint.PLACEMENT_SCORE;
 }
 
 /** ActionType is what happened to an object, in kube-scheduler's words. */

@@ -106,6 +106,12 @@ export interface RequeueResponse {
     | //
     /** Permit: stop these waiting pods; their attempt fails. */
     { $case: "rejectWaiting"; value: PodSet }
+    | //
+    /**
+     * QUEUE_SORT: from now on these pods are sorted by these keys. UIDs of pods
+     * that the host did not ask about are ignored, and counted.
+     */
+    { $case: "sortKeys"; value: PodSortKeys }
     | undefined;
   /** Why, for the queue's history. */
   cause: string;
@@ -119,6 +125,52 @@ export interface PodSet {
 
 /** AllRejected is empty. */
 export interface AllRejected {
+}
+
+/**
+ * SortKey is a pod's place in the queue: keys are compared part by part, the
+ * lowest first, and pods of equal keys stand as without the plugin: by
+ * priority, the highest first, then by the time at which they were queued.
+ */
+export interface SortKey {
+  /**
+   * At most 8. Parts that are missing count as 0, and a pod without a key has
+   * the key 0.
+   */
+  parts: number[];
+}
+
+/** PodSortKeys gives pods their keys. */
+export interface PodSortKeys {
+  /** metadata.uid of each, once. */
+  uids: string[];
+  /** One for each UID, in the same order. */
+  keys: SortKey[];
+}
+
+/** SortKeysRequest asks about pods of one profile. */
+export interface SortKeysRequest {
+  /** The profile whose pods are asked about. */
+  profile: string;
+  /** The pods, each with its object. */
+  pods: PodRef[];
+  /**
+   * metadata.uid of pods that were asked about before and wait no more: they
+   * were bound, deleted, or are another profile's now.
+   */
+  leftUids: string[];
+  /**
+   * The plugin is asked about all pods that wait, in this call and those that
+   * follow: what it was asked about before can be forgotten. The first call of
+   * a connection says so for each profile.
+   */
+  anew: boolean;
+}
+
+/** SortKeysResponse answers. */
+export interface SortKeysResponse {
+  /** One for each pod, in the same order. */
+  keys: SortKey[];
 }
 
 function createBaseClusterEvent(): ClusterEvent {
@@ -520,6 +572,9 @@ export const RequeueResponse: MessageFns<RequeueResponse> = {
       case "rejectWaiting":
         PodSet.encode(message.action.value, writer.uint32(34).fork()).join();
         break;
+      case "sortKeys":
+        PodSortKeys.encode(message.action.value, writer.uint32(50).fork()).join();
+        break;
     }
     if (message.cause !== "") {
       writer.uint32(42).string(message.cause);
@@ -570,6 +625,14 @@ export const RequeueResponse: MessageFns<RequeueResponse> = {
             }
 
             message.action = { $case: "rejectWaiting", value: PodSet.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.action = { $case: "sortKeys", value: PodSortKeys.decode(reader, reader.uint32()) };
             continue;
           }
           case 5: {
@@ -674,6 +737,248 @@ export const AllRejected: MessageFns<AllRejected> = {
   },
 };
 
+function createBaseSortKey(): SortKey {
+  return { parts: [] };
+}
+
+export const SortKey: MessageFns<SortKey> = {
+  encode(message: SortKey, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.parts.length !== 0) {
+      writer.uint32(10).fork();
+      for (const v of message.parts) {
+        writer.sint64(v);
+      }
+      writer.join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SortKey {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSortKey();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag === 8) {
+              message.parts.push(longToNumber(reader.sint64()));
+
+              continue;
+            }
+
+            if (tag === 10) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.parts.push(longToNumber(reader.sint64()));
+              }
+
+              continue;
+            }
+
+            break;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBasePodSortKeys(): PodSortKeys {
+  return { uids: [], keys: [] };
+}
+
+export const PodSortKeys: MessageFns<PodSortKeys> = {
+  encode(message: PodSortKeys, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.uids) {
+      writer.uint32(10).string(v!);
+    }
+    for (const v of message.keys) {
+      SortKey.encode(v!, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PodSortKeys {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePodSortKeys();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.uids.push(reader.string());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.keys.push(SortKey.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseSortKeysRequest(): SortKeysRequest {
+  return { profile: "", pods: [], leftUids: [], anew: false };
+}
+
+export const SortKeysRequest: MessageFns<SortKeysRequest> = {
+  encode(message: SortKeysRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.profile !== "") {
+      writer.uint32(10).string(message.profile);
+    }
+    for (const v of message.pods) {
+      PodRef.encode(v!, writer.uint32(18).fork()).join();
+    }
+    for (const v of message.leftUids) {
+      writer.uint32(26).string(v!);
+    }
+    if (message.anew !== false) {
+      writer.uint32(32).bool(message.anew);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SortKeysRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSortKeysRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.profile = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.pods.push(PodRef.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.leftUids.push(reader.string());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.anew = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseSortKeysResponse(): SortKeysResponse {
+  return { keys: [] };
+}
+
+export const SortKeysResponse: MessageFns<SortKeysResponse> = {
+  encode(message: SortKeysResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.keys) {
+      SortKey.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SortKeysResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSortKeysResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.keys.push(SortKey.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
 /**
  * QueueingService decides when a rejected pod is worth another attempt. No lock
  * of the scheduler is held meanwhile, and an error means: queue it.
@@ -710,6 +1015,21 @@ export const QueueingServiceService = {
     responseSerialize: (value: RequeueResponse): Buffer => Buffer.from(RequeueResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): RequeueResponse => RequeueResponse.decode(value),
   },
+  /**
+   * SortKeys asks for the sort keys of pods that were queued. A pod is not
+   * scheduled before its key is known or the call's deadline is over; an error
+   * means: no keys. The host asks once for each version of a pod's labels, owners
+   * and spec, and again after a lost connection.
+   */
+  sortKeys: {
+    path: "/berth.plugin.v1.QueueingService/SortKeys" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: SortKeysRequest): Buffer => Buffer.from(SortKeysRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): SortKeysRequest => SortKeysRequest.decode(value),
+    responseSerialize: (value: SortKeysResponse): Buffer => Buffer.from(SortKeysResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): SortKeysResponse => SortKeysResponse.decode(value),
+  },
 } as const;
 
 export interface QueueingServiceServer extends UntypedServiceImplementation {
@@ -726,6 +1046,24 @@ export interface QueueingServiceServer extends UntypedServiceImplementation {
    * changes that no cluster event tells of.
    */
   requeue: handleServerStreamingCall<RequeueRequest, RequeueResponse>;
+  /**
+   * SortKeys asks for the sort keys of pods that were queued. A pod is not
+   * scheduled before its key is known or the call's deadline is over; an error
+   * means: no keys. The host asks once for each version of a pod's labels, owners
+   * and spec, and again after a lost connection.
+   */
+  sortKeys: handleUnaryCall<SortKeysRequest, SortKeysResponse>;
+}
+
+function longToNumber(int64: { toString(): string }): number {
+  const num = globalThis.Number(int64.toString());
+  if (num > globalThis.Number.MAX_SAFE_INTEGER) {
+    throw new globalThis.Error("Value is larger than Number.MAX_SAFE_INTEGER");
+  }
+  if (num < globalThis.Number.MIN_SAFE_INTEGER) {
+    throw new globalThis.Error("Value is smaller than Number.MIN_SAFE_INTEGER");
+  }
+  return num;
 }
 
 export interface MessageFns<T> {

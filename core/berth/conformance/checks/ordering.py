@@ -1,0 +1,97 @@
+"""SortKeys: where pods stand in the queue."""
+
+from berth.conformance.answers import same
+from berth.conformance.check import check
+from berth.conformance.samples import Document, renamed
+from berth.conformance.subject import Subject, readable
+from berth.conformance.world import World, shown
+from berth.framework.queued_pod import SortKey
+from berth.out_of_tree._generated import queueing_pb2
+from berth.out_of_tree.packing import sort_keys_of
+
+CLAUSE = "Queue order"
+NEEDS = ("QUEUE_SORT",)
+
+
+async def _keys(
+    world: World, pods: list[Document], *, left: tuple[str, ...] = (), anew: bool = False
+) -> list[SortKey]:
+    """The pods' keys."""
+    subject = world.subject
+    request = queueing_pb2.SortKeysRequest(
+        profile=subject.options.profile,
+        pods=[world.call(pod).pod for pod in pods],
+        left_uids=left,
+        anew=anew,
+    )
+    response = readable(await subject.queueing.SortKeys(request, timeout=subject.options.seconds))
+    return sort_keys_of("under test", response.keys, len(pods))
+
+
+@check("sort-keys/answer", "SortKeys gives each pod a key", CLAUSE, needs=NEEDS)
+async def answer(subject: Subject) -> None:
+    """At most 8 parts each, in the pods' order."""
+    await _keys(await shown(subject), subject.pods, anew=True)
+
+
+@check(
+    "sort-keys/nothing-asked",
+    "SortKeys is answered where no pod is asked about",
+    CLAUSE,
+    needs=NEEDS,
+    after=("sort-keys/answer",),
+)
+async def nothing_asked(subject: Subject) -> None:
+    """Such a call says only who left."""
+    world = await shown(subject)
+    await _keys(world, [], anew=True)
+    await _keys(world, [], left=(subject.pods[0]["metadata"]["uid"],))
+
+
+@check(
+    "sort-keys/anew",
+    "asked anew, pods have the keys that they had",
+    CLAUSE,
+    needs=NEEDS,
+    after=("sort-keys/answer",),
+)
+async def anew_alike(subject: Subject) -> None:
+    """What was asked about before a lost connection counts no more."""
+    world = await shown(subject)
+    first = await _keys(world, subject.pods, anew=True)
+    others = [renamed(pod, f"more-{number}") for number, pod in enumerate(subject.pods)]
+    await _keys(world, others)
+    same(first, await _keys(world, subject.pods, anew=True), "the keys as asked at first")
+
+
+@check(
+    "sort-keys/again",
+    "a pod that is asked about twice is one pod",
+    CLAUSE,
+    needs=NEEDS,
+    after=("sort-keys/anew",),
+)
+async def again(subject: Subject) -> None:
+    """The host repeats a call that failed for it."""
+    world = await shown(subject)
+    first = await _keys(world, subject.pods, anew=True)
+    same(first, await _keys(world, subject.pods), "the keys as asked at first")
+
+
+@check(
+    "sort-keys/left",
+    "pods that left change no key of those that come later",
+    CLAUSE,
+    needs=NEEDS,
+    after=("sort-keys/again", "sort-keys/nothing-asked"),
+)
+async def left(subject: Subject) -> None:
+    """Unknown ones are none of the plugin's business."""
+    world = await shown(subject)
+    first = await _keys(world, subject.pods, anew=True)
+    others = [renamed(pod, f"more-{number}") for number, pod in enumerate(subject.pods)]
+    await _keys(world, others, anew=True)
+    uids = tuple(pod["metadata"]["uid"] for pod in others)
+    same(
+        first, await _keys(world, subject.pods, left=(*uids, "nobody")), "the keys as if none had come before"
+    )

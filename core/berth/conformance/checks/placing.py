@@ -1,0 +1,174 @@
+"""GeneratePlacements and ScorePlacements: where a pod group may go as a whole."""
+
+from typing import Any
+
+import numpy as np
+
+from berth.conformance.answers import same
+from berth.conformance.check import check, expect
+from berth.conformance.subject import Subject
+from berth.conformance.world import World, shown
+from berth.framework.interface import Placement
+from berth.out_of_tree._generated import common_pb2, scheduling_pb2
+from berth.out_of_tree.packing import normalized, scores_of, status_of
+from berth.out_of_tree.placing import placements_of
+
+CLAUSE = "Placements of pod groups"
+GENERATES, SCORES = ("PLACEMENT_GENERATE", "nodes"), ("PLACEMENT_SCORE", "nodes")
+CODES = frozenset(
+    {
+        common_pb2.CODE_SUCCESS,
+        common_pb2.CODE_SKIP,
+        common_pb2.CODE_UNSCHEDULABLE,
+        common_pb2.CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
+        common_pb2.CODE_ERROR,
+    }
+)
+
+
+def _group(world: World) -> scheduling_pb2.PodGroup:
+    refs = [world.call(pod, with_object=False).pod for pod in world.subject.pods]
+    return scheduling_pb2.PodGroup(namespace="default", name="group", pods=refs)
+
+
+async def _generated(world: World, rows: list[int] | None = None) -> tuple[Any, list[Placement]]:
+    """The answer, and its placements. Raises: ProtocolError."""
+    candidates = None if rows is None else world.candidates(rows)
+    response = await world.ask(
+        "GeneratePlacements", world.subject.pods[0], group=_group(world), candidates=candidates
+    )
+    n = len(world.nodes)
+    parent = Placement("", np.arange(n) if rows is None else np.array(rows))
+    return response, list(placements_of("under test", response, parent, n))
+
+
+def _as_lists(placements: list[Placement]) -> list[tuple[str, list[int]]]:
+    return [(each.name, each.rows.tolist()) for each in placements]
+
+
+async def _scored(world: World, rows: list[int]) -> Any:
+    """The answer about a placement for each of these nodes, with the group's first pod on it."""
+    proposed = [
+        scheduling_pb2.ProposedPlacement(
+            placement=scheduling_pb2.Placement(name=f"on-{row}", bitmap=world.candidates([row]).bitmap),
+            pod_indices=[0],
+            node_indices=[row],
+        )
+        for row in rows
+    ]
+    return await world.ask("ScorePlacements", world.subject.pods[0], group=_group(world), proposed=proposed)
+
+
+@check("placements/answer", "placements are sets of nodes with names of their own", CLAUSE, needs=GENERATES)
+async def placements(subject: Subject) -> None:
+    """None is empty, and no two share a name."""
+    await _generated(await shown(subject))
+
+
+@check(
+    "placements/status",
+    "placements come with SUCCESS only",
+    CLAUSE,
+    needs=GENERATES,
+    after=("placements/answer",),
+)
+async def placements_status(subject: Subject) -> None:
+    """A group that may go nowhere has none."""
+    response, found = await _generated(await shown(subject))
+    status_of("under test", response.status)
+    code = response.status.code
+    expect(code in CODES, "SUCCESS, SKIP, an unschedulable code or ERROR", common_pb2.Code.Name(code))
+    expect(not found or code == common_pb2.CODE_SUCCESS, "no placements", f"{len(found)} of them")
+
+
+@check(
+    "placements/generation",
+    "the answer says which generation its placements are about",
+    "Scheduling calls",
+    needs=GENERATES,
+    after=("placements/answer",),
+)
+async def placements_generation(subject: Subject) -> None:
+    """As for Filter."""
+    world = await shown(subject)
+    came = (await _generated(world))[0].generation
+    expect(came == world.generation, f"generation {world.generation}", came)
+
+
+@check(
+    "placements/deterministic",
+    "the same group has the same placements",
+    CLAUSE,
+    needs=GENERATES,
+    after=("placements/answer",),
+)
+async def placements_deterministic(subject: Subject) -> None:
+    """In the same order: the first of equal ones is tried first."""
+    world = await shown(subject)
+    first = _as_lists((await _generated(world))[1])
+    same(first, _as_lists((await _generated(world))[1]), "the same placements")
+
+
+@check(
+    "placements/candidates",
+    "placements have no nodes but those asked about",
+    CLAUSE,
+    needs=GENERATES,
+    after=("placements/answer",),
+)
+async def placements_candidates(subject: Subject) -> None:
+    """The host makes them of a part of the cluster."""
+    world = await shown(subject)
+    await _generated(world, list(range(0, len(world.nodes), 2)))
+
+
+@check(
+    "placement-scores/answer",
+    "each placement has a score that can be normalized as the answer says",
+    CLAUSE,
+    needs=SCORES,
+)
+async def scores(subject: Subject) -> None:
+    """0 to 100 without, not negative where the highest becomes 100."""
+    world = await shown(subject)
+    rows = list(range(len(world.nodes)))
+    response = await _scored(world, rows)
+    if response.status.code == common_pb2.CODE_SUCCESS:
+        raw = scores_of("under test", response.scores, len(rows))
+        normalized("under test", raw, response.scores.normalization)
+
+
+@check(
+    "placement-scores/status",
+    "scores of placements are there exactly when the status is SUCCESS",
+    CLAUSE,
+    needs=SCORES,
+    after=("placement-scores/answer",),
+)
+async def scores_status(subject: Subject) -> None:
+    """SUCCESS, SKIP or ERROR: scores turn no group down."""
+    response = await _scored(await shown(subject), [0, 1])
+    code = response.status.code
+    allowed = (common_pb2.CODE_SUCCESS, common_pb2.CODE_SKIP, common_pb2.CODE_ERROR)
+    expect(code in allowed, "SUCCESS, SKIP or ERROR", common_pb2.Code.Name(code))
+    wanted = code == common_pb2.CODE_SUCCESS
+    expect(response.HasField("scores") == wanted, f"scores: {wanted}", response.HasField("scores"))
+
+
+@check(
+    "placement-scores/one-by-one",
+    "a placement has the score that it has alone",
+    CLAUSE,
+    needs=SCORES,
+    after=("placement-scores/answer", "placement-scores/status"),
+)
+async def scores_alone(subject: Subject) -> None:
+    """The host asks in several calls where one message can't hold all."""
+    world = await shown(subject)
+    rows = list(range(len(world.nodes)))
+    together = await _scored(world, rows)
+    if together.status.code != common_pb2.CODE_SUCCESS:
+        return
+    raw = scores_of("under test", together.scores, len(rows)).tolist()
+    alone = [scores_of("under test", (await _scored(world, [row])).scores, 1).tolist()[0] for row in rows]
+    same(raw, alone, "the scores as asked together")

@@ -1,0 +1,43 @@
+"""A plugin in another process as the order of the queue: keys first, PrioritySort's order among equal ones.
+
+The keys stand in the queue's records, so that comparing two pods asks nobody; what they are is asked and told
+beside the queue (`sort_key_asker.py`).
+
+Source: docs/protocol.md "Queue order".
+"""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from berth.framework.handle import Handle
+from berth.framework.interface import KeyedQueueSortPlugin
+from berth.framework.queued_pod import QueuedPodInfo, SortKey
+from berth.objects.pod import Pod
+from berth.out_of_tree.answers import AskedElsewhere
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.sort_key_asker import SortKeyAsker
+from berth.plugins.priority_sort import priority_order
+
+
+class OrdersTheQueue(AskedElsewhere, KeyedQueueSortPlugin):
+    """The point of pods that wait for their turn."""
+
+    def __init__(self, caller: Caller, handle: Handle) -> None:
+        super().__init__(caller, handle)
+        self.keys = SortKeyAsker(lambda: self.caller)
+
+    def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
+        """Whether `a` goes before `b`."""
+        return self.sort_key(a) < self.sort_key(b)
+
+    def sort_key(self, info: QueuedPodInfo) -> tuple[Any, ...]:
+        """The key that the plugin gave, and the place among pods of that key."""
+        return info.sort_key, *priority_order(info)
+
+    def key_of(self, pod: Pod) -> Awaitable[SortKey]:
+        """The pod's key, asked for with those of other pods; NO_KEY where that takes too long."""
+        return self.keys.key_of(pod)
+
+    def left(self, uid: str) -> None:
+        """The pod waits no more."""
+        self.keys.left(uid)
