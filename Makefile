@@ -18,7 +18,8 @@ $(UV):
 	$(BIN)/pip install --quiet uv==$(UV_VERSION)
 
 $(STAMP): pyproject.toml uv.lock plugin-sdk/python/pyproject.toml out-of-tree-plugins/gpu-share/pyproject.toml \
-		out-of-tree-plugins/capacity-scheduling/pyproject.toml out-of-tree-plugins/http-extender/pyproject.toml | $(UV)
+		out-of-tree-plugins/capacity-scheduling/pyproject.toml out-of-tree-plugins/fair-share/pyproject.toml \
+		out-of-tree-plugins/http-extender/pyproject.toml | $(UV)
 	$(UV) sync --frozen --quiet --no-python-downloads
 	@touch $(STAMP)
 

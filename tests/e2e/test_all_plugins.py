@@ -20,6 +20,7 @@ def cluster(tmp_path):
         tmp_path,
         [
             f"berth/capacity-scheduling:*={BIN}/berth-capacity-scheduling",
+            f"berth/fair-share:*={BIN}/berth-fair-share",
             f"berth/coscheduling:*={program}",
             f"berth/load-aware:*={NODE} {FROM_SOURCE} {PLUGINS / 'load-aware/src/main.ts'}",
         ],

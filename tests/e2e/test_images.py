@@ -98,6 +98,7 @@ def as_nobody(program, *arguments, folder="/"):
     [
         ("berth", "berth", ("operator", "--help"), "--scheduler-image"),
         ("capacity-scheduling", "berth-capacity-scheduling", ("--help",), "--log-level"),
+        ("fair-share", "berth-fair-share", ("--help",), "--log-level"),
         ("gpu-share", "berth-gpu-share", ("--help",), "--policy"),
         ("http-extender", "berth-http-extender", ("--help",), "--name"),
     ],

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from berth.config.document import read_document
 from berth.config.own_documents import SHARD_LIST, own_document
-from berth.config.sidecars import SidecarSpec, is_unix
+from berth.config.sidecars import POLICY_POINTS, SidecarSpec, is_unix
 from berth.config.tree import to_plain
 from berth.operator.errors import ConfigurationProblemError
 from berth.operator.kinds import VERSION, Json
@@ -92,7 +92,8 @@ def _plugin(sidecar: SidecarSpec, images: Mapping[str, str]) -> Json:
     spec: Json = {"image": images[sidecar.name]} if is_unix(sidecar.address) else {"address": sidecar.address}
     spec["extensionPoints"] = sorted(point.value for point in sidecar.extension_points)
     spec["failurePolicy"] = {
-        point.value: sidecar.policy_at(point).value for point in sorted(sidecar.extension_points)
+        point.value: sidecar.policy_at(point).value
+        for point in sorted(sidecar.extension_points & POLICY_POINTS)
     }
     if sidecar.timeout is not None:
         spec["timeout"] = str(sidecar.timeout)

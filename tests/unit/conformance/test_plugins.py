@@ -24,6 +24,7 @@ PLUGINS = ROOT / "out-of-tree-plugins"
 PYTHON = {
     ROOT / "plugin-sdk/python/template": (str(ROOT / "plugin-sdk/python/template/hello.py"),),
     PLUGINS / "capacity-scheduling": ("-m", "berth_capacity_scheduling"),
+    PLUGINS / "fair-share": ("-m", "berth_fair_share"),
     PLUGINS / "gpu-share": ("-m", "berth_gpu_share"),
 }
 GO = (GO_SDK / "template", PLUGINS / "coscheduling")
