@@ -1,5 +1,8 @@
 """The overlay of all plugins: each as the sidecar that the operator makes of it, with the rights it gets."""
 
+import re
+import socket
+
 import pytest
 
 from tests.e2e.installation import BIN, KUSTOMIZE, SYSTEM, Installation
@@ -10,6 +13,13 @@ from tests.unit.operator.at_work import MONITOR
 
 pytestmark = pytest.mark.e2e
 PLUGINS = ROOT / "out-of-tree-plugins"
+
+
+def free_port():
+    """A port that nobody listens at now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 @pytest.fixture
@@ -54,9 +64,9 @@ def test_every_plugin_at_work(cluster):
     for kinds in ("crds", "third-party-crds"):
         cluster.kubectl("apply", "-k", str(KUSTOMIZE / kinds))
     manifests = cluster.folder / "all-plugins.yaml"
-    # Containers of the sandbox share one network: the port has to be any that is free.
+    # Containers of the sandbox share one network: ports have to be any that are free.
     text = cluster.kubectl("kustomize", str(KUSTOMIZE / "overlays/all-plugins"))
-    manifests.write_text(text.replace("127.0.0.1:9464", "127.0.0.1:0"))
+    manifests.write_text(re.sub(r"metricsPort: \d+", lambda _: f"metricsPort: {free_port()}", text))
     cluster.kubectl("apply", "-f", str(manifests))
     cluster.until(lambda: cluster.condition("PluginsReady")[1] == "AllReady", "the plugins are ready")
     logs = ("logs", "-n", SYSTEM, "deploy/berth-main", "-c", "plugin-load-aware")

@@ -253,6 +253,45 @@ def test_kinds(spec, kind, count):
     assert count == len(found(made(settings=Settings("x", service_monitors=True), **spec), kind))
 
 
+def test_metrics_of_sidecars():
+    """A sidecar with a port for metrics is given it, let through and scraped; others stay as they are."""
+    share, fair = kit.plugin(metricsPort=9463), kit.plugin(name="fair-share")
+    plan = made(share, fair, settings=Settings("x", service_monitors=True))
+    measured, plain = pod(plan)["initContainers"]
+    assert {"name": "metrics-9463", "containerPort": 9463, "protocol": "TCP"} == measured["ports"][0]
+    assert {"name": "BERTH_METRICS_ADDRESS", "value": "0.0.0.0:9463"} in measured["env"]
+    assert "ports" not in plain
+
+    service = found(plan, "Service")[0]["spec"]["ports"]
+    assert [("https", "https"), ("metrics-9463",) * 2] == [(p["name"], p["targetPort"]) for p in service]
+    (rule,) = found(plan, "NetworkPolicy")[0]["spec"]["ingress"]
+    assert [10259, 9463] == [port["port"] for port in rule["ports"]]
+    endpoints = found(plan, "ServiceMonitor")[0]["spec"]["endpoints"]
+    assert [("https", "https"), ("metrics-9463", "http")] == [(e["port"], e["scheme"]) for e in endpoints]
+
+
+def test_metrics_where_the_user_says():
+    """An address in the plugin's own environment stands, and is there once."""
+    own = {"name": "BERTH_METRICS_ADDRESS", "value": "127.0.0.1:1"}
+    (sidecar,) = pod(made(kit.plugin(metricsPort=9463, env=[own])))["initContainers"]
+
+    assert [own] == [one for one in sidecar["env"] if one["name"] == own["name"]]
+
+
+@pytest.mark.parametrize(
+    ("ports", "why"),
+    [
+        ((9463, 9463), "SchedulerPlugin other: metricsPort: 9463 is that of plugin gpu-share"),
+        ((9463, 10259), "SchedulerPlugin other: metricsPort: 10259 is that of the scheduler"),
+    ],
+)
+def test_ports_of_one_pod(ports, why):
+    """Containers of a pod share its ports, so that each needs one of its own."""
+    one, other = ports
+    with pytest.raises(ConfigurationProblemError, match=why):
+        made(kit.plugin(metricsPort=one), kit.plugin(name="other", metricsPort=other))
+
+
 def test_no_monitors():
     """Where the cluster has no ServiceMonitors, none is made."""
     assert [] == found(made(), "ServiceMonitor")

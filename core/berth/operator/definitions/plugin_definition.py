@@ -21,7 +21,15 @@ from berth.operator.definitions.schema import (
     text,
 )
 
-_OF_SIDECARS = ("command", "args", "env", "resources", "automountServiceAccountToken", "runAsUser")
+_OF_SIDECARS = (
+    "command",
+    "args",
+    "env",
+    "resources",
+    "automountServiceAccountToken",
+    "runAsUser",
+    "metricsPort",
+)
 MAX_KEY = 317
 """A key: 253 bytes of prefix, "/", 63 bytes of name."""
 MAX_USER = 2**31 - 1
@@ -94,6 +102,12 @@ def _spec() -> Schema:
                 "if not given.",
                 least=1,
                 most=MAX_USER,
+            ),
+            "metricsPort": integer(
+                "The port at which the sidecar serves /metrics, over HTTP: it is given to it as "
+                "BERTH_METRICS_ADDRESS, let through and scraped. Of a scheduler's sidecars each has its own.",
+                least=1024,
+                most=65535,
             ),
             "automountServiceAccountToken": flag(
                 "Whether the sidecar has the token of the scheduler's service account."

@@ -1,7 +1,7 @@
 """A Scheduler as KubeSchedulerConfiguration and PluginList, checked as the scheduler itself checks them."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from berth.operator.kinds import VERSION, Json, Key
 from berth.operator.rendering.names import sidecar_name
 from berth.operator.rendering.nesting import DEEPEST, too_deep
 
+SECURE_PORT = 10259
 SOCKETS = "/run/berth"
 CERTIFICATES = "/etc/berth/tls"
 # Of a SchedulerPlugin's spec, what a PluginList's entry has under the same name.
@@ -94,8 +95,20 @@ def _check(scheduler: Json, plugins: Sequence[Json]) -> None:
         for other in names[index + 1 :]
         if sidecar_name(one) == sidecar_name(other)
     ]
+    lines += _port_clashes(plugins)
     if lines:
         raise ConfigurationProblemError(*lines)
+
+
+def _port_clashes(plugins: Sequence[Json]) -> Iterator[str]:
+    """Why containers of one pod can't have their ports, which they share."""
+    owners = {SECURE_PORT: "the scheduler"}
+    for plugin in plugins:
+        port, name = plugin["spec"].get("metricsPort"), plugin["metadata"]["name"]
+        if port in owners:
+            yield f"SchedulerPlugin {name}: metricsPort: {port} is that of {owners[port]}; choose another one"
+        elif port is not None:
+            owners[port] = f"plugin {name}"
 
 
 def _document(spec: Json, plugins: Sequence[Json], lease: Key) -> Json:

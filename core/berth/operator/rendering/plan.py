@@ -1,11 +1,11 @@
 """All objects of a Scheduler, in the order in which they are applied."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from berth.operator.kinds import GROUP, Json, Key, key_of
-from berth.operator.rendering.configuration import Configuration, configuration
+from berth.operator.rendering.configuration import SECURE_PORT, Configuration, configuration
 from berth.operator.rendering.names import (
     CA_FILE,
     base_name,
@@ -15,7 +15,7 @@ from berth.operator.rendering.names import (
     selector,
     serving_names,
 )
-from berth.operator.rendering.pod import PORT, pod_template
+from berth.operator.rendering.pod import metrics_port, pod_template
 from berth.operator.rendering.rights import LEADER_ELECTION, cluster_roles
 from berth.operator.rendering.settings import Settings
 
@@ -85,7 +85,7 @@ def _objects(
     }
     template = pod_template(scheduler, key, made, settings, config_map=config_map, fingerprint=fingerprint)
     yield _deployment(scheduler, key, template)
-    yield from _network(scheduler, key, settings)
+    yield from _network(scheduler, key, made.plugins, settings)
     if scheduler["spec"].get("replicas", 1) > 1:
         yield {
             "apiVersion": "policy/v1",
@@ -151,14 +151,16 @@ def _authority(key: Key) -> str:
     return f"{base_name(key)}-ca"
 
 
-def _network(scheduler: Json, key: Key, settings: Settings) -> Iterator[Json]:
+def _network(scheduler: Json, key: Key, plugins: Sequence[Json], settings: Settings) -> Iterator[Json]:
     spec = scheduler["spec"]
-    port = {"name": "https", "port": PORT, "targetPort": "https", "protocol": "TCP"}
+    secure: Json = {"name": "https", "port": SECURE_PORT, "targetPort": "https", "protocol": "TCP"}
+    measured = [metrics_port(plugin, "port") for plugin in plugins if "metricsPort" in plugin["spec"]]
+    ports = [secure, *({**port, "targetPort": port["name"]} for port in measured)]
     yield {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": owned(scheduler, key),
-        "spec": {"selector": selector(key), "ports": [port]},
+        "spec": {"selector": selector(key), "ports": ports},
     }
     if spec.get("networkPolicy", True):
         # The API server, collectors and plugins may be anywhere: only what comes in is restricted.
@@ -169,16 +171,16 @@ def _network(scheduler: Json, key: Key, settings: Settings) -> Iterator[Json]:
             "spec": {
                 "podSelector": {"matchLabels": selector(key)},
                 "policyTypes": ["Ingress"],
-                "ingress": [{"ports": [{"port": PORT, "protocol": "TCP"}]}],
+                "ingress": [{"ports": [{"port": port["port"], "protocol": "TCP"} for port in ports]}],
             },
         }
     metrics = (spec.get("telemetry") or {}).get("metrics") or {}
     if settings.service_monitors and metrics.get("serviceMonitor", True):
-        yield _service_monitor(scheduler, key, metrics.get("interval", "30s"))
+        yield _service_monitor(scheduler, key, measured, metrics.get("interval", "30s"))
 
 
-def _service_monitor(scheduler: Json, key: Key, interval: str) -> Json:
-    endpoint = {
+def _service_monitor(scheduler: Json, key: Key, measured: Sequence[Json], interval: str) -> Json:
+    secure = {
         "port": "https",
         "scheme": "https",
         "interval": interval,
@@ -188,9 +190,10 @@ def _service_monitor(scheduler: Json, key: Key, interval: str) -> Json:
             "serverName": serving_names(key)[0],
         },
     }
+    plain = [{"port": port["name"], "scheme": "http", "interval": interval} for port in measured]
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
         "metadata": owned(scheduler, key),
-        "spec": {"selector": {"matchLabels": selector(key)}, "endpoints": [endpoint]},
+        "spec": {"selector": {"matchLabels": selector(key)}, "endpoints": [secure, *plain]},
     }

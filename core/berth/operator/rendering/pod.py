@@ -7,13 +7,18 @@ not see each other's files.
 from collections.abc import Sequence
 
 from berth.operator.kinds import SERVING_SECRET, Json, Key
-from berth.operator.rendering.configuration import CERTIFICATES, SOCKETS, Configuration, address
+from berth.operator.rendering.configuration import (
+    CERTIFICATES,
+    SECURE_PORT,
+    SOCKETS,
+    Configuration,
+    address,
+)
 from berth.operator.rendering.names import base_name, dashed, labels, selector, serving_files, sidecar_name
 from berth.operator.rendering.settings import Settings
 from berth.scheduler.plugin_changes import KEPT_BY
 
 CONTAINER = "scheduler"
-PORT = 10259
 HASH = "berth.dev/configuration-hash"
 _CONFIG_FOLDER = "/etc/berth/config"
 _PLUGINS_FOLDER = "/etc/berth/plugins"
@@ -106,7 +111,7 @@ def _scheduler(spec: Json, key: Key, configuration: Configuration, image: str) -
         "imagePullPolicy": spec.get("imagePullPolicy", "IfNotPresent"),
         "args": _arguments(spec, configuration),
         "env": _environment(spec, key),
-        "ports": [{"name": "https", "containerPort": PORT, "protocol": "TCP"}],
+        "ports": [{"name": "https", "containerPort": SECURE_PORT, "protocol": "TCP"}],
         "resources": spec.get("resources") or _REQUESTS,
         "securityContext": _RESTRICTED,
         "startupProbe": _probe("/livez", periodSeconds=2, failureThreshold=60),
@@ -161,7 +166,7 @@ def _arguments(spec: Json, configuration: Configuration) -> list[str]:
         f"--config={_CONFIG_FOLDER}/scheduler.yaml",
         f"--plugins={_PLUGINS_FOLDER}/plugins.yaml",
         "--bind-address=0.0.0.0",
-        f"--secure-port={PORT}",
+        f"--secure-port={SECURE_PORT}",
         f"--tls-cert-file={_SERVING_FOLDER}/tls.crt",
         f"--tls-private-key-file={_SERVING_FOLDER}/tls.key",
     ]
@@ -206,7 +211,7 @@ def _sidecar(plugin: Json) -> Json:
         "image": spec["image"],
         "imagePullPolicy": spec.get("imagePullPolicy", "IfNotPresent"),
         "restartPolicy": "Always",
-        "env": [*_socket(plugin), *(spec.get("env") or ())],
+        "env": list({one["name"]: one for one in (*_socket(plugin), *(spec.get("env") or ()))}.values()),
         "resources": spec.get("resources") or _PLUGIN_REQUESTS,
         "securityContext": {**_RESTRICTED, **_user(plugin)},
         "volumeMounts": [
@@ -215,14 +220,24 @@ def _sidecar(plugin: Json) -> Json:
             *([_TOKEN] if spec.get("automountServiceAccountToken") else []),
         ],
     }
+    if "metricsPort" in spec:
+        container["ports"] = [metrics_port(plugin, "containerPort")]
     return container | {field: spec[field] for field in ("command", "args") if spec.get(field)}
 
 
+def metrics_port(plugin: Json, field: str) -> Json:
+    """Give the port at which a sidecar shows its metrics, its number under that field."""
+    port = plugin["spec"]["metricsPort"]
+    return {"name": f"metrics-{port}", field: port, "protocol": "TCP"}
+
+
 def _socket(plugin: Json) -> list[Json]:
-    """Where the plugin listens; one of another user opens its socket to the pod's group."""
+    """Where the plugin listens and shows metrics; one of another user opens its socket to the pod's group."""
     variables = {"BERTH_PLUGIN_ADDRESS": address(plugin)}
     if _user(plugin):
         variables["BERTH_PLUGIN_SOCKET_SHARED"] = "true"
+    if "metricsPort" in plugin["spec"]:
+        variables["BERTH_METRICS_ADDRESS"] = f"0.0.0.0:{plugin['spec']['metricsPort']}"
     return [{"name": name, "value": value} for name, value in variables.items()]
 
 
