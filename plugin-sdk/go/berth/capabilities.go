@@ -29,6 +29,7 @@ func (p *Plugin) points() []pb.ExtensionPoint {
 	offer(p.Bind != nil, pb.ExtensionPoint_EXTENSION_POINT_BIND)
 	offer(p.PostBind != nil, pb.ExtensionPoint_EXTENSION_POINT_POST_BIND)
 	offer(p.CycleDone != nil, pb.ExtensionPoint_EXTENSION_POINT_CYCLE_DONE)
+	offer(p.SortKey != nil, pb.ExtensionPoint_EXTENSION_POINT_QUEUE_SORT)
 	offer(p.hints(), pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS)
 	offer(p.Requeue != nil, pb.ExtensionPoint_EXTENSION_POINT_REQUEUE)
 	return points
@@ -49,6 +50,7 @@ var pointOf = map[string]pb.ExtensionPoint{
 	"Bind":          pb.ExtensionPoint_EXTENSION_POINT_BIND,
 	"PostBind":      pb.ExtensionPoint_EXTENSION_POINT_POST_BIND,
 	"CycleDone":     pb.ExtensionPoint_EXTENSION_POINT_CYCLE_DONE,
+	"SortKey":       pb.ExtensionPoint_EXTENSION_POINT_QUEUE_SORT,
 	"QueueingHint":  pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS,
 	"QueueingHints": pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS,
 }

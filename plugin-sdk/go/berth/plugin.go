@@ -76,6 +76,16 @@ type Plugin struct {
 	// QueueingHints answers for all pairs at once, a row an event, a column a
 	// pod. It wins over QueueingHint.
 	QueueingHints func(pods []*corev1.Pod, events []Event) [][]bool
+	// SortKey says where the pod stands in the queue, the lowest key first: at
+	// most 8 numbers, compared in order. It is asked once for each version of the
+	// pod; Requeue.SortKeys gives other keys later. A failure is logged, and the pod
+	// has the key 0.
+	SortKey func(pod *corev1.Pod) []int64
+	// PodsLeft hears of pods that SortKey was asked about and that wait no more.
+	PodsLeft func(uids []string)
+	// QueueReset hears that the profile's pods which SortKey was asked about are to
+	// be forgotten: all that wait are asked about anew.
+	QueueReset func(profile string)
 	// Events are the cluster events that matter to rejected pods.
 	Events []EventInterest
 	// Requeue is the plugin's own way to speak to the scheduler.
@@ -169,6 +179,7 @@ func (p *Plugin) Validate() error {
 	complain(!p.WantsPods && !p.WantsNominations && (p.PodUpserted != nil || p.PodRemoved != nil), "PodUpserted and PodRemoved need WantsPods or WantsNominations")
 	complain(!p.WantsPods && len(p.PodResources) > 0, "PodResources narrows WantsPods, which is not set")
 	complain((p.Reserve == nil) != (p.Unreserve == nil), "Reserve and Unreserve go together")
+	complain(p.SortKey == nil && (p.PodsLeft != nil || p.QueueReset != nil), "PodsLeft and QueueReset need SortKey")
 	complain(p.WantedDeadline < 0, "WantedDeadline is negative")
 	for name, wanted := range p.WantedDeadlines {
 		_, known := pointOf[name]

@@ -1,6 +1,8 @@
 package berth
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	pb "berth.dev/plugin-sdk/go/internal/pluginv1"
@@ -34,6 +36,20 @@ func (r *Requeue) Allow(cause string, uids ...string) {
 func (r *Requeue) Reject(cause string, uids ...string) {
 	set := &pb.RequeueResponse_RejectWaiting{RejectWaiting: &pb.PodSet{Uids: uids}}
 	r.say(&pb.RequeueResponse{Action: set, Cause: cause})
+}
+
+// keysAMessage is how many sort keys the scheduler reads in a message.
+const keysAMessage = 4096
+
+// SortKeys has pods sorted by these keys from now on, by UID.
+func (r *Requeue) SortKeys(cause string, keys map[string][]int64) {
+	for uids := range slices.Chunk(slices.Sorted(maps.Keys(keys)), keysAMessage) {
+		changed := &pb.PodSortKeys{Uids: uids}
+		for _, uid := range uids {
+			changed.Keys = append(changed.Keys, &pb.SortKey{Parts: keys[uid]})
+		}
+		r.say(&pb.RequeueResponse{Action: &pb.RequeueResponse_SortKeys{SortKeys: changed}, Cause: cause})
+	}
 }
 
 func (r *Requeue) say(message *pb.RequeueResponse) {

@@ -176,6 +176,21 @@ func (h *Host) Hints(pods []*corev1.Pod, events ...berth.Event) [][]bool {
 	return table
 }
 
+// SortKeys gives where these pods stand in the queue; left are the UIDs of pods
+// that wait no more.
+func (h *Host) SortKeys(pods []*corev1.Pod, anew bool, left ...string) [][]int64 {
+	h.t.Helper()
+	request := &pb.SortKeysRequest{Profile: Profile, LeftUids: left, Anew: anew}
+	for _, pod := range pods {
+		request.Pods = append(request.Pods, h.call(pod).Pod)
+	}
+	keys := [][]int64{}
+	for _, key := range ask(h, h.queueing.SortKeys, request).Keys {
+		keys = append(keys, key.Parts)
+	}
+	return keys
+}
+
 func ask[Q, R any](h *Host, method func(context.Context, Q, ...grpc.CallOption) (R, error), request Q) R {
 	h.t.Helper()
 	ctx, cancel := h.context()

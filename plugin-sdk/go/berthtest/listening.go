@@ -6,8 +6,8 @@ import (
 	pb "berth.dev/plugin-sdk/go/internal/pluginv1"
 )
 
-// Said is a message of the plugin's own: "requeue", "requeue_all", "allow" or
-// "reject".
+// Said is a message of the plugin's own: "requeue", "requeue_all", "allow",
+// "reject" or "sort_keys".
 type Said struct {
 	What  string
 	UIDs  []string
@@ -45,6 +45,8 @@ func said(message *pb.RequeueResponse) Said {
 		return Said{"allow", action.AllowWaiting.Uids, message.Cause}
 	case *pb.RequeueResponse_RejectWaiting:
 		return Said{"reject", action.RejectWaiting.Uids, message.Cause}
+	case *pb.RequeueResponse_SortKeys:
+		return Said{"sort_keys", action.SortKeys.Uids, message.Cause}
 	}
 	return Said{"requeue_all", nil, message.Cause}
 }

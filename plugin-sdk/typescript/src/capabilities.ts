@@ -21,6 +21,7 @@ const FUNCTIONS: readonly (readonly [ExtensionPoint, readonly (keyof PluginSpec)
   [ExtensionPoint.BIND, ["bind"]],
   [ExtensionPoint.POST_BIND, ["postBind"]],
   [ExtensionPoint.CYCLE_DONE, ["cycleDone"]],
+  [ExtensionPoint.QUEUE_SORT, ["sortKey"]],
   [ExtensionPoint.QUEUEING_HINTS, ["queueingHint", "queueingHints"]],
 ];
 

@@ -43,6 +43,9 @@ export interface Scores {
   readonly normalization: Normalization;
 }
 
+/** At most 8 whole numbers, compared in order, the lowest first; missing ones count as 0. */
+export type SortKey = readonly number[];
+
 /** Permit's answer that keeps the pod waiting. */
 export interface Wait {
   readonly waitSeconds: number;

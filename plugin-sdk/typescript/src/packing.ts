@@ -1,6 +1,7 @@
 /** Vectors as they travel: bitmaps, reason codes, scores. */
 
 import { ContractError } from "./errors.ts";
+import type { SortKey as SortKeyMessage } from "./generated/berth/plugin/v1/queueing.ts";
 import type {
   Verdicts as VerdictsMessage,
   Scores as ScoresMessage,
@@ -11,11 +12,13 @@ import {
   type Points,
   type Reason,
   type Scores,
+  type SortKey,
   type Verdicts,
 } from "./outcomes.ts";
 
 export const MAX_REASONS = 255;
 const MAX_SCORE = 100;
+const KEY_PARTS = 8;
 const INT32 = 2 ** 31;
 
 /** A mask with one byte an entry, 0 or 1. */
@@ -179,4 +182,17 @@ export class ReasonTable {
     this.#rows.set(key, this.reasons.length);
     return this.reasons.length;
   }
+}
+
+/**
+ * The message of a sort key.
+ * @throws ContractError if it is none.
+ */
+export function packSortKey(key: SortKey): SortKeyMessage {
+  if (!Array.isArray(key) || key.length > KEY_PARTS || !key.every(Number.isSafeInteger)) {
+    throw new ContractError(
+      `a sort key is a list of at most ${KEY_PARTS} whole numbers, not ${JSON.stringify(key)}`,
+    );
+  }
+  return { parts: [...key] };
 }

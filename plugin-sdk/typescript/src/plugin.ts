@@ -21,6 +21,7 @@ import type {
   Points,
   Reason,
   Scores,
+  SortKey,
   Verdicts,
   Wait,
 } from "./outcomes.ts";
@@ -146,6 +147,16 @@ export interface PluginSpec extends Listener {
   queueingHint?(pod: Pod, event: ClusterEvent): Maybe<boolean>;
   /** All pairs at once: a row of answers for each event, one a pod. */
   queueingHints?(pods: readonly Pod[], events: readonly ClusterEvent[]): Maybe<ArrayLike<boolean | number>[]>;
+
+  /**
+   * Where the pod stands in the queue, the lowest key first: at most 8 whole numbers, compared in order. Asked once for
+   * each version of the pod; `requeue.sortKeys` gives other keys later. A failure is logged, and the pod has the key 0.
+   */
+  sortKey?(pod: Pod): Maybe<SortKey>;
+  /** Hear of pods that `sortKey` was asked about and that wait no more. */
+  podsLeft?(uids: readonly string[]): Maybe<void>;
+  /** Forget the profile's pods that `sortKey` was asked about: all that wait are asked about anew. */
+  queueReset?(profile: string): Maybe<void>;
 
   /** What the plugin counts itself; `GET /metrics` shows it after what the SDK counts. */
   metrics?(): Iterable<Metric>;

@@ -1,16 +1,20 @@
 /** QueueingService: hints for many events and pods at once. */
 
-import { ask } from "./asking.ts";
-import { ContractError, invalid } from "./errors.ts";
+import { ask, tell } from "./asking.ts";
+import { ContractError, describe, invalid, unmet } from "./errors.ts";
 import type { PodRef } from "./generated/berth/plugin/v1/common.ts";
 import type {
   ClusterEvent as EventMessage,
   QueueingHintsRequest,
   QueueingHintsResponse,
+  SortKey as SortKeyMessage,
+  SortKeysRequest,
+  SortKeysResponse,
 } from "./generated/berth/plugin/v1/queueing.ts";
+import { log } from "./log.ts";
 import type { Pod } from "./objects.ts";
 import { Action, type ClusterEvent } from "./outcomes.ts";
-import { packBits } from "./packing.ts";
+import { packBits, packSortKey } from "./packing.ts";
 import type { Plugin } from "./plugin.ts";
 import type { Session } from "./session.ts";
 
@@ -34,6 +38,32 @@ export async function queueingHints(
     unknownPods: missing.includes(true) ? packBits(missing) : undefined,
     matrix: undefined,
   };
+}
+
+/**
+ * Say where pods stand in the queue; one that the plugin fails for has the key 0.
+ * @throws CallError if the profile was not configured.
+ */
+export async function sortKeys(session: Session, request: SortKeysRequest): Promise<SortKeysResponse> {
+  const { plugin, profiles } = session;
+  if (!profiles.has(request.profile)) {
+    throw unmet("NOT_CONFIGURED", `profile "${request.profile}" was not configured`);
+  }
+  if (request.anew) await tell("queueReset", () => plugin.queueReset?.(request.profile));
+  if (request.leftUids.length) await tell("podsLeft", () => plugin.podsLeft?.(request.leftUids));
+  const keys: SortKeyMessage[] = [];
+  for (const ref of request.pods) keys.push(await sortKey(session, ref));
+  return { keys };
+}
+
+async function sortKey(session: Session, ref: PodRef): Promise<SortKeyMessage> {
+  const pod = known(session, ref);
+  try {
+    return packSortKey((pod && (await ask("sortKey", () => session.plugin.sortKey?.(pod)))) ?? []);
+  } catch (error) {
+    log.warn("pod without a sort key", { pod: `${ref.namespace}/${ref.name}`, error: describe(error) });
+    return { parts: [] };
+  }
 }
 
 async function hints(plugin: Plugin, pods: readonly Pod[], events: readonly ClusterEvent[]): Promise<Row[]> {

@@ -30,7 +30,7 @@ import { Health, HealthService } from "./health.ts";
 import { configure, handshake } from "./identity.ts";
 import { log } from "./log.ts";
 import type { Plugin } from "./plugin.ts";
-import { queueingHints } from "./queueing.ts";
+import { queueingHints, sortKeys } from "./queueing.ts";
 import { Session } from "./session.ts";
 import { Stream } from "./sync.ts";
 import { Tracing } from "./tracing.ts";
@@ -174,6 +174,7 @@ export class Server {
     });
     this.#server.addService(QueueingServiceService, {
       queueingHints: unary(answers, "queueingHints", queueingHints),
+      sortKeys: unary(answers, "sortKeys", sortKeys),
       requeue: (stream: ServerWritableStream<RequeueRequest, RequeueResponse>) => this.#requeue(stream),
     });
     this.#server.addService(StateServiceService, {

@@ -12,6 +12,7 @@ import {
   reject,
   SKIP,
 } from "../src/index.ts";
+import type { RequeueResponse } from "../src/generated/berth/plugin/v1/queueing.ts";
 import { makeNode, makePod, Refused, running } from "../src/testing/index.ts";
 
 const nodes = ["n0", "n1", "n2"].map((name) => makeNode(name));
@@ -227,6 +228,37 @@ test("hints of unknown pods queue them; vector hints answer all pairs", async ()
     [false, true, true],
     [false, true, true],
   ]);
+});
+
+test("pods have the keys that the plugin gives them, and 0 where it fails; it hears who left", async () => {
+  const told: unknown[] = [];
+  await using host = await running(
+    made({
+      sortKey: ({ metadata }) => {
+        if (metadata.name === "broken") throw new Error("no key");
+        return metadata.name === "long" ? Array(9).fill(0) : [-5, metadata.name.length];
+      },
+      podsLeft: (uids) => void told.push([...uids]),
+      queueReset: (profile) => void told.push(profile),
+    }),
+  );
+
+  const keys = await host.sortKeys([pod, makePod("broken"), makePod("long")], { left: ["u"], anew: true });
+
+  assert.deepEqual([[-5, pod.metadata.name.length], [], []], keys);
+  assert.deepEqual([host.profile, ["u"]], told);
+});
+
+test("a plugin gives pods other keys by itself, in messages that the scheduler reads", () => {
+  const plugin = made({});
+  const heard: RequeueResponse[] = [];
+  plugin.requeue.listen((message) => heard.push(message));
+
+  plugin.requeue.sortKeys(new Map(Array.from({ length: 5000 }, (_, i) => [`u${i}`, [i]])), "a test");
+
+  const counts = heard.map(({ action }) => action?.$case === "sortKeys" && action.value.uids.length);
+  assert.deepEqual([4096, 904], counts);
+  assert.throws(() => plugin.requeue.sortKeys(new Map([["u", [0.5]]]), "a test"), /whole numbers/);
 });
 
 test("a name that is no DNS label, and two forms of one question, are refused at once", () => {

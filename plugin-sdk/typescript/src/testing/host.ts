@@ -15,6 +15,7 @@ import {
 import {
   QueueingServiceService as Queueing,
   type QueueingHintsResponse,
+  type SortKeysResponse,
 } from "../generated/berth/plugin/v1/queueing.ts";
 import { SchedulingServiceService as Scheduling } from "../generated/berth/plugin/v1/scheduling.ts";
 import type * as pb from "../generated/berth/plugin/v1/scheduling.ts";
@@ -323,6 +324,20 @@ export class Host implements AsyncDisposable {
       if (queue?.$case === "pods") return [...unpackBits(queue.value, pods.length)].map(Boolean);
       return pods.map(() => queue?.$case === "all" && queue.value);
     });
+  }
+
+  /** Where these pods stand in the queue; `left` are UIDs of pods that wait no more. */
+  async sortKeys(
+    pods: readonly Pod[],
+    { left = [], anew = false }: { left?: string[]; anew?: boolean } = {},
+  ): Promise<number[][]> {
+    const { keys } = await this.ask<SortKeysResponse>(Queueing.sortKeys, {
+      profile: this.profile,
+      pods: pods.map((each) => this.call(each).pod),
+      leftUids: left,
+      anew,
+    });
+    return keys.map(({ parts }) => parts);
   }
 
   /** Ask anything, without sending changes first. */
