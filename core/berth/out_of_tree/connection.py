@@ -78,7 +78,7 @@ class Listeners:
     `greeted` is awaited before any state is sent.
     """
 
-    requeue: Callable[[str, queueing_pb2.RequeueResponse], None]
+    requeue: Callable[["Connection", queueing_pb2.RequeueResponse], None]
     ready: Callable[["Connection"], None]
     greeted: Callable[["Connection"], Awaitable[None]]
     condition: OnChange
@@ -422,7 +422,7 @@ class Connection:
         stream = queueing.Requeue(queueing_pb2.RequeueRequest())
         async for message in paced(self.spec.name, stream, self._requeues, self.log):
             self._exchanged(message)
-            self._listeners.requeue(self.spec.name, message)
+            self._listeners.requeue(self, message)
         raise ProtocolError(self.spec.name, "ended the requeue stream")
 
 

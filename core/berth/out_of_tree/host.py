@@ -252,7 +252,8 @@ class PluginHost:
             if name == connection.spec.name and plugin.caller.connection is connection:
                 self.rewire(profile)
 
-    def _on_requeue(self, plugin: str, response: queueing_pb2.RequeueResponse) -> None:
+    def _on_requeue(self, connection: Connection, response: queueing_pb2.RequeueResponse) -> None:
+        plugin = connection.spec.name
         self.metrics.requeued(plugin)
         if any(version.connection.spec.shadow for version in self._versions_of(plugin)):
             return
@@ -268,16 +269,17 @@ class PluginHost:
                 for waiting in self._waiting(response.reject_waiting):
                     waiting.reject(plugin, bounded(response.cause))
             case "sort_keys":
-                self._other_keys(plugin, response.sort_keys)
+                self._other_keys(connection, response.sort_keys)
 
     def _waiting(self, named: queueing_pb2.PodSet) -> Iterator[WaitingPod]:
         return (waiting for uid in named.uids if (waiting := self._waiting_pods.get(uid)))
 
-    def _other_keys(self, plugin: str, changed: queueing_pb2.PodSortKeys) -> None:
+    def _other_keys(self, connection: Connection, changed: queueing_pb2.PodSortKeys) -> None:
         """Sort pods as the plugin wants it now; count those it was not asked about. Raises: ProtocolError."""
+        plugin = connection.spec.name
         keys = dict(zip(changed.uids, sort_keys_of(plugin, changed.keys, len(changed.uids)), strict=True))
-        for (name, _), one in self.plugins.items():
-            if name == plugin:
+        for one in self.plugins.values():
+            if one.caller.connection is connection:
                 keys = one.keys.change(keys)
         if keys:
             self.metrics.sorted(plugin, "unknown", len(keys))

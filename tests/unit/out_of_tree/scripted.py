@@ -271,7 +271,7 @@ class World:
         profile = SimpleNamespace(
             scheduler_name=PROFILE,
             points={ExtensionPoint.FILTER: [(name, 1)]},
-            args={name: arguments or {"a": 1}},
+            args={name: {"a": 1} if arguments is None else arguments},
         )
         self.cache, self.snapshot, self.writer = Cache(), Snapshot(), RecordingWriter()
         self.pending, profiles, self.watch = {}, {}, no_watch

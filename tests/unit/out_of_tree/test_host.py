@@ -227,7 +227,7 @@ def test_requeue(world, action, activated):
     """A plugin brings back the pods that it rejected, all or some, and nobody else's."""
     for name, rejector in {"mine": NAME, "mine-too": NAME, "other": "X"}.items():
         rejected(world.queue, world.pod(name), rejector)
-    world.host._on_requeue(NAME, queueing_pb2.RequeueResponse(**action))
+    world.host._on_requeue(world.connection, queueing_pb2.RequeueResponse(**action))
 
     assert activated == [record.pod.name for record in iter(world.queue.pop, None)]
 

@@ -19,6 +19,7 @@ from berth.out_of_tree.attaching import AttachError, Attaching, Wanted
 from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics
 from berth.scheduler.background import AsyncioBackground
+from berth_fair_share import FairShare
 from berth_sdk import Plugin
 from berth_sdk.serving import Server
 from tests.unit.out_of_tree.scripted import NAME, PROFILE, Scripted, World, running, until
@@ -56,7 +57,7 @@ class Counting(NoPluginMetrics):
         self.keys = {}
 
     def sorted(self, plugin, outcome, count):
-        assert NAME == plugin
+        assert plugin in (NAME, "fair-share")
         self.keys[outcome] = self.keys.get(outcome, 0) + count
 
 
@@ -285,3 +286,35 @@ def test_an_attached_plugin_takes_no_place_of_the_only_one():
 
     assert ["PrioritySort"] == [each.name for each in framework.plugins.queue_sort]
     assert [(NAME, 1)] == [(each.name, weight) for each, weight in framework.plugins.score]
+
+
+async def test_a_version_that_was_replaced_changes_no_keys(path):
+    """What an old version says of the order counts no more once another one is asked."""
+    plugin = ByTeam()
+    async with ordered(path, plugin) as world:
+        await world.up()
+        pod = world.add("p", 1)
+        await until(lambda: world.queue.sizes().active == 1)
+        old = world.connection
+        new = world.host.new_version(old.spec, dict(old.arguments))
+        world.plugin.use(world.host.caller(new, PROFILE))
+        plugin.requeue.sort_keys({pod.uid: (9,)}, "a test")
+        await until(lambda: "unknown" in world.counts)
+
+        assert [1, -1] == list(world.queue.record("default", "p").sort_key[:2])
+
+
+# A plugin of the repository.
+
+
+async def test_fair_share_orders_a_queue(path):
+    """However many pods one namespace submits first, another one's are next but one."""
+    async with ordered(path, FairShare(), name="fair-share", arguments={}) as world:
+        await world.up()
+        for number in range(6):
+            world.queue.add(world.pod(f"a{number}", namespace="a", requests={"cpu": "1"}))
+        await until(lambda: world.queue.sizes().active == 6)
+        for number in range(2):
+            world.queue.add(world.pod(f"b{number}", namespace="b", requests={"cpu": "1"}))
+
+        assert ["a0", "b0", "a1", "b1", "a2", "a3", "a4", "a5"] == await world.order(8)

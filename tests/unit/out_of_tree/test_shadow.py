@@ -494,5 +494,5 @@ async def test_a_request_to_requeue():
         host._waiting_pods = {"uid": waiting}
         for in_shadow in (True, False):
             connection.spec = replace(connection.spec, shadow=in_shadow)
-            host._on_requeue(NAME, request)
+            host._on_requeue(host.connections[NAME], request)
             assert ([] if in_shadow else [NAME]) == turned_down
