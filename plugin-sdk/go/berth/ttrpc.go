@@ -59,7 +59,8 @@ var framedMethods = map[string]framedMethod{
 	scheduled("Bind"):           framed("Bind", (*call).bind),
 	scheduled("PostBind"):       framed("PostBind", (*call).postBind),
 	scheduled("CycleDone"):      framed("CycleDone", (*call).cycleDone),
-	pb.QueueingService_ServiceDesc.ServiceName + "/QueueingHints": framedHints,
+	queued("QueueingHints"):     framedOfQueue("QueueingHints", (*session).hints),
+	queued("SortKeys"):          framedOfQueue("SortKeys", (*session).sortKeys),
 }
 
 func scheduled(method string) string {
@@ -77,14 +78,21 @@ func framed[Q headedMessage, R proto.Message](name string, function func(*call, 
 	}
 }
 
-func framedHints(ctx context.Context, server *Server, here *place, carrier traceCarrier, payload []byte) (proto.Message, error) {
-	request := &pb.QueueingHintsRequest{}
-	if err := proto.Unmarshal(payload, request); err != nil {
-		return nil, unanswered(ctx, here, invalid("QueueingHints: %v", err))
+func queued(method string) string {
+	return pb.QueueingService_ServiceDesc.ServiceName + "/" + method
+}
+
+func framedOfQueue[Q, R proto.Message](name string, function func(*session, Q) (R, error)) framedMethod {
+	return func(ctx context.Context, server *Server, here *place, carrier traceCarrier, payload []byte) (proto.Message, error) {
+		var kind Q
+		request := kind.ProtoReflect().New().Interface().(Q)
+		if err := proto.Unmarshal(payload, request); err != nil {
+			return nil, unanswered(ctx, here, invalid("%s: %v", name, err))
+		}
+		return inTurn(ctx, server, here, name, carrier, func(context.Context) (R, error) {
+			return function(server.session, request)
+		})
 	}
-	return inTurn(ctx, server, here, "QueueingHints", carrier, func(context.Context) (*pb.QueueingHintsResponse, error) {
-		return server.session.hints(request)
-	})
 }
 
 // ttrpcServer is the second socket and its connections.

@@ -16,7 +16,7 @@ import { QueueingServiceService } from "./generated/berth/plugin/v1/queueing.ts"
 import { SchedulingServiceService } from "./generated/berth/plugin/v1/scheduling.ts";
 import { TtrpcErrorInfo, TtrpcRequest, TtrpcResponse } from "./generated/berth/plugin/v1/ttrpc.ts";
 import { log } from "./log.ts";
-import { queueingHints } from "./queueing.ts";
+import { queueingHints, sortKeys } from "./queueing.ts";
 
 const SUFFIX = ".ttrpc";
 /** What a unix socket's address holds. */
@@ -38,7 +38,7 @@ interface Method {
 }
 
 const METHODS = new Map<string, Method>();
-for (const [name, answer] of [...Object.entries(CALLS), ["queueingHints", queueingHints] as const]) {
+for (const [name, answer] of Object.entries({ ...CALLS, queueingHints, sortKeys })) {
   const services = { ...SchedulingServiceService, ...QueueingServiceService };
   const { path, requestDeserialize, responseSerialize } = services[name as keyof typeof services];
   METHODS.set(path, { name, answer, read: requestDeserialize, write: responseSerialize });
