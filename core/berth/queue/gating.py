@@ -53,10 +53,11 @@ class Gating:
     def check(self, record: QueuedPodInfo) -> bool:
         """Whether the pod may be queued; else the record names the plugin that holds it back."""
         profile = self._profiles.get(record.pod.spec.scheduler_name)
-        if profile is not None and profile.pre_enqueue and not self._run(profile, record):
-            return False
-        if not self.has_key(record):
-            return False
+        if profile is not None:
+            if profile.pre_enqueue and not self._run(profile, record):
+                return False
+            if profile.sorter is not None and not self.has_key(record):
+                return False
         record.gating_plugin = ""
         record.gating_plugin_events = ()
         record.gates_passed = frozenset()

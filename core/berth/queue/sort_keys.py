@@ -48,6 +48,6 @@ class SortKeys:
 
     def forget(self, pod: Pod) -> None:
         """The pod waits no more."""
-        known = self._records.pop(pod.uid, None)
+        known = self._records.pop(pod.uid, None) if self._records else None
         if known is not None:
             known[1].left(pod.uid)

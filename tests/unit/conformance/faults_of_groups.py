@@ -4,8 +4,10 @@
 
 from berth_sdk._generated import common_pb2, scheduling_pb2
 from berth_sdk.errors import ContractError
+from berth_sdk.ttrpc import Connection
 from tests.unit.conformance.broken import Fault
 from tests.unit.conformance.faults_of_calls import answered, asked
+from tests.unit.conformance.faults_of_framing import over
 from tests.unit.conformance.reference import Slots
 
 KEYS, MADE, SCORED = {"SortKeys"}, {"GeneratePlacements"}, {"ScorePlacements"}
@@ -48,6 +50,15 @@ class Counts(Slots):
 
     def sort_key(self, pod):
         return (self.waiting.setdefault(pod.uid, len(self.waiting)),)
+
+
+class OtherKeys(Connection):
+    """Over ttrpc each key is one too high."""
+
+    def _answer(self, stream, response, ends):
+        for key in getattr(response, "keys", ()):
+            key.parts[0] += 1
+        super()._answer(stream, response, ends)
 
 
 def no_key(_server, request, response):
@@ -114,4 +125,5 @@ FAULTS = {
     "sort-keys/anew": Fault(plugin=NeverResets),
     "sort-keys/left": Fault(plugin=Counts),
     "sort-keys/again": Fault(plugin=Numbers),
+    "sort-keys/ttrpc": over(OtherKeys),
 }

@@ -1,5 +1,7 @@
 """SortKeys: where pods stand in the queue."""
 
+from typing import Any
+
 from berth.conformance.answers import same
 from berth.conformance.check import check
 from berth.conformance.samples import Document, renamed
@@ -14,7 +16,12 @@ NEEDS = ("QUEUE_SORT",)
 
 
 async def _keys(
-    world: World, pods: list[Document], *, left: tuple[str, ...] = (), anew: bool = False
+    world: World,
+    pods: list[Document],
+    *,
+    left: tuple[str, ...] = (),
+    anew: bool = False,
+    stub: Any = None,
 ) -> list[SortKey]:
     """The pods' keys."""
     subject = world.subject
@@ -24,7 +31,8 @@ async def _keys(
         left_uids=left,
         anew=anew,
     )
-    response = readable(await subject.queueing.SortKeys(request, timeout=subject.options.seconds))
+    queueing = stub or subject.queueing
+    response = readable(await queueing.SortKeys(request, timeout=subject.options.seconds))
     return sort_keys_of("under test", response.keys, len(pods))
 
 
@@ -95,3 +103,18 @@ async def left(subject: Subject) -> None:
     same(
         first, await _keys(world, subject.pods, left=(*uids, "nobody")), "the keys as if none had come before"
     )
+
+
+@check(
+    "sort-keys/ttrpc",
+    "keys over ttrpc are those over gRPC",
+    "ttrpc beside gRPC",
+    needs=(*NEEDS, "ttrpc_socket"),
+    after=("sort-keys/anew",),
+)
+async def over_ttrpc(subject: Subject) -> None:
+    """It is another way for the same calls."""
+    world = await shown(subject)
+    first = await _keys(world, subject.pods, anew=True)
+    queueing = (await subject.over_ttrpc()).service("QueueingService")
+    same(first, await _keys(world, subject.pods, anew=True, stub=queueing), "the keys over gRPC")
