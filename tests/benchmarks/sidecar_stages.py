@@ -6,7 +6,7 @@ from functools import wraps
 
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.conversation import Conversation
-from berth.out_of_tree.finding import FindsNodes
+from berth.out_of_tree.node_questions import NodeQuestion
 from berth.out_of_tree.state_feed import StateFeed
 from tests.benchmarks.tables import Table, quantiles
 
@@ -15,8 +15,8 @@ MARKED = (
     (Caller, "head"),
     (Conversation, "_send"),
     (Conversation, "_deliver"),
-    (FindsNodes, "_verdicts"),
-    (FindsNodes, "_raw_scores"),
+    (NodeQuestion, "_verdicts"),
+    (NodeQuestion, "_read_scores"),
 )
 """In the order of a call."""
 STAGES = {
@@ -26,7 +26,7 @@ STAGES = {
     "written, answered, read: gRPC and the plugin": ("_send ends", "_deliver begins"),
     "the answer finds its call": ("_deliver begins", "_verdicts begins"),
     "verdicts read": ("_verdicts begins", "_verdicts ends"),
-    "scores read": ("_raw_scores begins", "_raw_scores ends"),
+    "scores read": ("_read_scores begins", "_read_scores ends"),
 }
 
 

@@ -12,7 +12,6 @@ import pytest
 from berth.framework.status import Code, Status
 from berth.out_of_tree import connection, state_stream
 from berth.out_of_tree._generated import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
-from berth.out_of_tree.answers import Answers
 from berth.out_of_tree.conditions import Kind
 from berth.out_of_tree.conversation import Conversation
 from berth.out_of_tree.errors import ProtocolError, SidecarError
@@ -26,6 +25,7 @@ from berth.out_of_tree.limits import (
     TABLE_BYTES,
     TRANSFERS_AT_ONCE,
 )
+from berth.out_of_tree.node_answers import NodeAnswers
 from berth.out_of_tree.packing import hints_of
 from berth.out_of_tree.report import description
 from berth.out_of_tree.rpc import RpcError
@@ -62,7 +62,7 @@ async def reasons_after(answer):
         await world.up()
         state = cycle()
         await world.filter(state=state)
-        return world.plugin._answers(state).reasons
+        return world.plugin._answers(state).of_nodes.reasons
 
 
 async def failure_of(answer):
@@ -169,7 +169,7 @@ async def test_a_hundred_thousand_reasons_of_a_status():
 
 async def test_ever_new_reasons_end_the_cycle():
     """A plugin that brings up other reasons with each call is cut off before codes run out of numbers."""
-    answers = Answers(SimpleNamespace(plugin="p"))
+    answers = NodeAnswers("p", 3)
     tables = [
         tuple(Status(Code.UNSCHEDULABLE, (f"{i} {j}",)) for j in range(255))
         for i in range(CYCLE_REASONS // 255 + 1)

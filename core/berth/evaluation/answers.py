@@ -111,7 +111,7 @@ class Answers:
                 self._validity = Validity(self.plugins, attempt.nodes)
             return
         attempt.state.take_over(self._values)
-        if not self._validity.resume(attempt):
+        if not self._validity.holds(attempt):
             raise StartOverError
 
     def _follow(self, attempt: Attempt) -> bool:
@@ -166,15 +166,16 @@ class Answers:
         if not dirty:
             return True
         try:
-            if len(dirty) > FEW or not self._verdicts.ask_each(attempt, dirty):
-                return False
+            unasked = None if len(dirty) > FEW else self._verdicts.ask_each(attempt, dirty)
         except OverBudgetError:
             raise
         except Exception as error:
             raise StartOverError from error
-        self._moved |= dirty
-        dirty.clear()
-        return True
+        if unasked is None:
+            return False
+        self._moved |= dirty - unasked
+        self._dirty = unasked
+        return not unasked
 
     async def refresh(self, attempt: Attempt, candidates: Mask | None, point: int) -> Verdicts:
         """Ask Filter plugins about the dirty rows; if all are, about the candidates alone (None: all rows).
@@ -187,7 +188,7 @@ class Answers:
             elif self._all_dirty:
                 await self._verdicts.ask_all_again(attempt, point)
                 self._all_dirty, self._all_moved = False, True
-            elif not self.refreshed(attempt):
+            elif not await self._refreshed_with_others(self._verdicts, attempt, point):
                 dirty, self._dirty = self._dirty, set()
                 await self._verdicts.ask_some(attempt, rows_of(dirty), point)
                 self._moved |= dirty
@@ -197,6 +198,15 @@ class Answers:
             self._start_over(error)
             raise
         return self.verdicts
+
+    async def _refreshed_with_others(self, verdicts: Verdicts, attempt: Attempt, point: int) -> bool:
+        """Ask about the dirty rows one by one, other processes first; whether none is dirty then."""
+        if self.refreshed(attempt):
+            return True
+        if len(self._dirty) > FEW or not verdicts.outside:
+            return False
+        await verdicts.bring(attempt, rows_of(self._dirty), point)
+        return self.refreshed(attempt)
 
     def _start_over(self, error: Exception) -> None:
         if self.known or self._away:
@@ -232,16 +242,18 @@ class Answers:
         scorers, moved = self._scorers, self._moved
         if scorers is None or self._all_moved or not self.known:
             return False
+        if not moved:
+            return scorers.ranks.totals is not None
         try:
-            if moved:
-                if len(moved) > FEW or not scorers.ask_each(attempt, moved, self.verdicts.fits):
-                    return False
-                moved.clear()
+            unasked = None if len(moved) > FEW else scorers.ask_each(attempt, moved, self.verdicts.fits)
         except OverBudgetError:
             raise
         except Exception as error:
             raise StartOverError from error
-        return scorers.ranks.totals is not None
+        if unasked is None:
+            return False
+        self._moved = unasked
+        return not unasked and scorers.ranks.totals is not None
 
     async def refresh_scores(self, attempt: Attempt, feasible: Mask, point: int) -> Ranks:
         """Ask Score plugins about the rows that became others since they were asked, where the pod fits.
@@ -254,7 +266,7 @@ class Answers:
                 await self._score_all(attempt, fits, point)
             elif self._all_moved:
                 await self._score_all_again(attempt, point)
-            elif not self.refreshed_scores(attempt) and self._moved:
+            elif not await self._rescored_with_others(attempt, point) and self._moved:
                 await self._score_moved(attempt, fits, point)
             self.ranks.add_up(attempt.state, attempt.pod, fits)
         except OverBudgetError:
@@ -263,6 +275,16 @@ class Answers:
             self._start_over(error)
             raise
         return self.ranks
+
+    async def _rescored_with_others(self, attempt: Attempt, point: int) -> bool:
+        """Score rows that became others one by one, other processes first; whether totals are there then."""
+        if self.refreshed_scores(attempt):
+            return True
+        scorers = self._scorers
+        if scorers is None or not (self._moved and scorers.outside) or len(self._moved) > FEW:
+            return False
+        await scorers.bring(attempt, rows_of(self._moved), point)
+        return self.refreshed_scores(attempt)
 
     async def _score_all(self, attempt: Attempt, fits: Mask, point: int) -> None:
         settled = [weighed for weighed in self.plugins.plugins.score if weighed[0].name not in self._away]

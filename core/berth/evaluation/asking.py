@@ -1,12 +1,13 @@
 """Asking several plugins at once: those in other processes work while this one does."""
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from inspect import isawaitable
 from types import TracebackType
 from typing import Generic, TypeVar
 
 import numpy as np
 
+from berth.framework.attempt import Attempt
 from berth.framework.interface import MaybeAwaitable, Plugin
 from berth.framework.status import PluginError
 
@@ -82,6 +83,30 @@ class Answers(Generic[P, A]):
             return await answer
         except Exception as error:
             raise self._error(plugin, error) from error
+
+
+async def bring(
+    plugins: Sequence[P],
+    attempt: Attempt,
+    point: int,
+    ask: Callable[[P], Awaitable[None]],
+    error: Callable[[P, Exception], PluginError],
+) -> None:
+    """Have all these plugins in other processes bring what they are asked for, side by side.
+
+    Raises: PluginError.
+    """
+    record = attempt.record
+    answers = [(plugin, record.begin(plugin.name, point), ask(plugin)) for plugin in plugins]
+    try:
+        for plugin, mark, answer in answers:
+            try:
+                await answer
+            except Exception as failure:
+                raise error(plugin, failure) from failure
+            record.end(mark)
+    finally:
+        drop_unread(answer for _, _, answer in answers)
 
 
 def drop_unread(answers: Iterable[object]) -> None:

@@ -1,14 +1,22 @@
 """Scores of one class of pods: Score plugins asked about all rows, or about rows that changed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from berth.evaluation.asking import bring
 from berth.evaluation.ranks import Ranks
-from berth.evaluation.scoring import Weighed, ask_scores, check_range
+from berth.evaluation.scoring import Weighed, ask_scores, check_range, out_of_range, score_error
 from berth.framework.attempt import Attempt
-from berth.framework.interface import Depends, ScorePlugin, Scores
+from berth.framework.interface import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    UNASKED,
+    Depends,
+    ScorePlugin,
+    Scores,
+)
 from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.row_view import RowView
 
@@ -21,6 +29,8 @@ class _Forms:
 
     plain: Sequence[tuple[int, ScoreOn]]
     raw: Sequence[ScoreOn]
+    outside: bool
+    """Whether some are of plugins in other processes, which may have to be asked first."""
 
 
 class Scorers:
@@ -45,9 +55,10 @@ class Scorers:
 
         await ask_scores(self._plugins, attempt, point, take)
 
-    def ask_each(self, attempt: Attempt, rows: Iterable[int], fits: Mask) -> bool:
-        """Ask about a few rows, one by one; False where some plugin has no scalar form.
+    def ask_each(self, attempt: Attempt, rows: Iterable[int], fits: Mask) -> set[int] | None:
+        """Ask about a few rows, one by one; None where some plugin has no scalar form.
 
+        The result are the rows that plugins in other processes are to be asked about first, by `bring`.
         Raises: PluginError.
         """
         if self._names is not attempt.nodes.resource_names:
@@ -55,32 +66,49 @@ class Scorers:
             self._forms = self._scalar_forms(attempt)
         forms, ranks = self._forms, self.ranks
         if forms is None:
-            return False
+            return None
+        unasked: set[int] = set()
         for row in rows:
             if not fits.item(row):
                 ranks.take_out(row)
                 continue
+            final = [(weight, score_on(row)) for weight, score_on in forms.plain]
+            raws = [score_on(row) for score_on in forms.raw]
+            if forms.outside and (UNASKED in raws or any(score == UNASKED for _, score in final)):
+                unasked.add(row)
+                continue
             plain = 0 if ranks.of_objects is None else ranks.of_objects.item(row)
-            for weight, score_on in forms.plain:
-                plain += weight * score_on(row)
-            ranks.put(row, plain, [score_on(row) for score_on in forms.raw], attempt.state, attempt.pod)
+            for weight, score in final:
+                plain += weight * score
+            ranks.put(row, plain, raws, attempt.state, attempt.pod)
         if self._plain:
             attempt.meter.worked(self._plain[-1][0].name)
-        return True
+        return unasked
+
+    @property
+    def outside(self) -> Sequence[ScorePlugin]:
+        """The plugins in other processes among those that are asked about rows."""
+        own = [part.plugin for part in self.ranks.own]
+        return [plugin for plugin in (*(p for p, _ in self._plain), *own) if not plugin.in_process]
+
+    async def bring(self, attempt: Attempt, rows: Rows, point: int) -> None:
+        """Have the scores of plugins in other processes on these rows at hand. Shapes: rows intp (k,).
+
+        Raises: PluginError.
+        """
+        await bring(self.outside, attempt, point, lambda plugin: _brought(plugin, attempt, rows), score_error)
 
     def _scalar_forms(self, attempt: Attempt) -> _Forms | None:
-        plain, raw = [], []
-        for plugin, weight in self._plain:
-            form = plugin.score_row(attempt.state, attempt.pod, attempt.nodes)
-            if form is None:
-                return None
-            plain.append((weight, form))
-        for part in self.ranks.own:
-            form = part.plugin.score_row(attempt.state, attempt.pod, attempt.nodes)
-            if form is None:
-                return None
-            raw.append(form)
-        return _Forms(plain, raw)
+        own = [part.plugin for part in self.ranks.own]
+        plain = [(weight, _form(plugin, attempt)) for plugin, weight in self._plain]
+        raw = [plugin.score_row(attempt.state, attempt.pod, attempt.nodes) for plugin in own]
+        if None in raw or any(form is None for _, form in plain):
+            return None
+        return _Forms(
+            [(weight, form) for weight, form in plain if form],
+            [form for form in raw if form],
+            bool(self.outside),
+        )
 
     async def ask_some(self, attempt: Attempt, rows: Rows, point: int) -> None:
         """Ask about some rows at once, on which the pod fits. Shapes: rows intp (k,). Raises: PluginError."""
@@ -121,3 +149,23 @@ class Scorers:
         own = {each.plugin.name: (each.plugin, each.weight) for each in self.ranks.own}
         await ask_scores([*self._plain, *own.values()], part, point, take)
         return plains, [raws[name] for name in own]
+
+
+def _form(plugin: ScorePlugin, attempt: Attempt) -> ScoreOn | None:
+    """The scalar form of scores that are final; those of other processes have to be in range."""
+    form = plugin.score_row(attempt.state, attempt.pod, attempt.nodes)
+    if form is None or plugin.in_process:
+        return form
+    given = form
+
+    def checked(row: int) -> int:
+        score = given(row)
+        if score != UNASKED and not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+            raise out_of_range(plugin.name, score)
+        return score
+
+    return checked
+
+
+def _brought(plugin: ScorePlugin, attempt: Attempt, rows: Rows) -> Awaitable[None]:
+    return plugin.bring_scores(attempt.state, attempt.pod, attempt.nodes, rows)

@@ -76,7 +76,7 @@ async def ask_scores(
     def ask(plugin: ScorePlugin) -> MaybeAwaitable[Scores]:
         return plugin.score(state, pod, nodes)
 
-    async with Answers([plugin for plugin, _ in active], ask, _score_error) as answers:
+    async with Answers([plugin for plugin, _ in active], ask, score_error) as answers:
         for i, (plugin, weight) in enumerate(active):
             name = plugin.name
             mark = record.begin(name, point)
@@ -86,7 +86,8 @@ async def ask_scores(
                 await meter.breathe()
 
 
-def _score_error(plugin: ScorePlugin, error: Exception) -> PluginError:
+def score_error(plugin: ScorePlugin, error: Exception) -> PluginError:
+    """What a plugin that fails makes of the cycle, in upstream's text."""
     return PluginError(f'running Score plugins: plugin "{plugin.name}" failed with: {error}')
 
 
@@ -120,8 +121,13 @@ def check_range(name: str, scores: Scores) -> None:
     """
     outside = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)]
     if outside.size:
-        raise PluginError(
-            f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score '
-            f"{int(outside[0])}, it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] "
-            "after normalizing"
-        )
+        raise out_of_range(name, int(outside[0]))
+
+
+def out_of_range(name: str, score: int) -> PluginError:
+    """What a score that is not in 0 to 100 makes of the cycle, in upstream's text."""
+    return PluginError(
+        f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score '
+        f"{score}, it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] "
+        "after normalizing"
+    )

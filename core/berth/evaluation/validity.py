@@ -14,7 +14,16 @@ class Validity:
     `away` are the plugins without a basis: nothing can be said of how long their answers hold.
     """
 
-    __slots__ = ("_bases", "_plugins", "_position", "_positions", "_rests_on", "_resuming", "_static", "away")
+    __slots__ = (
+        "_answering",
+        "_bases",
+        "_plugins",
+        "_position",
+        "_positions",
+        "_rests_on",
+        "_static",
+        "away",
+    )
 
     def __init__(self, plugins: NodePlugins, nodes: Snapshot) -> None:
         self.away: frozenset[str] = frozenset()
@@ -24,7 +33,7 @@ class Validity:
         self._positions: Positions = plugins.positions()
         self._bases: dict[str, Hashable | None] = {}
         self._rests_on: list[tuple[Plugin, Hashable | None, Hashable | None]] = []
-        self._resuming: list[tuple[Plugin, Hashable]] = []
+        self._answering: list[tuple[Plugin, Hashable]] = []
 
     def settle(self, attempt: Attempt) -> None:
         """Find out which plugins have a basis for the pod."""
@@ -36,15 +45,15 @@ class Validity:
         """Whether the cycle's answers hold for other pods: plugins are on the same basis as when it began."""
         nodes, bases = attempt.nodes, self._plugins.bases(attempt)
         for plugin in self._plugins.based:
-            name, resumes = plugin.name, type(plugin).resume is not Plugin.resume
+            name, later = plugin.name, plugin.basis_of_answers
             basis = bases[name]
-            if not resumes and basis != self._bases[name]:
+            if not later and basis != self._bases[name]:
                 return False
-            if resumes and name not in self.away:
+            if later and name not in self.away:
                 if basis is None:
                     return False
-                self._resuming.append((plugin, basis))
-            if not resumes and not plugin.basis_of_pod:
+                self._answering.append((plugin, basis))
+            if not later and not plugin.basis_of_pod:
                 self._rests_on.append((plugin, plugin.basis_generation(nodes), basis))
         return True
 
@@ -83,15 +92,9 @@ class Validity:
                 self._rests_on[i] = plugin, now, basis
         return True
 
-    def resume(self, attempt: Attempt) -> bool:
-        """Let plugins in other processes go on from earlier answers; whether these still hold."""
-        for plugin, basis in self._resuming:
-            plugin.resume(attempt.state, basis)
-        return self.holds(attempt)
-
     def holds(self, attempt: Attempt) -> bool:
-        """Whether what these plugins answered in this cycle goes with what they answered before."""
-        if not self._resuming:
+        """Whether what plugins in other processes answer goes with what they answered before."""
+        if not self._answering:
             return True
         state, pod, nodes = attempt.state, attempt.pod, attempt.nodes
-        return all(plugin.basis(state, pod, nodes) == basis for plugin, basis in self._resuming)
+        return all(plugin.basis(state, pod, nodes) == basis for plugin, basis in self._answering)

@@ -1,15 +1,16 @@
 """Verdicts of one class of pods: for each row the reason against it, asked for anew where rows changed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import numpy as np
 
+from berth.evaluation.asking import bring
 from berth.evaluation.filtering import ask_filters, codes_on
-from berth.evaluation.reasons import Numbers, Reasons
+from berth.evaluation.reasons import Numbers, Reasons, filter_error
 from berth.evaluation.sieve import Placed, Sieve, rejected_by
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Rejections
-from berth.framework.interface import Depends, FilterPlugin, ReasonCodes
+from berth.framework.interface import UNASKED, Depends, FilterPlugin, ReasonCodes
 from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.row_view import RowView
 
@@ -88,29 +89,48 @@ class Verdicts:
             self._against = rejected_by(self.why, self.reasons)
         return self._against
 
-    def ask_each(self, attempt: Attempt, rows: Iterable[int]) -> bool:
-        """Ask about a few rows, one by one; False where some plugin has no scalar form.
+    def ask_each(self, attempt: Attempt, rows: Iterable[int]) -> set[int] | None:
+        """Ask about a few rows, one by one; None where some plugin has no scalar form.
 
+        The result are the rows that plugins in other processes are to be asked about first, by `bring`.
         Raises: PluginError.
         """
         forms = self._scalar_forms(attempt)
         if forms is None:
-            return False
+            return None
         reasons, state, fixed = self.reasons, attempt.state, self._fixed
+        unasked: set[int] = set()
         for row in rows:
             if fixed is not None and fixed.item(row):
                 continue
             number = 0
             for place, plugin, code_on in forms:
                 code = code_on(row)
+                if code == UNASKED:
+                    unasked.add(row)
+                    break
                 if code:
                     number = reasons.number(place, plugin, state, code)
                     break
-            if number != self.why.item(row):
+            if row not in unasked and number != self.why.item(row):
                 self._set(row, number)
         if forms:
             attempt.meter.worked(forms[-1][1].name)
-        return True
+        return unasked
+
+    @property
+    def outside(self) -> Sequence[FilterPlugin]:
+        """The plugins in other processes among those that are asked about rows."""
+        return [plugin for _, plugin in self._by_row if not plugin.in_process]
+
+    async def bring(self, attempt: Attempt, rows: Rows, point: int) -> None:
+        """Have the answers of plugins in other processes on these rows at hand. Shapes: rows intp (k,).
+
+        Raises: PluginError.
+        """
+        await bring(
+            self.outside, attempt, point, lambda plugin: _brought(plugin, attempt, rows), filter_error
+        )
 
     def _scalar_forms(self, attempt: Attempt) -> list[tuple[int, FilterPlugin, CodeOn]] | None:
         """The scalar forms of the plugins to ask about rows; None where one of them has none."""
@@ -157,6 +177,10 @@ class Verdicts:
         if part.meter.worked(plugin.name):
             await part.meter.breathe()
         return codes
+
+
+def _brought(plugin: FilterPlugin, attempt: Attempt, rows: Rows) -> Awaitable[None]:
+    return plugin.bring_verdicts(attempt.state, attempt.pod, attempt.nodes, rows)
 
 
 def scalar_forms(

@@ -38,6 +38,9 @@ ReasonCodes = NDArray[np.unsignedinteger[Any]]
 Scores = NDArray[np.int64]
 """(n,), raw before and 0 to 100 after normalising."""
 
+UNASKED = -(1 << 63)
+"""What the scalar form of a plugin in another process gives for a row that it is to be asked about first."""
+
 MIN_NODE_SCORE = 0
 MAX_NODE_SCORE = 100
 
@@ -77,6 +80,9 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
     basis_of_pod: ClassVar[bool] = False
     """Whether `basis` reads the pod alone, and so is always the same for pods of one signature."""
 
+    basis_of_answers: ClassVar[bool] = False
+    """Whether `basis` may become another one by what is answered in the cycle, and is looked at after it."""
+
     changes: Journal[str] | None = None
     """The nodes, by name, for which answers changed although nothing did that the snapshot shows."""
 
@@ -93,10 +99,6 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
         """
         del pod
         return None
-
-    def resume(self, state: CycleState, basis: Hashable) -> None:
-        """Begin a cycle in which only rows that changed are asked about, on that basis of earlier answers."""
-        del state, basis
 
     def basis_generation(self, nodes: Snapshot) -> Hashable | None:
         """A value that is equal as long as `basis` says the same of every pod; None where that is unknown.
@@ -230,9 +232,17 @@ class FilterPlugin(Plugin):
 
         None where there is only the vector form. It is made once for pods of one class and may be called as
         long as `nodes.static_generation` and `nodes.resource_names` stay; it reads columns when it is called.
+        It gives `UNASKED` where another process is to be asked first, by `bring_verdicts`.
         """
         del state, pod, nodes
         return None
+
+    def bring_verdicts(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
+        """Have verdicts on these rows at hand; awaited, they are. Shapes: rows intp (k,).
+
+        Raises: any exception fails the whole cycle with its text.
+        """
+        raise NotImplementedError
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         """What a code stands for in this cycle."""
@@ -326,6 +336,10 @@ class ScorePlugin(Plugin):
         """
         del state, pod, nodes
         return None
+
+    def bring_scores(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
+        """Have raw scores on these rows at hand, as `FilterPlugin.bring_verdicts`."""
+        raise NotImplementedError
 
 
 class NormalizeScorePlugin(ScorePlugin):

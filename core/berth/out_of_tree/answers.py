@@ -6,25 +6,21 @@ Source: docs/protocol.md "Scheduling calls".
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from berth.config.catalogue import ExtensionPoint
 from berth.config.sidecars import FailurePolicy
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
-from berth.framework.interface import Plugin, ReasonCodes, Scores
+from berth.framework.interface import Plugin
 from berth.framework.status import SUCCESS, Status, failed
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
+from berth.out_of_tree._generated import identity_pb2
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.connection import Connection
-from berth.out_of_tree.errors import ProtocolError, SidecarError
-from berth.out_of_tree.limits import CYCLE_REASONS
+from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.metadata_patch import MetadataPatch
-from berth.out_of_tree.packing import bitmap
+from berth.out_of_tree.node_answers import NodeAnswers
 from berth.out_of_tree.standing import Standing
-from berth.snapshot.columns import Rows
 
 FILTER = identity_pb2.EXTENSION_POINT_FILTER
 RESERVE = identity_pb2.EXTENSION_POINT_RESERVE
@@ -33,25 +29,20 @@ PRE_ENQUEUE = identity_pb2.EXTENSION_POINT_PRE_ENQUEUE
 
 @dataclass(slots=True)
 class Answers:
-    """What the plugin said of one pod in one cycle, over the rows of the whole snapshot."""
+    """What the plugin said of one pod in one cycle."""
 
     caller: Caller
     """The version of the plugin that the attempt began with."""
     excused: bool = False
     """The attempt began after the plugin was told to leave: it has no say in it."""
-    in_part: bool = False
-    """Only the rows of a table are asked about, each table anew; earlier answers tell of the others."""
-    asked: Rows | None = None
-    """The rows that the answers are about, None for all."""
     failed: bool = False
     """Some answer is missing, whatever the failure policy made of that."""
-    codes: ReasonCodes | None = None
-    reasons: tuple[Status, ...] = ()
-    scores: scheduling_pb2.ScoreResponse | None = None
+    of_nodes: NodeAnswers | None = None
+    """What it said of nodes, in this cycle or in earlier ones; None before it is asked for."""
+    passes_over: bool = False
+    """Filter failed, and the failure policy lets every node pass."""
     failure: SidecarError | None = None
     """What went wrong where Filter was to bring the scores too."""
-    raw: Scores | None = None
-    normalization: int = scheduling_pb2.NORMALIZATION_NONE
     reserve_sent: bool = False
     skip_pre_bind: bool = False
     metadata_patch: MetadataPatch | None = None
@@ -59,38 +50,6 @@ class Answers:
     """What takes back the patches that plugins see already."""
     reserved_on: int = 0
     """Which start of the connection answered Reserve."""
-
-    def candidates(self, n: int) -> scheduling_pb2.Candidates | None:
-        """The rows to ask about, None for all of them."""
-        if self.asked is None:
-            return None
-        return scheduling_pb2.Candidates(bitmap=bitmap(self.asked, n))
-
-    def covers(self, rows: Rows) -> bool:
-        """Whether these few rows were asked about."""
-        return self.asked is not None and set(rows.tolist()) <= set(self.asked.tolist())
-
-    def ask_about(self, rows: Rows) -> None:
-        """Ask anew, of those rows only."""
-        self.codes = self.scores = self.failure = self.raw = None
-        self.asked = rows
-
-    def numbered(self, codes: ReasonCodes, reasons: tuple[Status, ...]) -> ReasonCodes:
-        """The codes in the numbers of all the cycle's reasons: those given out before keep their meaning."""
-        if not self.reasons:
-            self.reasons = reasons
-        if self.reasons[: len(reasons)] == reasons:
-            return codes
-        before = set(self.reasons)
-        known = [*self.reasons, *dict.fromkeys(each for each in reasons if each not in before)]
-        if len(known) > CYCLE_REASONS:
-            text = f"brings up more than {CYCLE_REASONS} different reasons in one cycle"
-            raise ProtocolError(self.caller.plugin, text)
-        number = {each: i for i, each in enumerate(known, 1)}
-        numbers = np.array([0, *(number[each] for each in reasons)], dtype=np.uint16)
-        self.reasons = tuple(known)
-        # Entries that were not asked about may hold anything.
-        return numbers.take(codes, mode="clip")
 
 
 class AskedElsewhere(Plugin):

@@ -6,15 +6,18 @@ Source: docs/protocol.md; spec/core.md 4.4-4.10.
 """
 
 import asyncio
-from collections.abc import Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import numpy as np
 
 from berth.config.catalogue import ExtensionPoint
 from berth.framework.cycle_state import CycleState
+from berth.framework.handle import Handle
 from berth.framework.interface import (
+    UNASKED,
     FilterPlugin,
     MaybeAwaitable,
     NormalizeScorePlugin,
@@ -23,19 +26,29 @@ from berth.framework.interface import (
 )
 from berth.framework.status import Status
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2
+from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import FILTER, Answers, AskedElsewhere
-from berth.out_of_tree.errors import CallFailedError, ProtocolError, SidecarError
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.errors import CallFailedError, SidecarError
+from berth.out_of_tree.node_answers import (
+    BOTH,
+    SCORES,
+    VERDICTS,
+    Example,
+    KnownAnswers,
+    NodeAnswers,
+    Part,
+)
+from berth.out_of_tree.node_questions import NodeQuestion
 from berth.out_of_tree.overlays import Differences, ask_overlays, differences
-from berth.out_of_tree.packing import normalized, scores_of, status_of, succeeded, verdicts_of
-from berth.out_of_tree.standing import Basis
+from berth.out_of_tree.packing import normalized
 from berth.snapshot.columns import Rows, every_row
 from berth.snapshot.snapshot import Snapshot
 
 SCORE = identity_pb2.EXTENSION_POINT_SCORE
 FILTER_OVERLAYS = identity_pb2.EXTENSION_POINT_FILTER_OVERLAYS
 
-Vector = TypeVar("Vector", ReasonCodes, Scores)
+Answer = TypeVar("Answer")
 
 
 def all_pass(n: int) -> ReasonCodes:
@@ -50,104 +63,174 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
     their answers by the nodes' names, and by overlays where other pods are on them.
     """
 
+    basis_of_answers = True
+
+    def __init__(self, caller: Caller, handle: Handle) -> None:
+        super().__init__(caller, handle)
+        self.known = KnownAnswers(caller.plugin)
+        self._signed: tuple[Pod | None, int, Hashable | None] = None, 0, None
+
     def sign_pod(self, pod: Pod) -> Hashable | None:
         """The fields that the plugin named; None where it named none."""
-        return self._standing.sign(pod)
+        connection = self.caller.connection
+        start = connection.starts if connection.ready else 0
+        signed, since, signature = self._signed
+        if signed is not pod or since != start:
+            signature = self._standing.sign(pod)
+            self._signed = pod, start, signature
+        return signature
 
     def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
         """The plugin's process as it is, if its answers are about single nodes and none is missing."""
-        del pod, nodes
+        del nodes
         answers = self._answers(state)
-        return None if answers.failed else self._standing.basis(answers.normalization)
+        return None if answers.failed else self._standing.basis(self._of_nodes(answers, pod).normalization)
 
-    def resume(self, state: CycleState, basis: Hashable) -> None:
-        """Ask about the rows of each table only, from now on in this cycle."""
-        assert isinstance(basis, Basis)
-        answers = self._answers(state)
-        answers.in_part, answers.normalization = True, basis.normalization
+    def _of_nodes(self, answers: Answers, pod: Pod) -> NodeAnswers:
+        """What the plugin said of nodes, up to date with what changed before this cycle."""
+        if answers.of_nodes is None:
+            shown = self._handle.snapshot
+            signature = self._signature(answers.caller, pod)
+            if signature is None:
+                answers.of_nodes = NodeAnswers(self.name, len(shown))
+            else:
+                touched = answers.caller.feed.touched
+                answers.of_nodes = self.known.of(signature, partial(self._example, pod), shown, touched)
+        return answers.of_nodes
+
+    def _signature(self, caller: Caller, pod: Pod) -> Hashable | None:
+        """What stands for all pods that the same answers hold for; None where they do not last."""
+        basis = self._standing.basis(0) if caller is self.caller else None
+        if basis is None:
+            return None
+        self.known.rest_on(basis)
+        return self.sign_pod(pod)
+
+    def _example(self, pod: Pod) -> Example:
+        """The pod under another UID: what the plugin holds for the pod itself concerns no other one."""
+        uid = str(uuid4())
+        data = self.caller.around.pods.get(pod.uid).replace(pod.uid.encode(), uid.encode())
+        return Example(uid, pod.namespace, pod.name, data)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:
-        """The plugin's verdict on each node, asked at once and awaited later. Shapes: result uint8 (n,)."""
+        """The plugin's verdict on each node, asked at once and awaited later. Shapes: result uint16 (n,)."""
         answers = self._answers(state)
-        if answers.codes is not None and nodes is self._handle.snapshot and not answers.in_part:
-            return answers.codes
-        return _started(self._filter(state, pod, nodes, answers))
+        if answers.passes_over or not self._offers(answers.caller, FILTER):
+            return all_pass(len(nodes))
+        shown, rows = self._handle.snapshot, self._rows(nodes)
+        said = self._of_nodes(answers, pod)
+        overlaid = nodes is not shown and self._offers(answers.caller, FILTER_OVERLAYS)
+        if not overlaid and not said.missing(VERDICTS, rows).size:
+            return said.codes(rows)
+        return _started(self._filter(state, pod, nodes, rows, overlaid=overlaid))
 
-    async def _filter(self, state: CycleState, pod: Pod, nodes: Snapshot, answers: Answers) -> ReasonCodes:
-        if answers.in_part:
-            answers.ask_about(self._on_rows(every_row(len(self._handle.snapshot)), nodes))
-        if answers.codes is None:
-            answers.codes = await self._ask_filter(state, pod, answers)
-        codes = self._on_rows(answers.codes, nodes)
-        if nodes is self._handle.snapshot or not self._offers(answers.caller, FILTER_OVERLAYS):
-            return codes
-        changed = differences(nodes, self._handle.snapshot)
-        return await self._with_overlays(state, pod, codes, changed, answers) if changed else codes
-
-    async def _ask_filter(self, state: CycleState, pod: Pod, answers: Answers) -> ReasonCodes:
-        n, caller = len(self._handle.snapshot), answers.caller
-        if not self._offers(caller, FILTER):
-            return all_pass(n)
-        try:
-            if self._offers(caller, SCORE) and not caller.connection.capabilities.score_needs_feasible:
-                return await self._ask_both(state, pod, answers, n)
-            request = scheduling_pb2.FilterRequest(
-                call=caller.head(state, pod), candidates=answers.candidates(n)
-            )
-            read = partial(self._verdicts, request, answers, n)
-            return await caller.ask("Filter", request, state, read)
-        except SidecarError:
-            answers.failed = True
-            if not self._ignored(caller, ExtensionPoint.FILTER, pod):
-                raise
-            return all_pass(n)
-
-    async def _ask_both(self, state: CycleState, pod: Pod, answers: Answers, n: int) -> ReasonCodes:
-        """Filter, and keep the scores for when they are asked for."""
-        request = scheduling_pb2.FilterScoreRequest(
-            call=answers.caller.head(state, pod), candidates=answers.candidates(n)
-        )
-
-        def read(both: scheduling_pb2.FilterScoreResponse) -> ReasonCodes:
-            codes = self._verdicts(request, answers, n, both.filter)
-            if both.HasField("score"):
-                answers.scores = both.score
-            elif _none_passed(codes, answers) or both.filter.status.code == common_pb2.CODE_SKIP:
-                answers.raw = np.zeros(n, dtype=np.int64)
-            else:
-                text = "FilterScore let nodes pass and did not score them"
-                answers.failure = ProtocolError(self.name, text)
-            return codes
-
-        try:
-            return await answers.caller.ask("FilterScore", request, state, read)
-        except SidecarError as error:
-            answers.failure = error
-            raise
-
-    def _verdicts(
-        self, request: Any, answers: Answers, n: int, response: scheduling_pb2.FilterResponse
+    async def _filter(
+        self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows | None, *, overlaid: bool
     ) -> ReasonCodes:
-        status = status_of(self.name, response.status)
-        answers.caller.check_generation(request, response.generation)
-        if status.rejected:
-            return answers.numbered(np.ones(n, dtype=np.uint8), (status,))
-        if status.skip:
-            return all_pass(n)
-        succeeded(self.name, "Filter", status)
-        if not response.HasField("verdicts"):
-            raise ProtocolError(self.name, "Filter says Success and gives no verdicts")
-        return answers.numbered(*verdicts_of(self.name, response.verdicts, n, answers.asked))
+        answers = self._answers(state)
+        said, caller = self._of_nodes(answers, pod), answers.caller
+        try:
+            await self._bring(VERDICTS, state, pod, rows)
+        except SidecarError:
+            answers.passes_over = self._ignored(caller, ExtensionPoint.FILTER, pod)
+            if not answers.passes_over:
+                raise
+            return all_pass(len(nodes))
+        codes = said.codes(rows)
+        changed = differences(nodes, self._handle.snapshot) if overlaid else None
+        return await self._with_overlays(state, pod, codes, changed) if changed else codes
+
+    def bring_verdicts(
+        self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows
+    ) -> "asyncio.Task[None]":
+        """Ask about those of the rows that the plugin has not answered for. Shapes: rows intp (k,)."""
+        del nodes
+        return _started(self._bring(VERDICTS, state, pod, rows))
+
+    def bring_scores(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> "asyncio.Task[None]":
+        """The same for their scores. Shapes: rows intp (k,)."""
+        del nodes
+        return _started(self._bring(SCORES, state, pod, rows))
+
+    async def _bring(self, part: Part, state: CycleState, pod: Pod, rows: Rows | None) -> None:
+        """Have that part of the rows (None: all) at hand, waiting for what was asked ahead.
+
+        Raises: SidecarError.
+        """
+        answers = self._answers(state)
+        said = self._of_nodes(answers, pod)
+        if not said.lasting:
+            rows = None
+        ahead = said.ahead
+        missing = at_once = said.missing(part, rows)
+        if ahead is not None:
+            at_once = ahead.left_out(missing)
+        if at_once.size:
+            await self._ask(part, state, pod, at_once)
+        if ahead is not None and ahead.task is not None and at_once.size < missing.size:
+            await asyncio.wait([ahead.task])
+            missing = said.missing(part, rows)
+            if missing.size:
+                await self._ask(part, state, pod, missing)
+
+    async def _ask(self, part: Part, state: CycleState, pod: Pod, rows: Rows) -> None:
+        answers = self._answers(state)
+        said, caller = self._of_nodes(answers, pod), answers.caller
+        question = NodeQuestion(caller, self._asked_with(caller, part), rows, len(said))
+        try:
+            found = await question.ask(caller.head(state, pod), state, said.take)
+        except SidecarError as error:
+            answers.failed = True
+            if question.part is BOTH:
+                answers.failure = error
+            said.forget()
+            raise
+        if found.failure is not None:
+            answers.failure, said.spoiled = found.failure, True
+
+    def _asked_with(self, caller: Caller, part: Part) -> Part:
+        """Verdicts come with scores where the plugin allows it."""
+        together = part is VERDICTS and self._offers(caller, SCORE)
+        return BOTH if together and not caller.connection.capabilities.score_needs_feasible else part
+
+    def filter_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
+        """A function from a row to the plugin's code for it, `UNASKED` where it is to be asked first."""
+        del nodes
+        if not self._offers(self._answers(state).caller, FILTER):
+            return lambda _row: 0
+        known, signature = self.known, self._signature(self.caller, pod)
+
+        def code(row: int) -> int:
+            said = known.peek(signature)
+            return UNASKED if said is None or said.is_dirty(VERDICTS, row) else said.code(row)
+
+        return None if signature is None else code
+
+    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
+        """A function from a row to the plugin's raw score for it, `UNASKED` where it is to be asked first."""
+        del nodes
+        if not self._offers(self._answers(state).caller, SCORE):
+            return lambda _row: 0
+        known, signature = self.known, self._signature(self.caller, pod)
+
+        def raw(row: int) -> int:
+            said = known.peek(signature)
+            return UNASKED if said is None or said.is_dirty(SCORES, row) else said.raw_score(row)
+
+        return None if signature is None else raw
 
     async def _with_overlays(
-        self, state: CycleState, pod: Pod, codes: ReasonCodes, changed: Differences, answers: Answers
+        self, state: CycleState, pod: Pod, codes: ReasonCodes, changed: Differences
     ) -> ReasonCodes:
         """The codes, with those of nodes on which other pods are asked for anew.
 
         Shapes: codes and result (n,), the table's rows.
         """
+        answers = self._answers(state)
         try:
-            theirs = answers.numbered(*await ask_overlays(answers.caller, state, pod, changed))
+            theirs = self._of_nodes(answers, pod).numbered(
+                *await ask_overlays(answers.caller, state, pod, changed)
+            )
         except SidecarError:
             answers.failed = True
             if not self._ignored(answers.caller, ExtensionPoint.FILTER, pod):
@@ -157,93 +240,65 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         found[changed.rows] = theirs
         return found
 
-    def _on_rows(self, vector: Vector, nodes: Snapshot) -> Vector:
-        """The vector's entries for that table's rows.
+    def _rows(self, nodes: Snapshot) -> Rows | None:
+        """The rows of that table's nodes in the state that the plugin was shown; None for all, in order.
 
-        Raises: CallFailedError where a node is not in the state that the plugin was shown.
+        Raises: CallFailedError where a node is not in it.
         """
         shown = self._handle.snapshot
+        if nodes is shown:
+            return None
         if nodes.whole is shown:
-            return vector[nodes.rows]
+            return every_row(len(shown))[nodes.rows]
         try:
             rows: Rows = np.array([shown.row_of[name] for name in nodes.names], dtype=np.intp)
         except KeyError as error:
             raise CallFailedError(self.name, f"was not told of node {error.args[0]} yet") from None
-        return vector[rows]
+        return rows
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         """What a code stands for in this cycle."""
-        return self._answers(state).reasons[code - 1]
+        said = self._answers(state).of_nodes
+        assert said is not None, "a code was given"
+        return said.reasons[code - 1]
 
     def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[Scores]:
         """The raw scores, zero where the plugin has no opinion. Shapes: result int64 (n,)."""
         answers = self._answers(state)
-        if answers.in_part:
-            rows = self._on_rows(every_row(len(self._handle.snapshot)), nodes)
-            if not answers.covers(rows):
-                answers.ask_about(rows)
-        if answers.raw is None:
-            answers.raw = self._at_hand(pod, answers)
-        if answers.raw is not None:
-            return self._on_rows(answers.raw, nodes)
-        return _started(self._score(state, pod, nodes, answers))
-
-    def _at_hand(self, pod: Pod, answers: Answers) -> Scores | None:
-        """The scores where nobody need be asked: they came with the verdicts, or the plugin gives none.
-
-        Raises: SidecarError, unless the failure policy passes over it.
-        """
-        n = len(self._handle.snapshot)
         if not self._offers(answers.caller, SCORE):
-            return np.zeros(n, dtype=np.int64)
-        try:
-            if answers.failure is not None:
-                raise answers.failure
-            return None if answers.scores is None else self._raw_scores(answers, n, answers.scores)
-        except SidecarError as error:
-            return self._without(error, pod, answers)
+            return np.zeros(len(nodes), dtype=np.int64)
+        if answers.failure is not None:
+            return self._without(answers.failure, pod, answers, len(nodes))
+        rows, said = self._rows(nodes), self._of_nodes(answers, pod)
+        if not said.missing(SCORES, rows).size:
+            return said.raw(rows)
+        return _started(self._score(state, pod, nodes, rows))
 
-    def _without(self, error: SidecarError, pod: Pod, answers: Answers) -> Scores:
+    async def _score(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows | None) -> Scores:
+        answers = self._answers(state)
+        try:
+            await self._bring(SCORES, state, pod, rows)
+        except SidecarError as error:
+            return self._without(error, pod, answers, len(nodes))
+        return self._of_nodes(answers, pod).raw(rows)
+
+    def _without(self, error: SidecarError, pod: Pod, answers: Answers, n: int) -> Scores:
         """No opinion, where the failure policy passes over the failure; raises it otherwise."""
         answers.failed = True
         if not self._ignored(answers.caller, ExtensionPoint.SCORE, pod):
             raise error
-        return np.zeros(len(self._handle.snapshot), dtype=np.int64)
-
-    async def _score(self, state: CycleState, pod: Pod, nodes: Snapshot, answers: Answers) -> Scores:
-        answers.raw = await self._ask_score(state, pod, answers)
-        return self._on_rows(answers.raw, nodes)
-
-    async def _ask_score(self, state: CycleState, pod: Pod, answers: Answers) -> Scores:
-        n, caller = len(self._handle.snapshot), answers.caller
-        request = scheduling_pb2.ScoreRequest(call=caller.head(state, pod), candidates=answers.candidates(n))
-
-        def read(response: scheduling_pb2.ScoreResponse) -> Scores:
-            caller.check_generation(request, response.generation)
-            return self._raw_scores(answers, n, response)
-
-        try:
-            return await caller.ask("Score", request, state, read)
-        except SidecarError as error:
-            return self._without(error, pod, answers)
-
-    def _raw_scores(self, answers: Answers, n: int, response: scheduling_pb2.ScoreResponse) -> Scores:
-        status = status_of(self.name, response.status)
-        if status.skip:
-            return np.zeros(n, dtype=np.int64)
-        succeeded(self.name, "Score", status)
-        answers.normalization = response.scores.normalization
-        return scores_of(self.name, response.scores, n)
+        return np.zeros(n, dtype=np.int64)
 
     def leaves_scores(self, state: CycleState) -> bool:
         """Whether the plugin scores from 0 to 100 itself."""
-        return self._answers(state).normalization == scheduling_pb2.NORMALIZATION_NONE
+        said = self._answers(state).of_nodes
+        return said is None or said.normalization == scheduling_pb2.NORMALIZATION_NONE
 
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         """The scores of the nodes that are left, mapped as the plugin asked."""
         answers = self._answers(state)
         try:
-            return normalized(self.name, scores, answers.normalization)
+            return normalized(self.name, scores, self._of_nodes(answers, pod).normalization)
         except SidecarError:
             answers.failed = True
             if not self._ignored(answers.caller, ExtensionPoint.SCORE, pod):
@@ -251,12 +306,7 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
             return np.zeros_like(scores)
 
 
-def _none_passed(codes: ReasonCodes, answers: Answers) -> bool:
-    """Whether every node that was asked about was turned down."""
-    return bool((codes if answers.asked is None else codes[answers.asked]).all())
-
-
-def _started(answer: Coroutine[Any, Any, Vector]) -> "asyncio.Task[Vector]":
+def _started(answer: Coroutine[Any, Any, Answer]) -> "asyncio.Task[Answer]":
     """The answer as a task: it is asked for with the loop's next turn, not once somebody waits for it."""
     task = asyncio.get_running_loop().create_task(answer)
     task.add_done_callback(_looked_at)

@@ -331,7 +331,8 @@ class World:
 
     async def filter(self, pod=None, state=None):
         """The plugin's codes."""
-        return await self.plugin.filter(state or cycle(), pod or self.pod(), self.snapshot)
+        answer = self.plugin.filter(state or cycle(), pod or self.pod(), self.snapshot)
+        return await answer if isawaitable(answer) else answer
 
     async def score(self, state, pod, nodes=None):
         """The plugin's raw scores, at hand or asked for."""

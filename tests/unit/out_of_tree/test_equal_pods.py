@@ -19,6 +19,7 @@ from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree._generated import scheduling_pb2
 from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.node_answers import KnownAnswers
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
 from berth.snapshot.snapshot import Snapshot
@@ -77,6 +78,8 @@ class World:
             Side(frameworks[name], self.snapshot, self.nominator, remembers=name == "remembering")
             for name in ("fresh", "remembering")
         )
+        # The one asks about all nodes for every pod.
+        self.host.plugins["gpu-share", "fresh"].known = KnownAnswers("gpu-share", most_bytes=0)
         self._node = self.host.nodes.decoding(decoder(Node))
         self._pod = self.host.pods.decoding(decode_pod)
         self.placed, self.count = [], 0

@@ -1,0 +1,324 @@
+"""What one plugin in another process answered about nodes, row by row, for pods that it signs alike.
+
+    dirty --asked--> at hand --the row changed, or the plugin was told something of the node--> dirty
+
+A plugin whose answers hold for single nodes has one `NodeAnswers` for each signature, which lasts from cycle
+to cycle; any other gets one of its own in each cycle. Source: docs/decisions/0027-asking-ahead.md.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from berth.framework.interface import ReasonCodes, Scores
+from berth.framework.status import Status
+from berth.out_of_tree._generated import scheduling_pb2
+from berth.out_of_tree.errors import ProtocolError, SidecarError
+from berth.out_of_tree.limits import CYCLE_REASONS
+from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.journal import Journal
+from berth.snapshot.snapshot import Snapshot
+
+ROW_BYTES = 12
+ENTRY_BYTES = 1024
+MOST_BYTES = 16 << 20
+MOST_SIGNATURES = 1024
+
+
+class Part(NamedTuple):
+    """What is asked for in one question."""
+
+    verdicts: bool
+    scores: bool
+
+
+VERDICTS, SCORES, BOTH = Part(True, False), Part(False, True), Part(True, True)
+
+
+@dataclass(slots=True)
+class Found:
+    """What an answer says of the rows that were asked about, over all rows.
+
+    Shapes: codes (n,); raw int64 (n,).
+    """
+
+    codes: ReasonCodes | None = None
+    reasons: tuple[Status, ...] = ()
+    raw: Scores | None = None
+    normalization: int | None = None
+    """None where it gives no scores of its own."""
+    failure: SidecarError | None = None
+    """What is wrong with the scores where the verdicts are as they should be."""
+
+
+@dataclass(slots=True, eq=False)
+class Ahead:
+    """A question about these rows that no pod waited for when it was asked."""
+
+    rows: Rows
+    changed: set[int] = field(default_factory=set)
+    """Rows that changed since: the answer says nothing of them."""
+    task: "asyncio.Task[None] | None" = None
+
+    def left_out(self, rows: Rows) -> Rows:
+        """Those of the rows that its answer says nothing of. Shapes: rows and result intp (k,)."""
+        awaited = np.isin(rows, self.rows)
+        if self.changed:
+            awaited &= ~np.isin(rows, list(self.changed))
+        return rows[~awaited]
+
+
+class NodeAnswers:
+    """Verdicts and raw scores of the rows of one snapshot.
+
+    Shapes: codes uint16 (n,); raw int64 (n,); dirty bool (n,), by part.
+    """
+
+    __slots__ = (
+        "_codes",
+        "_dirty",
+        "_normalization",
+        "_plugin",
+        "_raw",
+        "ahead",
+        "failed_ahead",
+        "lasting",
+        "reasons",
+        "spoiled",
+    )
+
+    def __init__(self, plugin: str, n: int, *, lasting: bool = False) -> None:
+        self.lasting = lasting
+        """Whether they hold for single nodes, beyond this cycle; else all rows are asked about at once."""
+        self.ahead: Ahead | None = None
+        self.failed_ahead = False
+        """The last question that no pod waited for failed, and no row changed since."""
+        self.spoiled = False
+        """The plugin's scores can't be used beside its verdicts: the next cycle asks for both anew."""
+        self._plugin = plugin
+        self._begin(n)
+
+    def _begin(self, n: int) -> None:
+        self._codes: ReasonCodes = np.zeros(n, dtype=np.uint16)
+        self._raw: Scores = np.zeros(n, dtype=np.int64)
+        self._dirty: dict[Part, Mask] = {part: np.ones(n, dtype=bool) for part in (VERDICTS, SCORES)}
+        self._normalization: int | None = None
+        self.reasons: tuple[Status, ...] = ()
+        self.spoiled = False
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self._codes)
+
+    @property
+    def normalization(self) -> int:
+        """How the raw scores are to be mapped to 0 to 100."""
+        return scheduling_pb2.NORMALIZATION_NONE if self._normalization is None else self._normalization
+
+    def forget(self, n: int | None = None) -> None:
+        """Forget everything: all rows, so many of them, are dirty."""
+        self.ahead = None
+        self._begin(len(self) if n is None else n)
+
+    def change(self, rows: Iterable[int]) -> None:
+        """Take note that something happened to these rows."""
+        listed = list(rows)
+        for mask in self._dirty.values():
+            mask[listed] = True
+        if self.ahead is not None:
+            self.ahead.changed.update(listed)
+        if listed:
+            self.failed_ahead = False
+
+    def missing(self, part: Part, rows: Rows | None) -> Rows:
+        """Those of the rows (None: all) that are to be asked about. Shapes: rows and result intp (k,)."""
+        mask = self._dirty[part]
+        return mask.nonzero()[0] if rows is None else rows[mask[rows]]
+
+    def is_dirty(self, part: Part, row: int) -> bool:
+        """Whether that row is to be asked about."""
+        return bool(self._dirty[part].item(row))
+
+    def code(self, row: int) -> int:
+        """The reason code of a row that is not dirty."""
+        return int(self._codes.item(row))
+
+    def raw_score(self, row: int) -> int:
+        """The raw score of a row that is not dirty."""
+        return int(self._raw.item(row))
+
+    def codes(self, rows: Rows | None) -> ReasonCodes:
+        """The codes of these rows (None: all), as a copy. Shapes: rows intp (k,); result uint16 (k,)."""
+        return self._codes.copy() if rows is None else self._codes[rows]
+
+    def raw(self, rows: Rows | None) -> Scores:
+        """The raw scores of these rows (None: all), as a copy. Shapes: rows intp (k,); result int64 (k,)."""
+        return self._raw.copy() if rows is None else self._raw[rows]
+
+    def take(self, found: Found, rows: Rows, changed: Iterable[int] = ()) -> None:
+        """Take in what the plugin says of these rows, but for those that `changed` since it was asked.
+
+        Raises: ProtocolError where it brings up too many reasons.
+        """
+        if changed:
+            rows = rows[~np.isin(rows, list(changed))]
+        if found.codes is not None:
+            self._codes[rows] = self.numbered(found.codes[rows], found.reasons)
+            self._dirty[VERDICTS][rows] = False
+        if found.raw is not None:
+            self._take_scores(found.raw, found.normalization, rows)
+        self.failed_ahead = False
+
+    def _take_scores(self, raw: Scores, normalization: int | None, rows: Rows) -> None:
+        if normalization is not None and normalization != self._normalization:
+            if self._normalization is not None:
+                # Scores that are to be mapped in another way can't be compared with those given before.
+                self._dirty[SCORES][:] = True
+            self._normalization = normalization
+        self._raw[rows] = raw[rows]
+        self._dirty[SCORES][rows] = False
+
+    def numbered(self, codes: ReasonCodes, reasons: tuple[Status, ...]) -> ReasonCodes:
+        """The codes in the numbers of all reasons: those given out before keep their meaning.
+
+        Raises: ProtocolError where these are too many.
+        """
+        if not self.reasons:
+            self.reasons = reasons
+        if self.reasons[: len(reasons)] == reasons:
+            return codes
+        before = set(self.reasons)
+        known = [*self.reasons, *dict.fromkeys(each for each in reasons if each not in before)]
+        if len(known) > CYCLE_REASONS:
+            text = f"brings up more than {CYCLE_REASONS} different reasons in one cycle"
+            raise ProtocolError(self._plugin, text)
+        number = {each: i for i, each in enumerate(known, 1)}
+        numbers = np.array([0, *(number[each] for each in reasons)], dtype=np.uint16)
+        self.reasons = tuple(known)
+        # Entries that were not asked about may hold anything.
+        return numbers.take(codes, mode="clip")
+
+
+class Example(NamedTuple):
+    """A pod that a plugin may be asked about in the place of all that it signs alike."""
+
+    uid: str
+    namespace: str
+    name: str
+    data: bytes
+
+
+class _Kept:
+    """The answers for one signature, and up to where changes are known to them."""
+
+    __slots__ = ("_named", "_rows", "_static", "answers", "example", "size_bytes")
+
+    def __init__(self, answers: NodeAnswers, example: Example) -> None:
+        self.answers = answers
+        self.example = example
+        self.size_bytes = 0
+        self._static = self._rows = self._named = -1
+
+    def follow(self, nodes: Snapshot, touched: Journal[str]) -> NodeAnswers:
+        """The answers, with the rows dirty that changed since this was called last."""
+        answers = self.answers
+        changed = self._changed(nodes, touched)
+        if changed is None:
+            answers.forget(len(nodes))
+        elif changed:
+            answers.change(changed)
+        self._static = nodes.static_generation
+        self._rows, self._named = nodes.changed_footprints.end, touched.end
+        self.size_bytes = ENTRY_BYTES + len(self.example.data) + ROW_BYTES * len(nodes)
+        return answers
+
+    def _changed(self, nodes: Snapshot, touched: Journal[str]) -> set[int] | None:
+        """The rows that changed; None where everything may have changed, or there is too much to keep."""
+        answers = self.answers
+        if self._static != nodes.static_generation or answers.spoiled:
+            return None
+        if len(answers.reasons) > CYCLE_REASONS // 2:
+            return None
+        rows, names = nodes.changed_footprints.since(self._rows), touched.since(self._named)
+        if rows is None or names is None:
+            return None
+        found = set(rows)
+        found.update(row for row in map(nodes.row_of.get, names) if row is not None)
+        return found
+
+
+class KnownAnswers:
+    """The answers that last, of one plugin in one profile, by signature; what was used longest ago goes.
+
+    All of them rest on one basis, and are gone with it.
+    """
+
+    def __init__(self, plugin: str, most_bytes: int = MOST_BYTES) -> None:
+        self._plugin = plugin
+        self._most_bytes = most_bytes
+        self._basis: Hashable = None
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self.size_bytes = 0
+        """About how much memory is in use."""
+
+    def __len__(self) -> int:
+        """For how many signatures something is kept."""
+        return len(self._kept)
+
+    def rest_on(self, basis: Hashable) -> None:
+        """Forget everything that rests on another basis."""
+        if basis != self._basis:
+            self._basis = basis
+            self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for kept in self._kept.values():
+            kept.answers.ahead = None
+        self._kept.clear()
+        self.size_bytes = 0
+
+    def has(self, signature: Hashable) -> bool:
+        """Whether something is kept for that signature."""
+        return signature in self._kept
+
+    def peek(self, signature: Hashable) -> NodeAnswers | None:
+        """What is kept for that signature, as it is."""
+        kept = self._kept.get(signature)
+        return None if kept is None else kept.answers
+
+    def of(
+        self,
+        signature: Hashable,
+        example: Callable[[], Example],
+        nodes: Snapshot,
+        touched: Journal[str],
+    ) -> NodeAnswers:
+        """The answers for that signature, with the rows dirty that changed since; all rows, if it is new."""
+        kept = self._kept.get(signature)
+        if kept is None:
+            kept = self._kept[signature] = _Kept(
+                NodeAnswers(self._plugin, len(nodes), lasting=True), example()
+            )
+        else:
+            self._kept.move_to_end(signature)
+            self.size_bytes -= kept.size_bytes
+        answers = kept.follow(nodes, touched)
+        self.size_bytes += kept.size_bytes
+        while self.size_bytes > self._most_bytes or len(self._kept) > MOST_SIGNATURES:
+            _, gone = self._kept.popitem(last=False)
+            gone.answers.ahead = None
+            self.size_bytes -= gone.size_bytes
+        return answers
+
+    def recent(
+        self, most: int, nodes: Snapshot, touched: Journal[str]
+    ) -> Iterator[tuple[Hashable, NodeAnswers, Example]]:
+        """What was used last, with the rows dirty that changed since."""
+        for signature, kept in list(islice(reversed(self._kept.items()), most)):
+            yield signature, kept.follow(nodes, touched), kept.example
