@@ -16,6 +16,7 @@ from berth.binding.waiting_pods import WaitingPods
 from berth.config import load
 from berth.config.sidecars import SidecarSpec, catalogue_of
 from berth.cycle.schedule_pod import SchedulePod
+from berth.evaluation.known_classes import KnownClasses
 from berth.framework.clock import SystemClock
 from berth.framework.interface import FilterPlugin, Reason, ScorePlugin
 from berth.objects.node import Node
@@ -39,6 +40,9 @@ from tests.go_toolchain import GO_SDK, build
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
 
 PYTHON_PLUGIN = [sys.executable, "-m", "tests.benchmarks.sidecar_plugin"]
+LOCAL_PLUGIN = [*PYTHON_PLUGIN, "local"]
+ANSWERED_SECONDS = 0.02
+"""A pause in which questions ahead are answered."""
 NODES = 5_000
 GOAL_MILLISECONDS = 0.4
 WARM_UP = 3 * APPS
@@ -56,10 +60,62 @@ def run(options):
             ("TypeScript", [str(NODE), FROM_SOURCE, str(NODE_SDK / "test/benchplugin.ts")]),
         ]
         asyncio.run(measure(options.rounds or 300, commands)).show()
+        asyncio.run(known(options.rounds or 300)).show()
         asyncio.run(stages(options.rounds or 300, commands)).show()
         rows = settings([(name, tuple(command)) for name, command in commands], (*PYTHON_PLUGIN, "http"))
         wanted = [row for row in rows if options.match in row.name or row in (rows[0], rows[-1])]
         asyncio.run(throughput(wanted, options.pods or PODS)).show()
+
+
+async def known(rounds):
+    """Pods of one class, one after the other: rows that changed are asked about at their turn, or before."""
+    table = Table(
+        f"pods of a known class, {NODES:,} nodes, plugins in Python that answer by node, ms",
+        [
+            *("plugins", "none p50", "at its turn p50", "p99", "ahead p50", "p99"),
+            *("added at its turn p50", "added ahead p50", "p99"),
+        ],
+    )
+    for count in (1, 3):
+        async with with_sidecars(count, LOCAL_PLUGIN) as (core, host):
+            taken = {}
+            async for which, seconds in known_turns(core, host, rounds):
+                taken.setdefault(which, []).append(seconds * 1e3)
+            none, turn, ahead = (quantiles(taken[which], 0.5, 0.99) for which in ("none", "turn", "ahead"))
+            added = turn[0] - none[0], ahead[0] - none[0], ahead[1] - none[1]
+            table.add(f"{count}", none[0], *turn, *ahead, *added)
+    return table
+
+
+async def known_turns(core, host, rounds):
+    """Decisions and their seconds: without plugins, asked at their turn, and asked before, in turns.
+
+    Each pod is assumed, so that there is a row that changed for each of the others.
+    """
+    # A profile's classes are forgotten where its plugins change.
+    search, chance = core.algorithm.search, core.algorithm.chance
+    alone = core.default_profile(), SchedulePod(search, chance, KnownClasses(core.snapshot))
+    beside = core.framework, core.algorithm
+    parts = {"none": alone, "turn": beside, "ahead": beside}
+    template, decode = pod_template(), host.pods.decoding(read_pod)
+    gc.collect()
+    gc.freeze()
+    for i in range(WARM_UP + 3 * rounds):
+        which = list(parts)[i % 3]
+        core.framework, core.algorithm = parts[which]
+        pod = decode(template.bytes(1, i + 1))
+        if which == "ahead":
+            host.ask_ahead()
+        await asyncio.sleep(ANSWERED_SECONDS)
+        started = time.perf_counter()
+        core.cache.update_snapshot(core.snapshot)
+        decision = await core.decide(pod)
+        taken = time.perf_counter() - started
+        assert decision.status.ok, decision.status.message
+        core.cache.assume_pod(pod.placed_on(decision.node_name))
+        if i >= WARM_UP:
+            yield which, taken
+    gc.unfreeze()
 
 
 async def measure(rounds, commands):

@@ -1,9 +1,11 @@
 """The plugin that the sidecar benchmark starts: filters and scores all nodes at once by their number.
 
     python -m tests.benchmarks.sidecar_plugin NAME ADDRESS
+    python -m tests.benchmarks.sidecar_plugin local NAME ADDRESS
     python -m tests.benchmarks.sidecar_plugin http
 
-The same work as an HTTP extender, whose port is printed.
+The second says that its answers hold for single nodes and all pods. The third does the same work as an HTTP
+extender, whose port is printed.
 """
 
 import asyncio
@@ -36,6 +38,13 @@ class ByNumber(Plugin):
         return np.arange(len(nodes)) % 101
 
 
+class Local(ByNumber):
+    """The same, with answers that last until something happens to a node."""
+
+    pod_fields = ()
+    node_local = True
+
+
 async def extend():
     """Serve the same as an extender that is sent names."""
 
@@ -59,5 +68,7 @@ async def extend():
 if __name__ == "__main__":
     if sys.argv[1] == "http":
         asyncio.run(extend())
+    elif sys.argv[1] == "local":
+        serve(Local(sys.argv[2]), sys.argv[3])
     else:
         serve(ByNumber(sys.argv[1]), sys.argv[2])

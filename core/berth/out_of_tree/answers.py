@@ -15,6 +15,7 @@ from berth.framework.interface import Plugin
 from berth.framework.status import SUCCESS, Status, failed
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2
+from berth.out_of_tree.asking_ahead import LookAhead
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.connection import Connection
 from berth.out_of_tree.errors import SidecarError
@@ -60,8 +61,9 @@ class AskedElsewhere(Plugin):
 
     in_process = False
 
-    def __init__(self, caller: Caller, handle: Handle) -> None:
+    def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:
         self._name = caller.plugin
+        self._look_ahead = look_ahead
         self.caller = caller
         self.changes = caller.feed.touched
         self._standing = Standing(lambda: self.caller)

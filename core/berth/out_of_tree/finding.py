@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from berth.framework.status import Status
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import FILTER, Answers, AskedElsewhere
+from berth.out_of_tree.asking_ahead import ROWS_AHEAD, AskingAhead, LookAhead, example_of
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, SidecarError
 from berth.out_of_tree.node_answers import (
@@ -43,6 +43,7 @@ from berth.out_of_tree.node_questions import NodeQuestion
 from berth.out_of_tree.overlays import Differences, ask_overlays, differences
 from berth.out_of_tree.packing import normalized
 from berth.snapshot.columns import Rows, every_row
+from berth.snapshot.row_view import RowView
 from berth.snapshot.snapshot import Snapshot
 
 SCORE = identity_pb2.EXTENSION_POINT_SCORE
@@ -65,8 +66,9 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
 
     basis_of_answers = True
 
-    def __init__(self, caller: Caller, handle: Handle) -> None:
-        super().__init__(caller, handle)
+    def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:
+        super().__init__(caller, handle, look_ahead)
+        self._asking_ahead = AskingAhead(look_ahead.classes)
         self.known = KnownAnswers(caller.plugin)
         self._signed: tuple[Pod | None, int, Hashable | None] = None, 0, None
 
@@ -95,7 +97,9 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
                 answers.of_nodes = NodeAnswers(self.name, len(shown))
             else:
                 touched = answers.caller.feed.touched
-                answers.of_nodes = self.known.of(signature, partial(self._example, pod), shown, touched)
+                answers.of_nodes = self.known.of(
+                    signature, partial(self._example, pod, signature), shown, touched
+                )
         return answers.of_nodes
 
     def _signature(self, caller: Caller, pod: Pod) -> Hashable | None:
@@ -106,11 +110,52 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         self.known.rest_on(basis)
         return self.sign_pod(pod)
 
-    def _example(self, pod: Pod) -> Example:
-        """The pod under another UID: what the plugin holds for the pod itself concerns no other one."""
-        uid = str(uuid4())
-        data = self.caller.around.pods.get(pod.uid).replace(pod.uid.encode(), uid.encode())
-        return Example(uid, pod.namespace, pod.name, data)
+    def _example(self, pod: Pod, signature: Hashable) -> Example | None:
+        """A pod to ask about ahead; None where the signature is that pod's alone."""
+        example = example_of(pod, self.caller)
+        return example if self._standing.signs(example.data) == signature else None
+
+    def ask_ahead(self) -> None:
+        """Ask about rows that changed, for pods like those asked about last, before one of them comes."""
+        caller, basis = self.caller, self._standing.basis(0)
+        # What the plugin does with the calls that it has not answered changes what it says of nodes.
+        if basis is None or self.leaving or caller.feed.unanswered:
+            return
+        free = self._asking_ahead.free(caller)
+        if free <= 0:
+            return
+        self.known.rest_on(basis)
+        part = self._part_ahead(caller)
+        stage = SCORES if part is SCORES else VERDICTS
+        for said, example in self.known.recent(free, self._handle.snapshot, caller.feed.touched):
+            if example is None or said.ahead is not None or said.failed_ahead:
+                continue
+            rows = said.missing(stage, None)
+            if 0 < rows.size <= min(ROWS_AHEAD, len(said) - 1):
+                self._asking_ahead.ask(caller, part, said, example, rows)
+
+    def _ask_upcoming(self, caller: Caller) -> None:
+        """Ask about all rows for pods of other kinds that are next, while the pod in turn waits."""
+        for pod in self._look_ahead.upcoming(self._look_ahead.classes + 1):
+            if self._asking_ahead.free(caller) <= 0:
+                return
+            if pod.spec.scheduler_name == self._handle.profile_name:
+                self._ask_first(caller, pod)
+
+    def _ask_first(self, caller: Caller, pod: Pod) -> None:
+        """Ask about all rows for pods like that one, if nothing is known of them."""
+        signature = self._signature(caller, pod)
+        if signature is None or self.known.peek(signature) is not None:
+            return
+        example = self._example(pod, signature)
+        if example is not None:
+            shown, part = self._handle.snapshot, self._part_ahead(caller)
+            said = self.known.of(signature, lambda: example, shown, caller.feed.touched)
+            self._asking_ahead.ask(caller, part, said, example, every_row(len(said)))
+
+    def _part_ahead(self, caller: Caller) -> Part:
+        """What is asked of nodes first."""
+        return self._asked_with(caller, VERDICTS) if self._offers(caller, FILTER) else SCORES
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:
         """The plugin's verdict on each node, asked at once and awaited later. Shapes: result uint16 (n,)."""
@@ -119,9 +164,13 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
             return all_pass(len(nodes))
         shown, rows = self._handle.snapshot, self._rows(nodes)
         said = self._of_nodes(answers, pod)
-        overlaid = nodes is not shown and self._offers(answers.caller, FILTER_OVERLAYS)
-        if not overlaid and not said.missing(VERDICTS, rows).size:
+        cut_out = nodes is shown or (isinstance(nodes, RowView) and nodes.whole is shown)
+        overlaid = not cut_out and self._offers(answers.caller, FILTER_OVERLAYS)
+        missing = said.missing(VERDICTS, rows).size
+        if not overlaid and not missing:
             return said.codes(rows)
+        if said.lasting and missing == len(said) and said.ahead is None:
+            self._ask_upcoming(answers.caller)
         return _started(self._filter(state, pod, nodes, rows, overlaid=overlaid))
 
     async def _filter(

@@ -14,6 +14,7 @@ from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import scheduling_pb2
 from berth.out_of_tree.answers import PRE_ENQUEUE, AskedElsewhere
+from berth.out_of_tree.asking_ahead import LookAhead
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.packing import status_of
@@ -27,8 +28,8 @@ RETRY_SECONDS = 5.0
 class KeepsTheGate(AskedElsewhere, PreEnqueuePlugin, EnqueueExtensions):
     """The points of a pod that waits."""
 
-    def __init__(self, caller: Caller, handle: Handle, hints: WaitingHints) -> None:
-        super().__init__(caller, handle)
+    def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead, hints: WaitingHints) -> None:
+        super().__init__(caller, handle, look_ahead)
         self._hints = hints
         self._held: dict[str, Pod] = {}
         self._told: set[str] = set()

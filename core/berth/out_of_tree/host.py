@@ -23,6 +23,7 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, queueing_pb2, scheduling_pb2
 from berth.out_of_tree.answers import PRE_ENQUEUE
+from berth.out_of_tree.asking_ahead import CLASSES_AHEAD, LookAhead
 from berth.out_of_tree.calls import CallContext, Caller
 from berth.out_of_tree.conditions import Condition
 from berth.out_of_tree.connection import Connection, Listeners
@@ -46,6 +47,8 @@ from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep
 
 log = logging.getLogger(__name__)
+
+MOMENT_SECONDS = 0.002
 
 _OUTCOMES = {
     "scheduled": scheduling_pb2.CYCLE_OUTCOME_BOUND,
@@ -77,10 +80,19 @@ class PluginHost:
         landed: Callable[[Pod, str], Awaitable[bool]] | None = None,
         on_condition: Callable[[str, Condition], None] = lambda _plugin, _condition: None,
         kept: KeptObjects | None = None,
+        wake: Callable[[], None] = lambda: None,
+        classes_ahead: int = CLASSES_AHEAD,
     ) -> None:
         self.nodes: RawObjects[Node] = kept.nodes if kept else RawObjects()
         self.pods: RawObjects[Pod] = kept.pods if kept else RawObjects()
         self.rewire = rewire
+        self._wake = wake
+        self._look_ahead = LookAhead(classes_ahead, queue.upcoming, self._look_soon)
+        self._looking = False
+        """Whether the scheduler is about to be woken."""
+        if classes_ahead:
+            self.nodes.followers.append(self._look_soon)
+            self.pods.followers.append(self._look_soon)
         self.metrics = metrics or NoPluginMetrics()
         self._around = CallContext(
             self.pods, sampled, self.metrics, self._patched, landed, queue.take_sort_keys
@@ -151,6 +163,24 @@ class PluginHost:
             late = [name for name, connection in awaited.items() if not connection.ready]
             log.warning("scheduling without plugins that are not there yet plugins=%s", ",".join(late))
 
+    def ask_ahead(self) -> None:
+        """Ask plugins about what changed before the next pod comes; to be called between cycles."""
+        if not self._look_ahead.classes or not any(plugin.known for plugin in self.plugins.values()):
+            return
+        self._cache.update_snapshot(self._snapshot)
+        for plugin in self.plugins.values():
+            plugin.ask_ahead()
+
+    def _look_soon(self) -> None:
+        """Wake the scheduler, once for all that happens within a moment."""
+        if not self._looking:
+            self._looking = True
+            asyncio.get_running_loop().call_later(MOMENT_SECONDS, self._look)
+
+    def _look(self) -> None:
+        self._looking = False
+        self._wake()
+
     def cycles_done(self, record: CycleRecord) -> Iterator[tuple[str, Any]]:
         """What has to be told to the plugins of a finished attempt's profile."""
         told = self.shadows.ended(record)
@@ -187,7 +217,7 @@ class PluginHost:
         name, profile = version.connection.spec.name, handle.profile_name
         caller = self.caller(version, profile)
         hints = WaitingHints(lambda: plugin.caller.connection, self._bytes_of)
-        plugin = self.plugins[name, profile] = SidecarPlugin(caller, handle, hints)
+        plugin = self.plugins[name, profile] = SidecarPlugin(caller, handle, self._look_ahead, hints)
         self._askers[name, profile] = HintAsker(
             lambda: plugin.caller, self._bytes_of, self._queue.hints_answered
         )

@@ -17,6 +17,7 @@ import numpy as np
 
 from berth.framework.interface import ReasonCodes, Scores
 from berth.framework.status import Status
+from berth.objects.pod import Pod
 from berth.out_of_tree._generated import scheduling_pb2
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.limits import CYCLE_REASONS
@@ -205,11 +206,9 @@ class NodeAnswers:
 
 
 class Example(NamedTuple):
-    """A pod that a plugin may be asked about in the place of all that it signs alike."""
+    """A pod that a plugin may be asked about in the place of all that it signs alike, and its JSON."""
 
-    uid: str
-    namespace: str
-    name: str
+    pod: Pod
     data: bytes
 
 
@@ -218,7 +217,7 @@ class _Kept:
 
     __slots__ = ("_named", "_rows", "_static", "answers", "example", "size_bytes")
 
-    def __init__(self, answers: NodeAnswers, example: Example) -> None:
+    def __init__(self, answers: NodeAnswers, example: Example | None) -> None:
         self.answers = answers
         self.example = example
         self.size_bytes = 0
@@ -234,7 +233,9 @@ class _Kept:
             answers.change(changed)
         self._static = nodes.static_generation
         self._rows, self._named = nodes.changed_footprints.end, touched.end
-        self.size_bytes = ENTRY_BYTES + len(self.example.data) + ROW_BYTES * len(nodes)
+        self.size_bytes = ENTRY_BYTES + ROW_BYTES * len(nodes)
+        if self.example is not None:
+            self.size_bytes += len(self.example.data)
         return answers
 
     def _changed(self, nodes: Snapshot, touched: Journal[str]) -> set[int] | None:
@@ -283,10 +284,6 @@ class KnownAnswers:
         self._kept.clear()
         self.size_bytes = 0
 
-    def has(self, signature: Hashable) -> bool:
-        """Whether something is kept for that signature."""
-        return signature in self._kept
-
     def peek(self, signature: Hashable) -> NodeAnswers | None:
         """What is kept for that signature, as it is."""
         kept = self._kept.get(signature)
@@ -295,7 +292,7 @@ class KnownAnswers:
     def of(
         self,
         signature: Hashable,
-        example: Callable[[], Example],
+        example: Callable[[], Example | None],
         nodes: Snapshot,
         touched: Journal[str],
     ) -> NodeAnswers:
@@ -318,7 +315,7 @@ class KnownAnswers:
 
     def recent(
         self, most: int, nodes: Snapshot, touched: Journal[str]
-    ) -> Iterator[tuple[Hashable, NodeAnswers, Example]]:
-        """What was used last, with the rows dirty that changed since."""
-        for signature, kept in list(islice(reversed(self._kept.items()), most)):
-            yield signature, kept.follow(nodes, touched), kept.example
+    ) -> Iterator[tuple[NodeAnswers, Example | None]]:
+        """What was used last, with the rows dirty that changed since, and pods to ask about."""
+        for kept in list(islice(reversed(self._kept.values()), most)):
+            yield kept.follow(nodes, touched), kept.example

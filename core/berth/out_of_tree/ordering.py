@@ -14,6 +14,7 @@ from berth.framework.interface import KeyedQueueSortPlugin
 from berth.framework.queued_pod import QueuedPodInfo, SortKey
 from berth.objects.pod import Pod
 from berth.out_of_tree.answers import AskedElsewhere
+from berth.out_of_tree.asking_ahead import LookAhead
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.sort_key_asker import SortKeyAsker
 from berth.plugins.priority_sort import priority_order
@@ -22,8 +23,8 @@ from berth.plugins.priority_sort import priority_order
 class OrdersTheQueue(AskedElsewhere, KeyedQueueSortPlugin):
     """The point of pods that wait for their turn."""
 
-    def __init__(self, caller: Caller, handle: Handle) -> None:
-        super().__init__(caller, handle)
+    def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:
+        super().__init__(caller, handle, look_ahead)
         self.keys = SortKeyAsker(lambda: self.caller)
 
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:

@@ -28,6 +28,8 @@ class RawObjects(Generic[T]):
 
     def __init__(self) -> None:
         self.keeps = True
+        self.followers: list[Callable[[], None]] = []
+        """What is called when an object came, changed or went."""
         self.keeps_earlier = False
         self._bytes: dict[str, bytes] = {}
         self._versions: dict[str, str] = {}
@@ -119,12 +121,14 @@ class Following(Generic[T]):
     def on_add(self, obj: T) -> None:
         """Pass it on."""
         self._handler.on_add(obj)
+        self._tell()
 
     def on_update(self, old: T, new: T) -> None:
         """Pass it on."""
         if old.uid != new.uid:
             self._kept.drop(old.uid)
         self._handler.on_update(old, new)
+        self._tell()
 
     def on_delete(self, obj: T) -> None:
         """Pass it on, then forget."""
@@ -132,6 +136,11 @@ class Following(Generic[T]):
             self._handler.on_delete(obj)
         finally:
             self._kept.drop(obj.uid)
+        self._tell()
+
+    def _tell(self) -> None:
+        for follower in self._kept.followers:
+            follower()
 
     def on_synced(self) -> None:
         """Pass it on."""

@@ -41,6 +41,10 @@ class Standing:
         known = caller.around.pods.get(pod.uid)
         return self._fields.of(known) if known else None
 
+    def signs(self, pod: bytes) -> Hashable:
+        """The same of a pod's JSON, once a pod was signed."""
+        return self._fields.of(pod)
+
     def basis(self, normalization: int) -> Basis | None:
         """The basis of answers given now; None where an answer for a node hangs on more than that node."""
         caller = self._caller()

@@ -57,6 +57,8 @@ class StateFeed:
         """The attempt that assumed each pod, by UID."""
         self.touched: Journal[str] = Journal()
         """Nodes that the plugin was told something about which no row of the snapshot shows."""
+        self.unanswered = 0
+        """How many calls that may change what the plugin says of nodes have no answer yet."""
         self.disturbances = 0
         """How often the plugin said that something outside the cluster changed."""
         self._snapshot = snapshot

@@ -93,6 +93,20 @@ class RecordHeap:
             heappop(heap)
         return None
 
+    def upcoming(self, most: int) -> Iterator[QueuedPodInfo]:
+        """The first records of each shard, in order; so many entries are looked at."""
+        for heap in self._heaps.values():
+            edge = [(heap[0], 0)] if heap else []
+            for _ in range(most):
+                if not edge:
+                    break
+                (_, stamp, key), i = heappop(edge)
+                for child in range(2 * i + 1, min(2 * i + 3, len(heap))):
+                    heappush(edge, (heap[child], child))
+                place = self._places.get(key)
+                if place is not None and place.stamp == stamp:
+                    yield place.record
+
     def pop(self, shard: str = "") -> QueuedPodInfo | None:
         """Take the first record of the shard out."""
         record = self.peek(shard)

@@ -134,6 +134,10 @@ class SchedulingQueue:
             self._pop_from_backoff and places.backoff.normal.peek(shard) is not None
         )
 
+    def upcoming(self, most: int) -> Iterator[Pod]:
+        """The pods that are popped next, as far as can be said now: about so many of each shard."""
+        return (record.pod for record in self._places.active.upcoming(most))
+
     def sizes(self) -> QueueSizes:
         """How many pods wait where."""
         return self._places.sizes()

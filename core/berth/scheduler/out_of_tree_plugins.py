@@ -97,6 +97,7 @@ class OutOfTreePlugins:
         queue: SchedulingQueue,
         waiting_pods: WaitingPods,
         rewire: Callable[[str], None],
+        wake: Callable[[], None],
     ) -> Mapping[str, PluginFactory]:
         """What makes each plugin, those of this process and the others; a host follows these parts."""
         self._new_host = partial(
@@ -106,6 +107,7 @@ class OutOfTreePlugins:
             queue=queue,
             waiting_pods=waiting_pods,
             rewire=rewire,
+            wake=wake,
         )
         return {**IN_TREE, **(self.host.factories() if self._options.has_sidecars else {})}
 
@@ -115,6 +117,11 @@ class OutOfTreePlugins:
             queue_all(questions, answered)
         else:
             self.hosted.ask_hints(questions)
+
+    def ask_ahead(self) -> None:
+        """Ask sidecars what the next pods need to know."""
+        if self.hosted is not None:
+            self.hosted.ask_ahead()
 
     async def settle(self, seconds: float) -> None:
         """Give sidecars that are there a moment to connect."""
@@ -153,6 +160,7 @@ class OutOfTreePlugins:
         queue: SchedulingQueue,
         waiting_pods: WaitingPods,
         rewire: Callable[[str], None],
+        wake: Callable[[], None],
     ) -> "PluginHost":
         from berth.out_of_tree.host import PluginHost  # noqa: PLC0415 (see the top)
         from berth.scheduler.plugin_watches import watch  # noqa: PLC0415 (see the top)
@@ -171,6 +179,7 @@ class OutOfTreePlugins:
             landed=self._writers.pods.landed,
             on_condition=self._on_condition,
             kept=self,
+            wake=wake,
         )
 
     def _new_extenders(self) -> "HttpExtenders":

@@ -23,6 +23,9 @@ class PluginSource(Protocol):
     def ask_hints(self, questions: Sequence[HintQuestion], answered: HintsAnswered) -> None:
         """Ask plugins in other processes whether events may help the pods that they rejected."""
 
+    def ask_ahead(self) -> None:
+        """Ask plugins in other processes what the next pods need to know; called while there is none."""
+
     def factories(
         self,
         *,
@@ -31,11 +34,13 @@ class PluginSource(Protocol):
         queue: SchedulingQueue,
         waiting_pods: WaitingPods,
         rewire: Callable[[str], None],
+        wake: Callable[[], None],
     ) -> Mapping[str, PluginFactory]:
         """What makes each plugin, by name. Called once.
 
         Plugins in other processes follow these parts for as long as the scheduler runs; `rewire` is called
-        with a profile whose plugins wait for other events than before.
+        with a profile whose plugins wait for other events than before, `wake` to have `ask_ahead` called
+        once no pod is ready.
         """
 
 
@@ -50,6 +55,9 @@ class InProcessPlugins:
         """Answer Queue to all of them: no plugin here leaves its hints open."""
         queue_all(questions, answered)
 
+    def ask_ahead(self) -> None:
+        """Do nothing: plugins here are asked at a pod's turn."""
+
     def factories(
         self,
         *,
@@ -58,7 +66,8 @@ class InProcessPlugins:
         queue: SchedulingQueue,
         waiting_pods: WaitingPods,
         rewire: Callable[[str], None],
+        wake: Callable[[], None],
     ) -> Mapping[str, PluginFactory]:
         """The plugins, which reach the parts of the scheduler by their Handle alone."""
-        del cache, snapshot, queue, waiting_pods, rewire
+        del cache, snapshot, queue, waiting_pods, rewire, wake
         return self.by_name

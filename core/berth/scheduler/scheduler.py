@@ -95,6 +95,8 @@ class Scheduler:
         Raises: BuildError, EventRegistrationError.
         """
         self._loaded = loaded
+        self.ask_ahead = plugins.ask_ahead
+        """What is called while there is nothing to schedule."""
         self._clock = clock
         self._chance = chance
         self._background = background
@@ -132,6 +134,7 @@ class Scheduler:
             queue=self.queue,
             waiting_pods=self.waiting_pods,
             rewire=self.profiles.rewire,
+            wake=on_ready,
         )
         screening = Screening()
         self.handles = {

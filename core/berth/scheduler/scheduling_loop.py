@@ -87,6 +87,8 @@ class SchedulingLoop:
         self._wake.clear()
         if self._stopping or self._scheduler.queue.ready(self._shard):
             return
+        async with self._turn:
+            self._scheduler.ask_ahead()
         try:
             async with asyncio.timeout(min(max(due, 0.0), LONGEST_WAIT_SECONDS)):
                 await self._wake.wait()

@@ -30,7 +30,13 @@ class Slow:
 def parts():
     w = world(framework(bind=[Binds()]), N1)
     slow = Slow()
-    core = SimpleNamespace(queue=w.queue, cache=w.cache, snapshot=w.schedule_one.snapshot, schedule_one=slow)
+    core = SimpleNamespace(
+        queue=w.queue,
+        cache=w.cache,
+        snapshot=w.schedule_one.snapshot,
+        schedule_one=slow,
+        ask_ahead=lambda: None,
+    )
     return w, slow, new_loop(core, w)
 
 
@@ -108,7 +114,7 @@ async def test_loops_of_two_shards_share_what_wakes_them():
     w = world(profile, N1, profiles={"a": profile, "b": profile}, shard_of=profile_name)
     slow, turn = Slow(), asyncio.Lock()
     slow.go_on.set()
-    core = SimpleNamespace(queue=w.queue, schedule_one=slow)
+    core = SimpleNamespace(queue=w.queue, schedule_one=slow, ask_ahead=lambda: None)
     loops = [new_loop(core, w, turn=turn, shard=shard) for shard in "ab"]
     running = [asyncio.create_task(loop.run()) for loop in loops]
     await asyncio.sleep(0)
