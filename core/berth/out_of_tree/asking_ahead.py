@@ -61,11 +61,16 @@ class AskingAhead:
         self._classes = classes
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def unanswered(self) -> int:
+        """How many questions have no answer yet."""
+        return len(self._tasks)
+
     def free(self, caller: Caller) -> int:
         """How many questions may be asked now."""
         connection = caller.connection
         healthy = connection.breaker.circuit is Circuit.CLOSED and not connection.spec.shadow
-        return self._classes - len(self._tasks) if healthy else 0
+        return self._classes - self.unanswered if healthy else 0
 
     def ask(self, caller: Caller, part: Part, said: NodeAnswers, example: Example, rows: Rows) -> None:
         """Ask about these rows, for pods like the example. Shapes: rows intp (k,)."""

@@ -68,7 +68,7 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
 
     def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:
         super().__init__(caller, handle, look_ahead)
-        self._asking_ahead = AskingAhead(look_ahead.classes)
+        self.asking_ahead = AskingAhead(look_ahead.classes)
         self.known = KnownAnswers(caller.plugin)
         self._signed: tuple[Pod | None, int, Hashable | None] = None, 0, None
 
@@ -121,7 +121,7 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         # What the plugin does with the calls that it has not answered changes what it says of nodes.
         if basis is None or self.leaving or caller.feed.unanswered:
             return
-        free = self._asking_ahead.free(caller)
+        free = self.asking_ahead.free(caller)
         if free <= 0:
             return
         self.known.rest_on(basis)
@@ -132,12 +132,12 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
                 continue
             rows = said.missing(stage, None)
             if 0 < rows.size <= min(ROWS_AHEAD, len(said) - 1):
-                self._asking_ahead.ask(caller, part, said, example, rows)
+                self.asking_ahead.ask(caller, part, said, example, rows)
 
     def _ask_upcoming(self, caller: Caller) -> None:
         """Ask about all rows for pods of other kinds that are next, while the pod in turn waits."""
         for pod in self._look_ahead.upcoming(self._look_ahead.classes + 1):
-            if self._asking_ahead.free(caller) <= 0:
+            if self.asking_ahead.free(caller) <= 0:
                 return
             if pod.spec.scheduler_name == self._handle.profile_name:
                 self._ask_first(caller, pod)
@@ -151,7 +151,7 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         if example is not None:
             shown, part = self._handle.snapshot, self._part_ahead(caller)
             said = self.known.of(signature, lambda: example, shown, caller.feed.touched)
-            self._asking_ahead.ask(caller, part, said, example, every_row(len(said)))
+            self.asking_ahead.ask(caller, part, said, example, every_row(len(said)))
 
     def _part_ahead(self, caller: Caller) -> Part:
         """What is asked of nodes first."""
@@ -169,9 +169,11 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         missing = said.missing(VERDICTS, rows).size
         if not overlaid and not missing:
             return said.codes(rows)
-        if said.lasting and missing == len(said) and said.ahead is None:
+        first = said.lasting and missing == len(said) and said.ahead is None
+        answer = _started(self._filter(state, pod, nodes, rows, overlaid=overlaid))
+        if first:
             self._ask_upcoming(answers.caller)
-        return _started(self._filter(state, pod, nodes, rows, overlaid=overlaid))
+        return answer
 
     async def _filter(
         self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows | None, *, overlaid: bool

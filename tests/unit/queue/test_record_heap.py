@@ -38,6 +38,25 @@ def test_higher_priority_first_then_first_come():
     assert ["early", "late", "none", "low"] == drained(heap)
 
 
+@given(
+    priorities=st.lists(st.integers(0, 3), max_size=20),
+    gone=st.sets(st.integers(0, 19)),
+    most=st.integers(0, 25),
+)
+def test_upcoming_records_are_those_that_are_popped_next(priorities, gone, most):
+    """Entries of records that left count among those that are looked at, and nothing is taken out."""
+    heap = a_heap()
+    for i, priority in enumerate(priorities):
+        heap.put(f"p{i}", a_record(f"p{i}", priority, float(i)))
+    for i in gone:
+        heap.remove(f"p{i}")
+    upcoming = [record.pod.name for record in heap.upcoming(most)]
+    left = drained(heap)
+
+    assert left[: len(upcoming)] == upcoming
+    assert len(upcoming) >= min(most, len(priorities)) - len(gone)
+
+
 def test_a_changed_record_is_put_again():
     """A record whose order changed stands where it belongs after another put."""
     heap, record = a_heap(), a_record("a", 0)

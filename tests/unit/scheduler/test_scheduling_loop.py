@@ -49,6 +49,26 @@ def new_loop(core, w, **options):
     return SchedulingLoop(core, clock=ManualClock(w.clock.now()), ready=w.ready, **options)
 
 
+async def test_plugins_are_asked_ahead_while_no_pod_is_ready(parts):
+    """Not while one is: its own turn asks what it needs."""
+    w, slow, _ = parts
+    asked = []
+    core = SimpleNamespace(
+        queue=w.queue, schedule_one=slow, ask_ahead=lambda: asked.append(list(slow.scheduled))
+    )
+    slow.go_on.set()
+    loop = new_loop(core, w)
+    for name in ("p0", "p1"):
+        w.add_pod(pending(name))
+    running = asyncio.create_task(loop.run())
+    while not asked:
+        await asyncio.sleep(0)
+    loop.stop()
+    await running
+
+    assert [["p0", "p1"]] == asked
+
+
 async def test_a_stop_lets_the_turn_end(parts):
     """The pod that is being scheduled is scheduled to its end, the next one is left in the queue."""
     w, slow, loop = parts
