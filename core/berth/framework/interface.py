@@ -100,6 +100,10 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
         del pod
         return None
 
+    def holds_elsewhere(self) -> bool:
+        """Whether Reserve or Permit has another process to wait for, as things stand."""
+        return False
+
     def basis_generation(self, nodes: Snapshot) -> Hashable | None:
         """A value that is equal as long as `basis` says the same of every pod; None where that is unknown.
 

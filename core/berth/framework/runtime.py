@@ -94,12 +94,17 @@ class Framework:
         self.extensions: Sequence[PreFilterExtensions] = [
             p for p in plugins.pre_filter if isinstance(p, PreFilterExtensions)
         ]
-        self.holds_elsewhere = not all(p.in_process for p in (*plugins.reserve, *plugins.permit))
-        """Whether Reserve or Permit asks another process, so that waiting for it holds no other pod up."""
+        holders = {p.name: p for p in (*plugins.reserve, *plugins.permit) if not p.in_process}
+        self._outside = list(holders.values())
         first = next(iter(plugins.bind), None)
         others = any(extender.binds for extender in self.extenders)
         self.direct_binder = first if isinstance(first, DirectBindPlugin) and not others else None
         """The plugin that binds every pod without a task; None where there may be more to do for one."""
+
+    @property
+    def holds_elsewhere(self) -> bool:
+        """Whether Reserve or Permit asks another process, so that waiting for it holds no other pod up."""
+        return any(plugin.holds_elsewhere() for plugin in self._outside)
 
     async def run_reserve(self, state: CycleState, pod: Pod, node_name: str, record: CycleRecord) -> Status:
         """Let every Reserve plugin hold what the pod needs; the first that does not ends the phase."""

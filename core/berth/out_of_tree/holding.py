@@ -39,6 +39,10 @@ POST_BIND = identity_pb2.EXTENSION_POINT_POST_BIND
 class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin):
     """The points of a pod that has a node."""
 
+    def holds_elsewhere(self) -> bool:
+        """Whether the plugin is asked at Reserve or Permit."""
+        return self._offers(self.caller, RESERVE) or self._offers(self.caller, PERMIT)
+
     async def _ask_of_node(
         self, caller: Caller, name: str, request: Any, state: CycleState, read: Callable[[Any], R]
     ) -> R:

@@ -52,17 +52,19 @@ def new_loop(core, w, **options):
 async def test_plugins_are_asked_ahead_while_no_pod_is_ready(parts):
     """Not while one is: its own turn asks what it needs."""
     w, slow, _ = parts
-    asked = []
-    core = SimpleNamespace(
-        queue=w.queue, schedule_one=slow, ask_ahead=lambda: asked.append(list(slow.scheduled))
-    )
+    asked, has_asked = [], asyncio.Event()
+
+    def ask_ahead():
+        asked.append(list(slow.scheduled))
+        has_asked.set()
+
+    core = SimpleNamespace(queue=w.queue, schedule_one=slow, ask_ahead=ask_ahead)
     slow.go_on.set()
     loop = new_loop(core, w)
     for name in ("p0", "p1"):
         w.add_pod(pending(name))
     running = asyncio.create_task(loop.run())
-    while not asked:
-        await asyncio.sleep(0)
+    await has_asked.wait()
     loop.stop()
     await running
 
