@@ -131,7 +131,7 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
             if example is None or said.ahead is not None or said.failed_ahead:
                 continue
             rows = said.missing(stage, None)
-            if 0 < rows.size <= min(ROWS_AHEAD, len(said) - 1):
+            if 0 < rows.size <= ROWS_AHEAD:
                 self.asking_ahead.ask(caller, part, said, example, rows)
 
     def _ask_upcoming(self, caller: Caller) -> None:

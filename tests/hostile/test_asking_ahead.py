@@ -1,0 +1,155 @@
+"""A plugin that is asked ahead and answers rubbish, or never, and pods of ever new kinds: all is bounded."""
+
+import asyncio
+
+import pytest
+
+from berth.framework.cycle_state import CycleState
+from berth.out_of_tree import finding, node_answers
+from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
+from berth.out_of_tree.asking_ahead import CLASSES_AHEAD
+from berth.out_of_tree.breaker import FAILURES_IN_A_ROW
+from berth.snapshot.journal import KEPT
+from tests.hostile.work import calls
+from tests.unit.out_of_tree.scripted import SUCCESS, Scripted, hosted, passing, until
+from tests.unit.out_of_tree.test_asking_ahead import NODES, World, turns
+
+RUBBISH = {
+    "wrong length": scheduling_pb2.FilterScoreResponse(
+        filter=scheduling_pb2.FilterResponse(
+            generation=1, status=SUCCESS, verdicts=scheduling_pb2.Verdicts(each=b"\x00" * 99)
+        )
+    ),
+    "nothing": scheduling_pb2.FilterScoreResponse(),
+    "an old generation": scheduling_pb2.FilterScoreResponse(
+        filter=scheduling_pb2.FilterResponse(status=SUCCESS, verdicts=scheduling_pb2.Verdicts(all=0))
+    ),
+    "no scores": None,
+    "no protobuf": b"\xff\xff\xff",
+}
+
+
+def by_node(answer):
+    """A plugin that is asked by node, and `answer`s what is asked ahead: such calls are of no attempt."""
+    plugin = Scripted(node_local=True, pod_fields=identity_pb2.PodFields())
+
+    async def filter_score(request, context):
+        if request.call.pod.attempt:
+            return passing(request)
+        return await answer(request, context)
+
+    plugin.replies["FilterScore"] = filter_score
+    return plugin
+
+
+def asked_ahead(plugin):
+    """How many questions that no pod waited for came to the plugin."""
+    return sum(not request.call.pod.attempt for request in plugin.requests("FilterScore"))
+
+
+@pytest.mark.parametrize("what", RUBBISH)
+async def test_rubbish_ahead(what):
+    """What was answered wrongly ahead is asked at the pod's turn, and counts once for the circuit."""
+
+    async def answer(request, _context):
+        return passing(request, scores=None, status=None) if what == "no scores" else RUBBISH[what]
+
+    plugin = by_node(answer)
+    async with hosted(plugin) as world:
+        await world.up()
+        await world.filter()
+        world.connection._state._feed.touched.note("n1")
+        world.host.ask_ahead()
+        await until(lambda: not world.plugin.asking_ahead.unanswered)
+        failures = world.connection.breaker._failures
+        codes = await world.filter(world.pod("q"))
+
+    assert 1 == asked_ahead(plugin) == failures
+    assert [0, 0, 0] == codes.tolist()
+    assert 0 == world.connection.breaker._failures
+
+
+async def test_answers_ahead_that_never_come():
+    """The pod waits for them no longer than for a call of its own, and then asks itself."""
+
+    async def never(_request, _context):
+        await asyncio.Event().wait()
+
+    plugin = by_node(never)
+    async with hosted(plugin, timeout_seconds=0.2) as world:
+        await world.up()
+        await world.filter()
+        world.connection._state._feed.touched.note("n1")
+        world.host.ask_ahead()
+        await until(lambda: asked_ahead(plugin))
+        codes = await world.filter(world.pod("q"))
+
+    assert [0, 0, 0] == codes.tolist()
+
+
+async def test_unanswered_questions_are_bounded():
+    """However often there is a reason to ask, so many questions wait for answers, and no more."""
+    w = World(classes=CLASSES_AHEAD)
+    for label in ("a", "b", "c"):
+        await w.cycle(label)
+    for i in range(100):
+        w.change(i % NODES, shown=True)
+        w.queued = [w.pod(label) for label in ("a", "b", "c")]
+        w.finding.ask_ahead()
+        await turns()
+        assert len(w.plugin.pending) <= CLASSES_AHEAD
+
+    assert w.plugin.pending
+
+
+async def test_pods_of_ever_new_kinds(monkeypatch):
+    """What is kept of kinds of pods is bounded in bytes and number, and so is what one more costs."""
+    monkeypatch.setattr(node_answers, "MOST_SIGNATURES", 50)
+    w = World()
+
+    async def come(n):
+        for _ in range(n):
+            state, pod = CycleState(), w.pod("a")
+            w.plugin.connection.capabilities.pod_fields.paths[:] = ["/metadata/uid"]
+            await w._awaited(w.finding.filter(state, pod, w.snapshot))
+
+    w.finding.known = node_answers.KnownAnswers("p", most_bytes=40 * node_answers.ENTRY_BYTES)
+    await come(30)
+    few = calls(w.finding.ask_ahead)
+    await come(300)
+
+    assert len(w.finding.known) <= 40
+    assert w.finding.known.size_bytes <= 40 * node_answers.ENTRY_BYTES
+    assert calls(w.finding.ask_ahead) <= 2 * few
+
+
+async def test_a_storm_of_changes_is_no_storm_of_questions(monkeypatch):
+    """Where more rows changed than are asked about ahead, or than are known, the next pod asks."""
+    monkeypatch.setattr(finding, "ROWS_AHEAD", NODES - 1)
+    w = World()
+    await w.cycle("a")
+    for i in range(KEPT + 1):
+        w.change(i % NODES, shown=bool(i % 2))
+    w.finding.ask_ahead()
+    await turns()
+
+    assert [("FilterScore", False)] == w.plugin.calls
+    assert w.plugin.truth("a") == await w.cycle("a")
+
+
+async def test_the_circuit_ends_asking_ahead():
+    """A plugin that keeps failing is asked nothing that no pod waits for."""
+
+    async def answer(_request, _context):
+        return RUBBISH["wrong length"]
+
+    plugin = by_node(answer)
+    async with hosted(plugin) as world:
+        await world.up()
+        await world.filter()
+        for _ in range(50):
+            world.connection._state._feed.touched.note("n1")
+            world.host.ask_ahead()
+            await until(lambda: not world.plugin.asking_ahead.unanswered)
+
+    assert FAILURES_IN_A_ROW == asked_ahead(plugin)
