@@ -1,9 +1,10 @@
-"""A question and its answer over a unix socket: what gRPC costs by itself, whatever is asked.
+"""A question and its answer over a unix socket: what gRPC and ttrpc cost by themselves, whatever is asked.
 
 The messages are as large as those of Filter and Score on 5,000 nodes. Servers in Python (asyncio, threads)
-and in Go are asked from Python: by a call of its own each time, or by a message on a stream that stands, with
-asyncio, or with threads whose answers are handed to the loop that the scheduler lives in. A bare socket tells
-what of it is the machine.
+and in Go are asked from Python: by a gRPC call of its own each time, by a message on a gRPC stream that
+stands, with asyncio, or with threads whose answers are handed to the loop that the scheduler lives in, and in
+ttrpc's frames. Loops are uvloop's, as the scheduler's and the plugins' are. A bare socket tells what of it is
+the machine.
 """
 
 import asyncio
@@ -21,7 +22,12 @@ from pathlib import Path
 
 import grpc
 import grpc.aio
+import uvloop
 
+from berth.config.sidecars import SidecarSpec
+from berth.out_of_tree._generated import ttrpc_pb2
+from berth.out_of_tree.ttrpc import HEADER, REQUEST, RESPONSE, Frames, open_ttrpc
+from berth_sdk.sockets import private
 from tests.benchmarks.tables import Table, quantiles
 from tests.go_toolchain import GO_SDK, build
 from tests.sockets import listens
@@ -36,7 +42,7 @@ CALL, STREAM = "/bench.Questions/Call", "/bench.Questions/Stream"
 def run(options):
     """One table."""
     table = Table(
-        f"gRPC alone, {len(QUESTION):,} bytes there and {len(ANSWER):,} back, microseconds",
+        f"the transport alone, {len(QUESTION):,} bytes there and {len(ANSWER):,} back, microseconds",
         ["client and server", "p10", "p50", "p99", "client CPU"],
     )
     with tempfile.TemporaryDirectory(prefix="berth-") as folder, ExitStack() as servers:
@@ -46,7 +52,7 @@ def run(options):
         }
         for (client, ask), names in CLIENTS.items():
             for name in names:
-                figures = asyncio.run(ask(sockets[name], options.rounds or QUESTIONS))
+                figures = uvloop.run(ask(sockets[name], options.rounds or QUESTIONS))
                 table.add(f"{client} to {name}", *figures)
     table.show()
 
@@ -87,6 +93,29 @@ async def over_stream(path, count):
         async def ask():
             await stream.write(QUESTION)
             await stream.read()
+
+        return await timed(ask, count)
+
+
+class AsTheyCome:
+    """A message of bytes as they come, in place of protobuf."""
+
+    def __init__(self, data):
+        self._data = data
+
+    def SerializeToString(self):  # noqa: N802 - protobuf's name
+        return self._data
+
+    FromString = bytes
+
+
+async def over_frames(path, count):
+    """ttrpc's frames, as the host sends and reads them."""
+    head = ttrpc_pb2.TtrpcRequest(service="bench.Questions", method="Call").SerializeToString()
+    async with open_ttrpc(SidecarSpec("bench", f"unix:{path}"), path.name) as connection:
+
+        async def ask():
+            await connection.send(head, AsTheyCome(QUESTION), AsTheyCome, TIMEOUT_SECONDS, ())
 
         return await timed(ask, count)
 
@@ -168,7 +197,31 @@ def serve_asyncio(path):
         await server.start()
         await server.wait_for_termination()
 
-    asyncio.run(serve())
+    uvloop.run(serve())
+
+
+class Answers(asyncio.Protocol):
+    """Answers each frame as it is read."""
+
+    def connection_made(self, transport):
+        self._transport, self._frames = transport, Frames(REQUEST)
+
+    def data_received(self, data):
+        for stream, message in self._frames.feed(data):
+            ttrpc_pb2.TtrpcRequest.FromString(message)
+            answer = ttrpc_pb2.TtrpcResponse(payload=ANSWER).SerializeToString()
+            self._transport.write(HEADER.pack(len(answer), stream, RESPONSE, 0) + answer)
+
+
+def serve_frames(path):
+    """Answer ttrpc's frames in a loop."""
+
+    async def serve():
+        with private():
+            server = await asyncio.get_running_loop().create_unix_server(Answers, path)
+        await server.serve_forever()
+
+    uvloop.run(serve())
 
 
 def serve_threads(path):
@@ -209,16 +262,20 @@ def in_python(serve):
     return served
 
 
-@contextmanager
-def in_go(path):
-    """The same in Go."""
-    program = build("./internal/benchecho", path.with_name("benchecho"), folder=GO_SDK)
-    process = subprocess.Popen([str(program), str(path), str(len(ANSWER))])
-    try:
-        yield appeared(path)
-    finally:
-        process.terminate()
-        process.wait()
+def in_go(transport):
+    """The same in Go, over that transport."""
+
+    @contextmanager
+    def served(path):
+        program = build("./internal/benchecho", path.with_name("benchecho"), folder=GO_SDK)
+        process = subprocess.Popen([str(program), transport, str(path), str(len(ANSWER))])
+        try:
+            yield appeared(path)
+        finally:
+            process.terminate()
+            process.wait()
+
+    return served
 
 
 def appeared(path):
@@ -234,12 +291,15 @@ SERVERS = (
     ("a socket", in_python(serve_socket)),
     ("Python, asyncio", in_python(serve_asyncio)),
     ("Python, threads", in_python(serve_threads)),
-    ("Go", in_go),
+    ("Go", in_go("grpc")),
+    ("Python, ttrpc", in_python(serve_frames)),
+    ("Go, ttrpc", in_go("ttrpc")),
 )
-GRPC = tuple(name for name, _ in SERVERS[1:])
+GRPC = ("Python, asyncio", "Python, threads", "Go")
 CLIENTS = {
     ("no gRPC", over_socket): ("a socket",),
     ("a call each", as_calls): GRPC[:2],
     ("one stream", over_stream): GRPC,
     ("one stream, threads and hand-off", over_threads): GRPC,
+    ("frames", over_frames): ("Python, ttrpc", "Go, ttrpc"),
 }

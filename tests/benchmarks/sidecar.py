@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import uvloop
 
 from berth.binding.waiting_pods import WaitingPods
 from berth.config import load
@@ -43,6 +44,7 @@ PYTHON_PLUGIN = [sys.executable, "-m", "tests.benchmarks.sidecar_plugin"]
 LOCAL_PLUGIN = [*PYTHON_PLUGIN, "local"]
 ANSWERED_SECONDS = 0.02
 """A pause in which questions ahead are answered."""
+OVER_GRPC = [*PYTHON_PLUGIN, "--grpc"]
 NODES = 5_000
 GOAL_MILLISECONDS = 0.4
 WARM_UP = 3 * APPS
@@ -56,12 +58,14 @@ def run(options):
         install()
         commands = [
             ("Python", PYTHON_PLUGIN),
+            ("Python, over gRPC", OVER_GRPC),
             ("Go", [str(go_plugin)]),
             ("TypeScript", [str(NODE), FROM_SOURCE, str(NODE_SDK / "test/benchplugin.ts")]),
         ]
-        asyncio.run(measure(options.rounds or 300, commands)).show()
-        asyncio.run(known(options.rounds or 300)).show()
-        asyncio.run(stages(options.rounds or 300, commands)).show()
+        uvloop.run(measure(options.rounds or 300, commands)).show()
+        uvloop.run(known(options.rounds or 300)).show()
+        over_ttrpc = [each for each in commands if each[1] is not OVER_GRPC]
+        uvloop.run(stages(options.rounds or 300, over_ttrpc)).show()
         rows = settings([(name, tuple(command)) for name, command in commands], (*PYTHON_PLUGIN, "http"))
         wanted = [row for row in rows if options.match in row.name or row in (rows[0], rows[-1])]
         asyncio.run(throughput(wanted, options.pods or PODS)).show()

@@ -1,6 +1,6 @@
 """The plugin that the sidecar benchmark starts: filters and scores all nodes at once by their number.
 
-    python -m tests.benchmarks.sidecar_plugin NAME ADDRESS
+    python -m tests.benchmarks.sidecar_plugin [--grpc] NAME ADDRESS
     python -m tests.benchmarks.sidecar_plugin local NAME ADDRESS
     python -m tests.benchmarks.sidecar_plugin http
 
@@ -71,4 +71,5 @@ if __name__ == "__main__":
     elif sys.argv[1] == "local":
         serve(Local(sys.argv[2]), sys.argv[3])
     else:
-        serve(ByNumber(sys.argv[1]), sys.argv[2])
+        name, address = sys.argv[-2:]
+        serve(ByNumber(name), address, ttrpc="--grpc" not in sys.argv)

@@ -5,16 +5,16 @@ from contextlib import contextmanager
 from functools import wraps
 
 from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.conversation import Conversation
 from berth.out_of_tree.node_questions import NodeQuestion
 from berth.out_of_tree.state_feed import StateFeed
+from berth.out_of_tree.ttrpc import Ttrpc
 from tests.benchmarks.tables import Table, quantiles
 
 MARKED = (
     (StateFeed, "follow"),
     (Caller, "head"),
-    (Conversation, "_send"),
-    (Conversation, "_deliver"),
+    (Ttrpc, "send"),
+    (Ttrpc, "_deliver"),
     (NodeQuestion, "_verdicts"),
     (NodeQuestion, "_read_scores"),
 )
@@ -22,8 +22,8 @@ MARKED = (
 STAGES = {
     "the state's step is made a message": ("follow begins", "follow ends"),
     "the call's head": ("head begins", "head ends"),
-    "deadline, span, message": ("head ends", "_send ends"),
-    "written, answered, read: gRPC and the plugin": ("_send ends", "_deliver begins"),
+    "deadline, span, message": ("head ends", "send ends"),
+    "written, answered, read: the socket and the plugin": ("send ends", "_deliver begins"),
     "the answer finds its call": ("_deliver begins", "_verdicts begins"),
     "verdicts read": ("_verdicts begins", "_verdicts ends"),
     "scores read": ("_read_scores begins", "_read_scores ends"),

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import grpc
@@ -48,6 +49,7 @@ class Server:
         *,
         credentials: grpc.ServerCredentials | None = None,
         tracing: Tracing | None = None,
+        ttrpc: bool = True,
     ) -> None:
         self.plugin = plugin
         self.address = address
@@ -55,6 +57,7 @@ class Server:
         self._credentials = credentials
         self._tracing = tracing or Tracing.from_environment(plugin.name, plugin.version)
         self._dispatch = Dispatch(self.session, self._tracing)
+        self._wants_ttrpc = ttrpc
         self._ttrpc: TtrpcServer | None = None
         self._health = health.aio.HealthServicer()
         self._server = grpc.aio.server(options=OPTIONS)
@@ -88,7 +91,7 @@ class Server:
         await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
         self._bind()
         path = unix_path(self.address)
-        if path is not None:
+        if path is not None and self._wants_ttrpc:
             self._ttrpc = await serve_ttrpc(self._dispatch, path)
             self.session.ttrpc_socket = None if self._ttrpc is None else self._ttrpc.path.name
         await self._server.start()
@@ -270,6 +273,7 @@ def serve(
     credentials: grpc.ServerCredentials | None = None,
     grace_seconds: float = 5.0,
     metrics_address: str | None = None,
+    ttrpc: bool = True,
 ) -> None:
     """Serve the plugin until SIGTERM or SIGINT.
 
@@ -279,11 +283,16 @@ def serve(
         credentials: Certificates for TCP; demand the client's too.
         grace_seconds: How long running calls may take to end.
         metrics_address: `host:port` for /metrics and /state; BERTH_METRICS_ADDRESS if not given.
+        ttrpc: Whether ttrpc is served beside gRPC on a unix socket.
 
     Raises: AddressError: the address can't be served; TraceError: the environment asks for the impossible.
     """
+    where = address or os.environ.get("BERTH_PLUGIN_ADDRESS")
+    if not where:
+        raise AddressError("no address: give one, or set BERTH_PLUGIN_ADDRESS")
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(plugin, address, credentials, grace_seconds, metrics_address))
+        make = partial(Server, plugin, where, credentials=credentials, ttrpc=ttrpc)
+        runner.run(_serve(make, grace_seconds, metrics_address))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -296,28 +305,19 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-async def _serve(
-    plugin: Plugin,
-    address: str | None,
-    credentials: grpc.ServerCredentials | None,
-    grace_seconds: float,
-    metrics_address: str | None,
-) -> None:
-    where = address or os.environ.get("BERTH_PLUGIN_ADDRESS")
-    if not where:
-        raise AddressError("no address: give one, or set BERTH_PLUGIN_ADDRESS")
+async def _serve(make: Callable[[], Server], grace_seconds: float, metrics_address: str | None) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    server = Server(plugin, where, credentials=credentials)
+    server = make()
     if pages := metrics_address or os.environ.get("BERTH_METRICS_ADDRESS"):
         log.info("serving metrics port=%s", await server.serve_metrics(pages))
     await server.start()
     _collect_less_often()
     server.on_ready = gc.freeze
     await stopped.wait()
-    log.info("stopping plugin=%s", plugin.name)
+    log.info("stopping plugin=%s", server.plugin.name)
     await server.stop(grace_seconds)
 
 
