@@ -18,6 +18,7 @@ NAMES = (
     "requeueing",
     "hints",
     "grpc_calls",
+    "transports",
     "load_aware",
     "sidecar",
     "http_engine",

@@ -138,9 +138,9 @@ async def measure(rounds, commands):
 
     for language, command in commands:
         for count in (1, 3):
-            async with with_sidecars(count, command) as (core, host):
+            async with with_sidecars(count, command) as (core, host, _):
                 await row(f"sidecars in {language}: {count}", core, decode=host.pods.decoding(read_pod))
-    async with with_sidecars(1, commands[0][1], shadow=True) as (core, host):
+    async with with_sidecars(1, commands[0][1], shadow=True) as (core, host, _):
         await row(f"in {commands[0][0]}, in shadow: 1", core, decode=host.pods.decoding(read_pod))
     async with with_extender() as core:
         await row("HTTP extender, names only", core, min(rounds, 100))
@@ -213,7 +213,7 @@ class Inside(FilterPlugin, ScorePlugin):
 async def stages(rounds, commands):
     found = {}
     for language, command in commands:
-        async with with_sidecars(1, command) as (core, host):
+        async with with_sidecars(1, command) as (core, host, _):
             with marked() as marks:
                 found[language] = [
                     dict(marks)
@@ -245,7 +245,7 @@ def unknown(_namespace, _name):
 
 @asynccontextmanager
 async def with_sidecars(count, command, *, shadow=False):
-    """A core whose profile has so many sidecars, or shadows, each a process of its own behind a unix socket.
+    """A core with so many sidecars, or shadows, its host, and their processes, each behind a unix socket.
 
     The command is followed by a name and an address.
     """
@@ -269,7 +269,7 @@ async def with_sidecars(count, command, *, shadow=False):
         for data in node_bytes(NODES):
             core.cache.add_node(decode(data))
         core.cache.update_snapshot(core.snapshot)
-        async with started(*([*command, spec.name, spec.address] for spec in specs)):
+        async with started(*([*command, spec.name, spec.address] for spec in specs)) as processes:
             await appeared([Path(spec.address.removeprefix("unix:")) for spec in specs])
             tasks = [asyncio.create_task(work) for _, work in host.work()]
             try:
@@ -279,7 +279,7 @@ async def with_sidecars(count, command, *, shadow=False):
                     for plugin in host.plugins.values():
                         roster.set_aside(plugin)
                         host.shadows.enter(plugin, core.framework, roster)
-                yield core, host
+                yield core, host, [process.pid for process in processes]
             finally:
                 for task in tasks:
                     task.cancel()
