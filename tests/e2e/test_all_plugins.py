@@ -16,7 +16,7 @@ PLUGINS = ROOT / "out-of-tree-plugins"
 
 
 def free_port():
-    """A port that nobody listens at now."""
+    """A port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

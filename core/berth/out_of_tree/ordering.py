@@ -1,7 +1,7 @@
 """A plugin in another process as the order of the queue: keys first, PrioritySort's order among equal ones.
 
-The keys stand in the queue's records, so that comparing two pods asks nobody; what they are is asked and told
-beside the queue (`sort_key_asker.py`).
+The keys stand in the queue's records, so that comparing two pods takes no call; they are asked for
+and changed beside the queue (`sort_key_asker.py`).
 
 Source: docs/protocol.md "Queue order".
 """

@@ -75,7 +75,7 @@ class SortKeyAsker:
                 del self._awaited[uid]
 
     def left(self, uid: str) -> None:
-        """The pod of that UID waits no more; the plugin is told with the next question, or soon."""
+        """The pod of that UID waits no more; the next question says so, or one of its own soon."""
         self._unasked.pop(uid, None)
         self._keys.pop(uid, None)
         if self._pods.pop(uid, None) is None or not self._listens:

@@ -2,7 +2,7 @@
 
     new, or another template --ask--> the pod waits in the pool --key, or NO_KEY in time--> activeQ
     queued --the plugin changes its mind--> put again, O(log n)
-    deleted, bound --> the plugin is told, and its word counts no more
+    deleted, bound --> the plugin hears of it, and its keys for the pod count no more
 
 Without such a plugin none of this is called but for one look at the profile.
 

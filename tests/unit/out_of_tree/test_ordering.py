@@ -28,7 +28,7 @@ QUEUE_SORT = identity_pb2.EXTENSION_POINT_QUEUE_SORT
 
 
 class ByTeam(Plugin):
-    """Sorts pods by a label; notes what it is told."""
+    """Sorts pods by a label; notes what it hears."""
 
     name = NAME
 

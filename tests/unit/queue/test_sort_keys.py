@@ -208,7 +208,7 @@ def test_keys_order_pods_that_back_off(keyed):
 
 
 def test_the_plugin_hears_who_left(keyed):
-    """A pod that was deleted or bound is told, and its keys count no more."""
+    """The plugin is given pods that were deleted or bound, and its keys for them count no more."""
     pod = keyed.add("p", 1)
     keyed.queue.delete(pod)
 

@@ -101,7 +101,9 @@ async def left(subject: Subject) -> None:
     await _keys(world, others, anew=True)
     uids = tuple(pod["metadata"]["uid"] for pod in others)
     same(
-        first, await _keys(world, subject.pods, left=(*uids, "nobody")), "the keys as if none had come before"
+        first,
+        await _keys(world, subject.pods, left=(*uids, "unknown")),
+        "the keys as if none had come before",
     )
 
 

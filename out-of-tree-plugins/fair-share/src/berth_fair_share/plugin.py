@@ -9,7 +9,7 @@ from berth_fair_share.shares import Amounts, Shares, Waiting
 from berth_sdk import CycleOutcome, Meta, Node, PlacedPod, Plugin, Pod, PodKey, SortKey
 
 SYSTEM_CRITICAL = 2_000_000_000
-"""The priority from which on pods belong to the cluster itself: they are nobody's share."""
+"""The priority from which on pods belong to the cluster itself, and go before all shares."""
 REFRESH_SECONDS = 1.0
 """How often keys are sent that became others: no pod waits for them."""
 TOLERANCE_PPM = 1000
@@ -75,7 +75,7 @@ class FairShare(Plugin):
             self._told.pop(uid, None)
 
     def cycle_done(self, key: PodKey, outcome: CycleOutcome, node_name: str | None) -> None:
-        """Let a pod that fits nowhere stand before nobody."""
+        """Let a pod that fits nowhere hold back no other one."""
         del node_name
         if outcome is CycleOutcome.UNSCHEDULABLE:
             self.shares.tried_in_vain(key.uid)
