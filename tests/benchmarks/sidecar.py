@@ -66,7 +66,8 @@ def run(options):
         uvloop.run(known(options.rounds or 300)).show()
         over_ttrpc = [each for each in commands if each[1] is not OVER_GRPC]
         uvloop.run(stages(options.rounds or 300, over_ttrpc)).show()
-        rows = settings([(name, tuple(command)) for name, command in commands], (*PYTHON_PLUGIN, "http"))
+        in_turn = [*commands, ("Python, by node", LOCAL_PLUGIN)]
+        rows = settings([(name, tuple(command)) for name, command in in_turn], (*PYTHON_PLUGIN, "http"))
         wanted = [row for row in rows if options.match in row.name or row in (rows[0], rows[-1])]
         asyncio.run(throughput(wanted, options.pods or PODS)).show()
 
@@ -96,11 +97,13 @@ async def known_turns(core, host, rounds):
 
     Each pod is assumed, so that there is a row that changed for each of the others.
     """
-    # A profile's classes are forgotten where its plugins change.
+    # Each knows its own classes: a profile's are forgotten where its plugins change.
     search, chance = core.algorithm.search, core.algorithm.chance
-    alone = core.default_profile(), SchedulePod(search, chance, KnownClasses(core.snapshot))
-    beside = core.framework, core.algorithm
-    parts = {"none": alone, "turn": beside, "ahead": beside}
+    frameworks = {"none": core.default_profile(), "turn": core.framework, "ahead": core.framework}
+    parts = {
+        which: (framework, SchedulePod(search, chance, KnownClasses(core.snapshot)))
+        for which, framework in frameworks.items()
+    }
     template, decode = pod_template(), host.pods.decoding(read_pod)
     gc.collect()
     gc.freeze()

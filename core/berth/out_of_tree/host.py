@@ -165,17 +165,20 @@ class PluginHost:
 
     def ask_ahead(self) -> None:
         """Ask plugins about what changed before the next pod comes; to be called between cycles."""
-        if not self._look_ahead.classes or not any(plugin.known for plugin in self.plugins.values()):
+        if not self._knows_anything():
             return
         self._cache.update_snapshot(self._snapshot)
         for plugin in self.plugins.values():
             plugin.ask_ahead()
 
     def _look_soon(self) -> None:
-        """Wake the scheduler, once for all that happens within a moment."""
-        if not self._looking:
+        """Wake the scheduler, once for all that happens within a moment, if there is anything to ask."""
+        if not self._looking and self._knows_anything():
             self._looking = True
             asyncio.get_running_loop().call_later(MOMENT_SECONDS, self._look)
+
+    def _knows_anything(self) -> bool:
+        return bool(self._look_ahead.classes) and any(plugin.known for plugin in self.plugins.values())
 
     def _look(self) -> None:
         self._looking = False
