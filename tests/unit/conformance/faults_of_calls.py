@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from berth_sdk._generated import common_pb2, scheduling_pb2
 from berth_sdk.errors import CallError, Cause, ContractError
+from berth_sdk.waiting import in_task
 from tests.unit.conformance.broken import Fault
 from tests.unit.conformance.reference import Slots
 
@@ -230,6 +231,7 @@ class Busy:
 
     async def together(self):
         """Whether another one is at work; waits a moment for one."""
+        await in_task()
         self.at_work += 1
         try:
             if self.at_work > 1:

@@ -6,13 +6,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc
+import numpy as np
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from berth.out_of_tree.conversation import Conversation
 from berth.out_of_tree.rpc import RpcError
 from berth.out_of_tree.ttrpc import Ttrpc
 from berth_sdk import Plugin, Server, Tracing, current_call
-from berth_sdk._generated import scheduling_pb2, ttrpc_pb2
+from berth_sdk._generated import common_pb2, scheduling_pb2, ttrpc_pb2
 from berth_sdk.dispatch import Dispatch
 from berth_sdk.session import Session
 from berth_sdk.testing import Host, make_node, make_pod, running
@@ -295,3 +297,62 @@ async def test_a_path_that_is_too_long_for_a_second_socket(tmp_path):
     await server.stop(0)
 
     assert not announced.HasField("ttrpc_socket")
+
+
+class Patient(Plugin):
+    """Waits a moment, under a timeout of its own."""
+
+    name = "patient"
+
+    async def pre_filter(self, _pod):
+        async with asyncio.timeout(10):
+            await asyncio.sleep(0)
+
+    async def filter_nodes(self, _pod, nodes):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await asyncio.Event().wait()
+        return np.ones(len(nodes), np.bool_)
+
+
+@pytest.mark.parametrize("over", ["ttrpc", "a stream"])
+async def test_what_waits_has_a_task_of_its_own(over):
+    """A timeout of the author's ends that call's waiting and nothing else."""
+    async with both_ways(Patient()) as (host, scheduling), conversing(host) as conversation:
+        way = scheduling if over == "ttrpc" else conversation
+        answers = await asyncio.gather(*(way.Filter(asking(host), timeout=10) for _ in range(5)))
+
+    assert [common_pb2.CODE_SUCCESS] * 5 == [each.status.code for each in answers]
+
+
+@asynccontextmanager
+async def conversing(host):
+    """The scheduling service over one gRPC stream."""
+    conversation = Conversation(host.scheduling, together=True)
+    reading = asyncio.create_task(conversation.run())
+    yield conversation
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+
+
+async def test_calls_of_a_stream_that_need_not_wait_have_no_task():
+    """They are answered as they are read, those of one message together."""
+    async with both_ways(Red()) as (host, _), conversing(host) as conversation:
+        await conversation.Filter(asking(host), timeout=10)
+        made = []
+        asyncio.get_running_loop().set_task_factory(noting(made))
+        await asyncio.gather(*(conversation.Filter(asking(host), timeout=10) for _ in range(9)))
+        asyncio.get_running_loop().set_task_factory(None)
+
+    assert made
+    assert not [name for name in made if "Server._reply" in name]
+
+
+def noting(made):
+    """What makes tasks, and notes of what."""
+
+    def factory(loop, coroutine, **options):
+        made.append(coroutine.__qualname__)
+        return asyncio.Task(coroutine, loop=loop, **options)
+
+    return factory

@@ -16,7 +16,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from berth_sdk import queueing, scheduling
 from berth_sdk import sync as state
 from berth_sdk._generated import queueing_pb2, scheduling_pb2, state_pb2
-from berth_sdk.dispatch import UNARY, Dispatch, Failure, Unary, failure_of
+from berth_sdk.dispatch import TOO_LATE, UNARY, Dispatch, Failure, Unary, failure_of
 from berth_sdk.errors import AddressError
 from berth_sdk.pages import METRICS, STATE, Pages, as_json
 from berth_sdk.plugin import Plugin
@@ -25,6 +25,7 @@ from berth_sdk.session import Session
 from berth_sdk.sockets import prepare_socket, private, set_mode, unix_path
 from berth_sdk.tracing import Tracing
 from berth_sdk.ttrpc import TtrpcServer, serve_ttrpc
+from berth_sdk.waiting import begin
 
 log = logging.getLogger(__name__)
 
@@ -197,15 +198,20 @@ class Server:
     async def _converse(
         self, requests: AsyncIterator[scheduling_pb2.ConverseRequest], context: Context
     ) -> None:
-        """Answer calls side by side, each as soon as it has its answer."""
+        """Answer calls in their order, and those that have to wait as soon as they have their answers."""
         async with asyncio.TaskGroup() as tasks:
-            replies = Replies(context, tasks)
+            replies = Replies(context)
 
             async def take() -> None:
                 async for request in requests:
+                    ready = []
                     for each in (request, *request.also):
-                        replies.expect()
-                        tasks.create_task(self._reply(each, replies))
+                        answer = begin(self._answer(each))
+                        if isinstance(answer, asyncio.Task):
+                            tasks.create_task(self._reply(each, answer, replies))
+                        else:
+                            ready.append(answer)
+                    await replies.send(*ready)
 
             await self._until_stopped(take())
 
@@ -231,8 +237,19 @@ class Server:
         finally:
             self._streams.discard(task)
 
-    async def _reply(self, request: scheduling_pb2.ConverseRequest, replies: Replies) -> None:
-        await replies.send(await self._answer(request))
+    async def _reply(
+        self,
+        request: scheduling_pb2.ConverseRequest,
+        answer: "asyncio.Task[scheduling_pb2.ConverseResponse]",
+        replies: Replies,
+    ) -> None:
+        """Reply to a call that has to wait, at its deadline at the latest."""
+        try:
+            async with asyncio.timeout(_seconds(request)):
+                response = await answer
+        except TimeoutError:
+            response = _failed(request.id, TOO_LATE)
+        await replies.send(response)
 
     async def _answer(self, request: scheduling_pb2.ConverseRequest) -> scheduling_pb2.ConverseResponse:
         field = request.WhichOneof("call") or ""
@@ -243,8 +260,7 @@ class Server:
             return _failed(request.id, missing)
         metadata = (("traceparent", request.traceparent),) if request.traceparent else ()
         try:
-            async with asyncio.timeout(_seconds(request)):
-                response = await self._dispatch.call(name, function, getattr(request, field), metadata)
+            response = await self._dispatch.call(name, function, getattr(request, field), metadata)
         except Exception as error:  # noqa: BLE001 - those without a code are raised again
             return _failed(request.id, failure_of(error))
         answer = scheduling_pb2.ConverseResponse(id=request.id)

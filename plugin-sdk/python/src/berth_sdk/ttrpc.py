@@ -15,7 +15,6 @@ import logging
 import os
 import struct
 from collections.abc import Iterator
-from contextvars import copy_context
 from pathlib import Path
 from typing import cast
 
@@ -25,6 +24,7 @@ from google.protobuf.message import DecodeError, Message
 from berth_sdk._generated import ttrpc_pb2
 from berth_sdk.dispatch import TOO_LATE, UNARY, Dispatch, Failure, Unary, failure_of
 from berth_sdk.sockets import prepare_socket, private, set_mode
+from berth_sdk.waiting import begin
 
 log = logging.getLogger(__name__)
 
@@ -152,18 +152,18 @@ class Connection(asyncio.Protocol):
         ends = self._loop.time() + frame.timeout_nano / 1e9 if frame.timeout_nano else None
         function, request = method
         metadata = [(each.key, each.value) for each in frame.metadata]
-        context = copy_context()
         try:
             call = self._dispatch.call(frame.method, function, request.FromString(frame.payload), metadata)
-            context.run(call.send, None)
-        except StopIteration as answered:
-            self._answer(stream, answered.value, ends)
+            answer = begin(call)
         except DecodeError as error:
             self._refuse(stream, Failure(grpc.StatusCode.INVALID_ARGUMENT, "", str(error)))
         except Exception as error:  # noqa: BLE001 - one without a code is logged
             self._refuse(stream, _failure(frame.method, error))
         else:
-            self._wait(stream, frame.method, self._loop.create_task(call, context=context), ends)
+            if isinstance(answer, asyncio.Task):
+                self._wait(stream, frame.method, answer, ends)
+            else:
+                self._answer(stream, answer, ends)
 
     def _wait(self, stream: int, name: str, task: "asyncio.Task[Message]", ends: float | None) -> None:
         """Answer once the task has."""
