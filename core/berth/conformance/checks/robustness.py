@@ -135,7 +135,13 @@ async def lost_connection(subject: Subject) -> None:
     await (await shown(subject)).ask("Filter", subject.pods[0])
 
 
-@check("trace/context", "trace context is taken as W3C gives it", "Transport", needs=NEEDS)
+@check(
+    "trace/context",
+    "trace context is taken as W3C gives it",
+    "Transport",
+    needs=NEEDS,
+    after=("ttrpc/answer",),
+)
 async def context(subject: Subject) -> None:
     """A call with it is answered, sampled or not."""
     world = await shown(subject)
@@ -155,7 +161,13 @@ async def _ways(subject: Subject) -> list[Any]:
     return [subject.scheduling, (await subject.over_ttrpc()).service("SchedulingService")]
 
 
-@check("trace/malformed", "trace context that can't be read fails no call", "Transport", needs=NEEDS)
+@check(
+    "trace/malformed",
+    "trace context that can't be read fails no call",
+    "Transport",
+    needs=NEEDS,
+    after=("ttrpc/answer",),
+)
 async def malformed(subject: Subject) -> None:
     """Tracing never costs an answer."""
     world = await shown(subject)
