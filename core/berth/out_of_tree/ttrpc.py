@@ -236,7 +236,8 @@ class Ttrpc(asyncio.Protocol):
         self._end(NotConnectedError(self._plugin, f"its ttrpc socket was closed{why}"))
 
     def close(self) -> None:
-        """Hang up, whatever was not written yet."""
+        """Hang up, whatever was not written yet; calls that wait fail, and so do later ones."""
+        self._end(NotConnectedError(self._plugin, "its ttrpc socket was hung up on"))
         if self._transport is not None:
             self._transport.abort()
 

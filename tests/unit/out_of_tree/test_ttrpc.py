@@ -257,6 +257,17 @@ async def test_calls_fail_once_the_connection_ended():
     assert [grpc.StatusCode.UNAVAILABLE] * 2 == codes
 
 
+async def test_calls_fail_once_the_host_hung_up():
+    """They do not wait for the other end to notice."""
+    connection, wire = connected()
+    waiting = asked(connection)
+    connection.close()
+    codes = [(await refusal(each)).code for each in (waiting, asked(connection))]
+
+    assert [grpc.StatusCode.UNAVAILABLE] * 2 == codes
+    assert (1, True) == (len(wire.written), wire.aborted)
+
+
 async def test_a_caller_that_went_away_is_forgotten_with_the_answer():
     """An answer that nobody waits for is no error."""
     connection, wire = connected()
