@@ -11,7 +11,7 @@ JOBS ?= 2
 # What the checks say comes in one piece each, where make can do that.
 IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: run test bench lint lint-python lint-types lint-proto lint-go lint-node proto manifests install.yaml clean
+.PHONY: run test bench lint lint-python lint-types lint-proto lint-go lint-node lint-rust proto manifests install.yaml clean
 
 $(UV):
 	$(PYTHON) -m venv $(VENV)
@@ -34,7 +34,7 @@ bench: $(STAMP)
 
 # One wait for compilers and registries, not one after the other: the longest begin first.
 lint: $(STAMP)
-	@$(MAKE) --no-print-directory --jobs=4 $(IN_ONE_PIECE) lint-go lint-proto lint-types lint-node lint-python
+	@$(MAKE) --no-print-directory --jobs=4 $(IN_ONE_PIECE) lint-go lint-proto lint-rust lint-types lint-node lint-python
 
 lint-python: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -52,6 +52,9 @@ lint-go: $(STAMP)
 
 lint-node: $(STAMP)
 	$(BIN)/python -m tests.node_toolchain
+
+lint-rust: $(STAMP)
+	$(BIN)/python -m tests.rust_toolchain
 
 proto: $(STAMP)
 	$(BIN)/python -m tests.proto_check --write

@@ -15,7 +15,7 @@ from pathlib import Path
 import grpc_tools
 from grpc_tools import protoc
 
-from tests import node_toolchain
+from tests import node_toolchain, rust_toolchain
 from tests.go_toolchain import run_go
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +31,7 @@ GO_TOOLS = ROOT / "plugin-sdk/go/tools"
 GO_PACKAGE = "berth.dev/plugin-sdk/go/internal/pluginv1"
 GO_GENERATORS = ("protoc-gen-go", "protoc-gen-go-grpc")
 TYPESCRIPT_COPY = node_toolchain.NODE_SDK / "src/generated"
+RUST_COPY = rust_toolchain.RUST_SDK / "src/generated"
 PACKAGE = "berth.plugin.v1"
 HEADER = '"""Generated from proto/berth/plugin/v1 by `make proto`; never edited."""\n'
 
@@ -60,6 +61,8 @@ def check() -> list[str]:
         problems += differences(generate_go(Path(folder) / "pluginv1"), GO_COPY)
         typescript = node_toolchain.generate(Path(folder) / "generated", compile_with)
         problems += differences(typescript, TYPESCRIPT_COPY)
+        if rust_toolchain.CARGO:
+            problems += differences(rust_toolchain.generate(Path(folder) / "rust", compile_with), RUST_COPY)
     return problems
 
 
@@ -74,6 +77,10 @@ def write(*, release: bool) -> list[str]:
         stubs = dict.fromkeys(COPIES, fresh)
         stubs[GO_COPY] = generate_go(Path(folder) / "pluginv1")
         stubs[TYPESCRIPT_COPY] = node_toolchain.generate(Path(folder) / "generated", compile_with)
+        if rust_toolchain.CARGO:
+            stubs[RUST_COPY] = rust_toolchain.generate(Path(folder) / "rust", compile_with)
+        else:
+            problems.append(f"{RUST_COPY.relative_to(ROOT)} is left as it was: cargo is not on this machine")
         for copy, made in stubs.items():
             shutil.rmtree(copy, ignore_errors=True)
             shutil.copytree(made, copy)

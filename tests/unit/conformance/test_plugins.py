@@ -13,6 +13,8 @@ from berth.conformance import CHECKS, Options, verify
 from berth_sdk.serving import Server
 from tests.go_toolchain import GO_SDK, ROOT, build
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
+from tests.rust_toolchain import RUST_SDK, needs_cargo
+from tests.rust_toolchain import build as build_rust
 from tests.unit.conformance.broken import Fault, failed, served
 from tests.unit.conformance.every_fault import FAULTS
 from tests.unit.conformance.running import process
@@ -28,6 +30,7 @@ PYTHON = {
     PLUGINS / "gpu-share": ("-m", "berth_gpu_share"),
 }
 GO = (GO_SDK / "template", PLUGINS / "coscheduling")
+RUST = {RUST_SDK / "template": "hello"}
 TYPESCRIPT = {NODE_SDK / "template": "hello.ts", PLUGINS / "load-aware": "src/main.ts"}
 HTTP_EXTENDER = PLUGINS / "http-extender"
 LINKS_TO_TEMPLATES = PLUGINS / "hello"
@@ -41,7 +44,7 @@ def name_of(folder):
 def test_all():
     """Every template and every plugin in this repository is put to the kit."""
     plugins = {*ROOT.glob("plugin-sdk/*/template"), *PLUGINS.iterdir(), *WITHOUT_SDK.iterdir()}
-    verified = {*PYTHON, *GO, *TYPESCRIPT, HTTP_EXTENDER, *PROGRAMS}
+    verified = {*PYTHON, *GO, *RUST, *TYPESCRIPT, HTTP_EXTENDER, *PROGRAMS}
 
     assert {each for each in plugins if each.is_dir()} - {LINKS_TO_TEMPLATES, WITHOUT_SDK} == verified
 
@@ -78,6 +81,18 @@ async def test_http_extender():
 async def test_go(tmp_path, folder):
     """The Go SDK's template and the plugin in Go pass every check, and end when told to."""
     program = build(".", tmp_path / "plugin", folder=folder)
+
+    async with process(str(program)) as options:
+        _, results = await verify(options, CHECKS.values())
+
+    assert {} == failed({each.check.id: each for each in results})
+
+
+@needs_cargo
+@pytest.mark.parametrize("folder", RUST, ids=name_of)
+async def test_rust(tmp_path, folder):
+    """The Rust SDK's template and the plugin in Rust pass every check, and end when told to."""
+    program = await asyncio.to_thread(build_rust, RUST[folder], tmp_path / RUST[folder], folder=folder)
 
     async with process(str(program)) as options:
         _, results = await verify(options, CHECKS.values())

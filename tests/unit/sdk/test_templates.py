@@ -10,11 +10,13 @@ import pytest
 from tests.e2e.page import Page
 from tests.go_toolchain import ENVIRONMENT, GO_ROOT, ROOT
 from tests.node_toolchain import MODULES, NODE, NODE_SDK, NPM, install
+from tests.rust_toolchain import ENVIRONMENT as RUST_ENVIRONMENT
+from tests.rust_toolchain import named_apart, needs_cargo
 
 SECONDS = 240
 
 
-@pytest.mark.parametrize("language", ["python", "go", "typescript"])
+@pytest.mark.parametrize("language", ["python", "go", pytest.param("rust", marks=needs_cargo), "typescript"])
 def test_copy(language, tmp_path):
     """In a copy elsewhere the commands of the template's page succeed, its tests among them."""
     copy, programs = tmp_path / "copy", tmp_path / "programs"
@@ -23,13 +25,17 @@ def test_copy(language, tmp_path):
     if language == "typescript":
         install()
         npm_that_keeps_to_the_lock(programs)
+    if language == "rust":
+        named_apart(copy, "copy-of-hello")
     page = Page((copy / "README.md").read_text(encoding="utf-8"))
     path = (programs, NODE.parent, GO_ROOT / "bin", Path(sys.executable).parent, os.environ["PATH"])
-    environment = {**os.environ, **ENVIRONMENT, "BERTH": str(ROOT), "PATH": os.pathsep.join(map(str, path))}
+    environment = {**os.environ, **ENVIRONMENT, **RUST_ENVIRONMENT, "BERTH": str(ROOT)}
+    environment["PATH"] = os.pathsep.join(map(str, path))
 
     printed = page.run(copy, environment, SECONDS)
 
-    assert {"python": "3 passed", "go": "ok ", "typescript": "pass 3"}[language] in printed[-1]
+    passed = {"python": "3 passed", "go": "ok ", "rust": "3 passed", "typescript": "pass 3"}
+    assert passed[language] in printed[-1]
 
 
 def npm_that_keeps_to_the_lock(folder):

@@ -69,7 +69,9 @@ class Host:
         self.epoch = epoch or uuid4().hex
         self.attempts: dict[str, int] = {}
         self.metadata: tuple[tuple[str, str], ...] = ()
-        self.channel = grpc.aio.insecure_channel(address, options=(("grpc.use_local_subchannel_pool", 1),))
+        # gRPC would send a socket's path as authority, which servers on Rust's h2 refuse (hyperium/h2 487).
+        options = (("grpc.use_local_subchannel_pool", 1), ("grpc.default_authority", "localhost"))
+        self.channel = grpc.aio.insecure_channel(address, options=options)
         self.identity: identity_pb2_grpc.IdentityServiceAsyncStub = identity_pb2_grpc.IdentityServiceStub(
             self.channel
         )

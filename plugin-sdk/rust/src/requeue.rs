@@ -1,0 +1,62 @@
+//! The plugin's own way to speak to the scheduler.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::pb::{self, requeue_response::Action};
+
+/// Says that something outside the cluster changed, from any thread and at any
+/// time. What is said while no scheduler listens is lost: it starts by trying
+/// everything anyway. Clones speak to the same schedulers.
+#[derive(Clone, Default)]
+pub struct Requeue {
+    listeners: Arc<Mutex<Vec<UnboundedSender<pb::RequeueResponse>>>>,
+}
+
+impl Requeue {
+    /// One that speaks to no scheduler yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Requeue::default()
+    }
+
+    /// Has these pods tried again, by UID.
+    pub fn pods<T: Into<String>>(&self, cause: &str, uids: impl IntoIterator<Item = T>) {
+        self.say(cause, Action::Requeue(pod_set(uids)));
+    }
+
+    /// Has all pods tried again that this plugin rejected.
+    pub fn all_rejected(&self, cause: &str) {
+        self.say(cause, Action::RequeueAll(pb::AllRejected {}));
+    }
+
+    /// Lets pods go on that wait at Permit.
+    pub fn allow<T: Into<String>>(&self, cause: &str, uids: impl IntoIterator<Item = T>) {
+        self.say(cause, Action::AllowWaiting(pod_set(uids)));
+    }
+
+    /// Stops pods that wait at Permit; their attempt fails.
+    pub fn reject<T: Into<String>>(&self, cause: &str, uids: impl IntoIterator<Item = T>) {
+        self.say(cause, Action::RejectWaiting(pod_set(uids)));
+    }
+
+    fn say(&self, cause: &str, action: Action) {
+        let message = pb::RequeueResponse { cause: cause.to_string(), action: Some(action) };
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| listener.send(message.clone()).is_ok());
+    }
+
+    /// A queue of what is said from now on.
+    pub(crate) fn listen(&self) -> UnboundedReceiver<pb::RequeueResponse> {
+        let (sender, receiver) = unbounded_channel();
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| !listener.is_closed());
+        listeners.push(sender);
+        receiver
+    }
+}
+
+fn pod_set<T: Into<String>>(uids: impl IntoIterator<Item = T>) -> pb::PodSet {
+    pb::PodSet { uids: uids.into_iter().map(Into::into).collect() }
+}

@@ -1,0 +1,316 @@
+//! The faster way beside gRPC: calls in ttrpc's frames on a second unix socket.
+//!
+//! A connection is one task: calls are answered where they are read, and only
+//! those that wait get tasks of their own.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::Message;
+use prost::bytes::{Buf, BufMut, Bytes, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+use tonic::Code;
+
+use crate::call::scheduling_calls;
+use crate::core::{Core, Origin};
+use crate::errors::CallError;
+use crate::grpc::{at_once, stopped};
+use crate::log::{Level, log};
+use crate::pb::queueing_service_server::SERVICE_NAME as QUEUEING;
+use crate::pb::scheduling_service_server::SERVICE_NAME as SCHEDULING;
+use crate::pb::{self, TtrpcErrorInfo, TtrpcRequest, TtrpcResponse, TtrpcStatus};
+use crate::tracing::TraceParent;
+
+const HEADER_BYTES: usize = 10;
+const MAX_MESSAGE_BYTES: usize = 4 << 20;
+/// So much may be unwritten before no more is read.
+const MAX_UNWRITTEN_BYTES: usize = 8 << 20;
+const REQUEST: u8 = 1;
+const RESPONSE: u8 = 2;
+const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
+
+/// Serves the second socket until the plugin stops.
+pub(crate) async fn serve(core: Arc<Core>, listener: UnixListener) {
+    let mut stopping = core.stopping.subscribe();
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            Ok((stream, _)) = listener.accept() => {
+                connections.spawn(Connection::new(core.clone(), stream).serve());
+            }
+            Some(_) = connections.join_next() => {}
+            () = stopped(&mut stopping) => break,
+        }
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+struct Connection {
+    core: Arc<Core>,
+    stream: UnixStream,
+    read: BytesMut,
+    unwritten: BytesMut,
+    later: JoinSet<Bytes>,
+}
+
+impl Connection {
+    fn new(core: Arc<Core>, stream: UnixStream) -> Self {
+        Connection { core, stream, read: BytesMut::new(), unwritten: BytesMut::new(), later: JoinSet::new() }
+    }
+
+    async fn serve(mut self) {
+        if let Err(problem) = self.talk().await {
+            log(Level::Warn, "ttrpc connection ended", &[("error", &problem)]);
+        }
+    }
+
+    /// Answers calls until the host hangs up or the plugin stops.
+    ///
+    /// # Errors
+    /// What broke the connection, or ttrpc's rules.
+    async fn talk(&mut self) -> Result<(), String> {
+        let mut stopping = self.core.stopping.subscribe();
+        let mut ending = false;
+        let (mut reader, mut writer) = self.stream.split();
+        while !ending || !self.later.is_empty() || !self.unwritten.is_empty() {
+            let may_read = !ending && self.unwritten.len() <= MAX_UNWRITTEN_BYTES;
+            tokio::select! {
+                biased;
+                written = writer.write_buf(&mut self.unwritten), if !self.unwritten.is_empty() => {
+                    written.map_err(|error| error.to_string())?;
+                }
+                Some(Ok(answer)) = self.later.join_next() => self.unwritten.extend_from_slice(&answer),
+                bytes = reader.read_buf(&mut self.read), if may_read => {
+                    if bytes.map_err(|error| error.to_string())? == 0 {
+                        return Ok(());
+                    }
+                    while let Some((stream_id, request)) = next_request(&mut self.read)? {
+                        match at_once(answered(self.core.clone(), stream_id, request)) {
+                            Ok(answer) => self.unwritten.extend_from_slice(&answer),
+                            Err(future) => { self.later.spawn(future); }
+                        }
+                    }
+                }
+                () = stopped(&mut stopping), if !ending => ending = true,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The next whole frame of what was read.
+///
+/// # Errors
+/// It does not belong there, or is no request.
+fn next_request(read: &mut BytesMut) -> Result<Option<(u32, TtrpcRequest)>, String> {
+    let Some(mut header) = read.get(..HEADER_BYTES) else { return Ok(None) };
+    let length = header.get_u32() as usize;
+    let (stream_id, kind) = (header.get_u32(), header.get_u8());
+    if length > MAX_MESSAGE_BYTES {
+        return Err(format!("a frame of {length} bytes, at most {MAX_MESSAGE_BYTES} are taken"));
+    }
+    if kind != REQUEST {
+        return Err(format!("a frame of type {kind}, requests are {REQUEST}"));
+    }
+    if read.len() < HEADER_BYTES + length {
+        read.reserve(HEADER_BYTES + length - read.len());
+        return Ok(None);
+    }
+    read.advance(HEADER_BYTES);
+    let request = TtrpcRequest::decode(read.split_to(length).freeze());
+    Ok(Some((stream_id, request.map_err(|error| format!("a request that can't be read: {error}"))?)))
+}
+
+/// The frame that answers a request.
+async fn answered(core: Arc<Core>, stream_id: u32, request: TtrpcRequest) -> Bytes {
+    let timeout = u64::try_from(request.timeout_nano).ok().filter(|nano| *nano > 0).map(Duration::from_nanos);
+    let origin = Origin::new(trace_parent(&request), timeout);
+    let answer = payload(&core, &request, &origin).await.and_then(|payload| {
+        let response = TtrpcResponse { status: None, payload };
+        match response.encoded_len() {
+            length if length <= MAX_MESSAGE_BYTES => Ok(response),
+            length => {
+                let text = format!("an answer of {length} bytes, at most {MAX_MESSAGE_BYTES} are sent");
+                Err(CallError::new(Code::ResourceExhausted, text))
+            }
+        }
+    });
+    frame(stream_id, &answer.unwrap_or_else(|error| failure(&error)))
+}
+
+fn frame(stream_id: u32, response: &TtrpcResponse) -> Bytes {
+    let length = response.encoded_len();
+    let mut frame = BytesMut::with_capacity(HEADER_BYTES + length);
+    // It was held to the bound above, which fits.
+    frame.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
+    frame.put_u32(stream_id);
+    frame.put_u8(RESPONSE);
+    frame.put_u8(0);
+    response.encode_raw(&mut frame);
+    frame.freeze()
+}
+
+fn failure(error: &CallError) -> TtrpcResponse {
+    let info = TtrpcErrorInfo { reason: error.reason.into(), domain: "berth".into() };
+    let detail = prost_types::Any { type_url: ERROR_INFO.into(), value: info.encode_to_vec() };
+    let details = if error.reason.is_empty() { Vec::new() } else { vec![detail] };
+    let status = TtrpcStatus { code: error.code as i32, message: error.short_text(), details };
+    TtrpcResponse { status: Some(status), payload: Bytes::new() }
+}
+
+fn trace_parent(request: &TtrpcRequest) -> TraceParent {
+    let value = |key| request.metadata.iter().find(|pair| pair.key == key).map(|pair| pair.value.clone());
+    TraceParent { traceparent: value("traceparent"), tracestate: value("tracestate") }
+}
+
+fn decoded<M: Message + Default>(request: &TtrpcRequest) -> Result<M, CallError> {
+    M::decode(request.payload.clone())
+        .map_err(|error| CallError::invalid(format!("{} can't be read: {error}", request.method)))
+}
+
+macro_rules! by_name {
+    ($($name:ident $method:ident $request:ident $response:ident,)*) => {
+        /// The answer to a call, by its service's and method's names.
+        async fn payload(core: &Core, request: &TtrpcRequest, origin: &Origin) -> Result<Bytes, CallError> {
+            match (request.service.as_str(), request.method.as_str()) {
+                $((SCHEDULING, stringify!($name)) => {
+                    let question: pb::$request = decoded(request)?;
+                    // In a box of its own, a call costs the others no room.
+                    let answer: Pin<Box<dyn Future<Output = Result<pb::$response, CallError>> + Send + '_>> =
+                        Box::pin(core.ask(&question, origin));
+                    Ok(answer.await?.encode_to_vec().into())
+                })*
+                (QUEUEING, "QueueingHints") => {
+                    Ok(core.hints(&decoded(request)?, &origin.parent)?.encode_to_vec().into())
+                }
+                (service, method) => {
+                    Err(CallError::new(Code::Unimplemented, format!("there is no {service}/{method}")))
+                }
+            }
+        }
+    };
+}
+
+scheduling_calls!(by_name);
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream as Socket;
+
+    use super::*;
+    use crate::outcomes::Reason;
+    use crate::plugin::Plugin;
+    use crate::testing::{Host, node, pod};
+
+    fn host() -> Host {
+        Host::run(Plugin::new("p", ()).filter(|(), _, _| Err(Reason::new("node(s) were full"))), [node("n")])
+    }
+
+    fn connected(host: &Host) -> Socket {
+        let path = host.address.strip_prefix("unix:").expect("a unix socket");
+        Socket::connect(format!("{path}.ttrpc")).expect("the second socket")
+    }
+
+    /// A request as it is sent, of that type of frame.
+    fn sent(kind: u8, stream_id: u32, method: &str, payload: &impl Message) -> Vec<u8> {
+        let payload = payload.encode_to_vec().into();
+        let request =
+            TtrpcRequest { service: SCHEDULING.into(), method: method.into(), payload, ..Default::default() };
+        let mut frame = Vec::new();
+        frame.put_u32(u32::try_from(request.encoded_len()).expect("a short request"));
+        frame.put_u32(stream_id);
+        frame.put_slice(&[kind, 0]);
+        frame.put_slice(&request.encode_to_vec());
+        frame
+    }
+
+    fn answer(socket: &mut Socket) -> (u32, TtrpcResponse) {
+        let mut header = [0; HEADER_BYTES];
+        socket.read_exact(&mut header).expect("a header");
+        let mut fields = header.as_slice();
+        let (length, stream_id) = (fields.get_u32(), fields.get_u32());
+        assert_eq!([RESPONSE, 0], fields);
+        let mut message = vec![0; length as usize];
+        socket.read_exact(&mut message).expect("a message");
+        (stream_id, TtrpcResponse::decode(message.as_slice()).expect("a response"))
+    }
+
+    #[test]
+    fn calls_are_answered_as_over_grpc() {
+        let host = host();
+        let mut socket = connected(&host);
+        let question = pb::FilterRequest { call: Some(host.call(pod("q"))), candidates: None };
+        let mut both = sent(REQUEST, 1, "Filter", &question);
+        both.extend(sent(REQUEST, 3, "NoSuchCall", &question));
+
+        // In pieces: frames need not end where reads do.
+        for piece in both.chunks(7) {
+            socket.write_all(piece).expect("a connection");
+        }
+        let (first, second) = (answer(&mut socket), answer(&mut socket));
+
+        let filtered = pb::FilterResponse::decode(first.1.payload).expect("an answer");
+        assert_eq!(
+            (1, "node(s) were full"),
+            (first.0, filtered.verdicts.expect("verdicts").reasons[0].text.as_str())
+        );
+        assert_eq!((3, Code::Unimplemented as i32), (second.0, second.1.status.expect("a status").code));
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do_next() {
+        let host = host();
+        let mut socket = connected(&host);
+        let mut call = host.call(pod("q"));
+        call.pod.get_or_insert_default().object = None;
+
+        let question = pb::FilterRequest { call: Some(call), candidates: None };
+        socket.write_all(&sent(REQUEST, 1, "Filter", &question)).expect("a connection");
+        let status = answer(&mut socket).1.status.expect("a status");
+
+        let info = TtrpcErrorInfo::decode(status.details[0].value.as_slice()).expect("details");
+        assert_eq!((Code::FailedPrecondition as i32, ERROR_INFO), (status.code, status.details[0].type_url.as_str()));
+        assert_eq!(("POD_UNKNOWN", "berth"), (info.reason.as_str(), info.domain.as_str()));
+    }
+
+    #[test]
+    fn what_is_no_request_ends_the_connection_and_no_other() {
+        let host = host();
+        let question = pb::FilterRequest { call: Some(host.call(pod("q"))), candidates: None };
+        let mut too_long = sent(REQUEST, 1, "Filter", &question);
+        too_long[0] = 1;
+        for wrong in [sent(3, 1, "Filter", &question), too_long] {
+            let (mut bad, mut good) = (connected(&host), connected(&host));
+
+            bad.write_all(&wrong).expect("a connection");
+            assert!(matches!(bad.read(&mut [0; 1]), Ok(0) | Err(_)), "the connection ended");
+
+            good.write_all(&sent(REQUEST, 1, "Filter", &question)).expect("a connection");
+            assert_eq!(1, answer(&mut good).0);
+        }
+    }
+
+    #[test]
+    fn a_call_that_waits_for_its_generation_holds_up_no_other() {
+        let mut host = host();
+        let mut socket = connected(&host);
+        let mut ahead = host.call(pod("q"));
+        ahead.generation += 1;
+        let [ahead, now] =
+            [ahead, host.call(pod("q"))].map(|call| pb::FilterRequest { call: Some(call), candidates: None });
+
+        socket.write_all(&sent(REQUEST, 1, "Filter", &ahead)).expect("a connection");
+        socket.write_all(&sent(REQUEST, 3, "Filter", &now)).expect("a connection");
+        let first = answer(&mut socket).0;
+        host.cluster.put_node(node("late"));
+        host.update();
+        let second = answer(&mut socket);
+
+        let filtered = pb::FilterResponse::decode(second.1.payload).expect("an answer");
+        assert_eq!((3, 1, 2), (first, second.0, filtered.generation));
+    }
+}
