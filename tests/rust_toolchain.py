@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 CARGO = shutil.which("cargo")
 RUST_SDK = ROOT / "plugin-sdk/rust"
-PACKAGES = (RUST_SDK, RUST_SDK / "template")
+PACKAGES = (RUST_SDK, RUST_SDK / "template", ROOT / "out-of-tree-plugins/numa-aware")
 """The packages with tests of their own; each is built against the SDK of this checkout."""
 STUBS = RUST_SDK / "tools"
 BUILDS = ROOT / "build/rust"

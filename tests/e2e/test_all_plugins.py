@@ -9,9 +9,11 @@ from tests.e2e.installation import BIN, KUSTOMIZE, SYSTEM, Installation
 from tests.go_toolchain import ROOT, build
 from tests.node_metrics import KIND, node_metrics
 from tests.node_toolchain import FROM_SOURCE, NODE, install
+from tests.rust_toolchain import build as build_rust
+from tests.rust_toolchain import needs_cargo
 from tests.unit.operator.at_work import MONITOR
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, needs_cargo]
 PLUGINS = ROOT / "out-of-tree-plugins"
 
 
@@ -26,12 +28,14 @@ def free_port():
 def cluster(tmp_path):
     install()
     program = build(".", tmp_path / "coscheduling", folder=PLUGINS / "coscheduling")
+    numa_aware = build_rust("numa-aware", tmp_path / "numa-aware", folder=PLUGINS / "numa-aware")
     found = Installation(
         tmp_path,
         [
             f"berth/capacity-scheduling:*={BIN}/berth-capacity-scheduling",
             f"berth/fair-share:*={BIN}/berth-fair-share",
             f"berth/coscheduling:*={program}",
+            f"berth/numa-aware:*={numa_aware}",
             f"berth/load-aware:*={NODE} {FROM_SOURCE} {PLUGINS / 'load-aware/src/main.ts'}",
         ],
     )

@@ -27,6 +27,7 @@ FILES = {
     **{path.parent.name: path for path in ROOT.glob("out-of-tree-plugins/*/Dockerfile")},
     "hello in Python": ROOT / "plugin-sdk/python/template/Dockerfile",
     "hello in Go": ROOT / "plugin-sdk/go/template/Dockerfile",
+    "hello in Rust": ROOT / "plugin-sdk/rust/template/Dockerfile",
     "hello in TypeScript": ROOT / "plugin-sdk/typescript/template/Dockerfile",
 }
 NOBODY = 65532

@@ -10,7 +10,7 @@ from tests.e2e.socket_as_user import TRUSTED
 
 pytestmark = pytest.mark.e2e
 SCHEDULER, PLUGIN, OTHER = "scheduler", "plugin-gpu-share", "plugin-capacity-scheduling"
-SIDECARS = {PLUGIN, OTHER, "plugin-load-aware", "plugin-coscheduling"}
+SIDECARS = {PLUGIN, OTHER, "plugin-load-aware", "plugin-coscheduling", "plugin-numa-aware"}
 SOCKET = "/run/berth/gpu-share/private/plugin.sock"
 TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 # Of no container, and not of the pod's group.

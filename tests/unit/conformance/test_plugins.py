@@ -30,7 +30,7 @@ PYTHON = {
     PLUGINS / "gpu-share": ("-m", "berth_gpu_share"),
 }
 GO = (GO_SDK / "template", PLUGINS / "coscheduling")
-RUST = {RUST_SDK / "template": "hello"}
+RUST = {RUST_SDK / "template": "hello", PLUGINS / "numa-aware": "numa-aware"}
 TYPESCRIPT = {NODE_SDK / "template": "hello.ts", PLUGINS / "load-aware": "src/main.ts"}
 HTTP_EXTENDER = PLUGINS / "http-extender"
 LINKS_TO_TEMPLATES = PLUGINS / "hello"

@@ -91,9 +91,11 @@ def test_every_plugin():
 
     assert set(folders) == {one["metadata"]["name"] for one in of_kind(objects, "SchedulerPlugin")}
     assert all((folder / "Dockerfile").is_file() for folder in folders.values())
-    assert {"podgroups.scheduling.x-k8s.io", "elasticquotas.scheduling.x-k8s.io"} == {
-        one["metadata"]["name"] for one in built(str(KUSTOMIZE / "third-party-crds"))
-    }
+    assert {
+        "podgroups.scheduling.x-k8s.io",
+        "elasticquotas.scheduling.x-k8s.io",
+        "noderesourcetopologies.topology.node.k8s.io",
+    } == {one["metadata"]["name"] for one in built(str(KUSTOMIZE / "third-party-crds"))}
 
 
 @pytest.mark.parametrize(
