@@ -47,6 +47,18 @@ def build(name: str, output: Path, *, folder: Path) -> Path:
     return output
 
 
+def build_example(name: str, output: Path) -> Path:
+    """Build one of the SDK's examples as it would be deployed; the path of it.
+
+    Raises: RuntimeError with what the compiler said.
+    """
+    done = run_cargo("build", "--locked", "--release", "--example", name, folder=RUST_SDK, capture=True)
+    if done.returncode:
+        raise RuntimeError(f"cargo build --example {name}: {done.stdout}")
+    shutil.copy(BUILDS / "release/examples" / name, output)
+    return output
+
+
 def named_apart(copy: Path, name: str) -> None:
     """Give a copy of the template a name of its own: cargo takes packages of one name for one package."""
     manifest = copy / "Cargo.toml"

@@ -39,6 +39,7 @@ from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.workloads import APPS, Core, node_bytes, pod_template, read_node, read_pod
 from tests.go_toolchain import GO_SDK, build
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
+from tests.rust_toolchain import CARGO, build_example
 
 PYTHON_PLUGIN = [sys.executable, "-m", "tests.benchmarks.sidecar_plugin"]
 LOCAL_PLUGIN = [*PYTHON_PLUGIN, "local"]
@@ -62,6 +63,8 @@ def run(options):
             ("Go", [str(go_plugin)]),
             ("TypeScript", [str(NODE), FROM_SOURCE, str(NODE_SDK / "test/benchplugin.ts")]),
         ]
+        if CARGO:
+            commands.append(("Rust", [str(build_example("benchplugin", Path(folder, "rust-plugin")))]))
         uvloop.run(measure(options.rounds or 300, commands)).show()
         uvloop.run(known(options.rounds or 300)).show()
         over_ttrpc = [each for each in commands if each[1] is not OVER_GRPC]

@@ -1,4 +1,4 @@
-"""One trace for a pod that sidecars in three languages had a say in, as a collector gets it over OTLP."""
+"""One trace for a pod that sidecars in four languages had a say in, as a collector gets it over OTLP."""
 
 import asyncio
 import json
@@ -13,15 +13,23 @@ from berth.client.resources import PODS
 from berth.demo.processes import Child, program
 from tests.e2e.collector import collecting
 from tests.e2e.default_cluster import CONFIGURATION, READY_SECONDS, default_cluster
-from tests.go_toolchain import GO_SDK, build
+from tests.go_toolchain import GO_SDK, ROOT, build
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
+from tests.rust_toolchain import build as build_rust
+from tests.rust_toolchain import needs_cargo
 from tests.unit.scheduler_at_work import node
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, needs_cargo]
 
+NUMA_AWARE = ROOT / "out-of-tree-plugins/numa-aware"
 PODS_BOUND = 3
-ANSWERED = {"hello": "FilterScore", "every-tenth": "FilterScore", "capacity-scheduling": "Reserve"}
-"""A call that each sidecar answers for every pod: one in Go, one in TypeScript, one in Python."""
+ANSWERED = {
+    "hello": "FilterScore",
+    "every-tenth": "FilterScore",
+    "numa-aware": "FilterScore",
+    "capacity-scheduling": "Reserve",
+}
+"""A call that each sidecar answers for every pod: in Go, in TypeScript, in Rust, in Python."""
 PROFILES = """
 profiles:
 - plugins:
@@ -29,6 +37,7 @@ profiles:
       enabled:
       - name: hello
       - name: every-tenth
+      - name: numa-aware
       - name: capacity-scheduling
 """
 
@@ -39,13 +48,14 @@ def commands(folder):
     return {
         "hello": (str(build(".", folder / "hello", folder=GO_SDK / "template")), "-address"),
         "every-tenth": (str(NODE), FROM_SOURCE, str(NODE_SDK / "test/benchplugin.ts"), "every-tenth"),
+        "numa-aware": (str(build_rust("numa-aware", folder / "numa-aware", folder=NUMA_AWARE)), "--address"),
         "capacity-scheduling": (program("berth-capacity-scheduling"), "--address"),
     }
 
 
 @asynccontextmanager
 async def sidecars(folder):
-    """All three at work; gives the file that lists them."""
+    """All of them at work; gives the file that lists them."""
     listed = folder / "plugins.yaml"
     async with AsyncExitStack() as stack:
         sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-")))
@@ -88,7 +98,7 @@ async def spans(tmp_path, monkeypatch):
         yield collector.spans
 
 
-async def test_one_trace_over_three_languages(spans):
+async def test_one_trace_over_four_languages(spans):
     """Each sidecar's spans hang below the scheduler's call of it, all of them below the pod's one root."""
     ours = {each.span: each for each in spans if each.service == "berth-scheduler"}
     attempts = {each.trace for each in ours.values() if each.name == "binding cycle"}

@@ -3,9 +3,18 @@
 import asyncio
 import re
 import shutil
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from click.testing import CliRunner
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
+from berth.cli import main
+from berth.demo.surface import Surface
 from berth_sdk.testing import make_node, make_pod
 from berth_sdk.testing.host import Host
 from tests.rust_toolchain import (
@@ -85,3 +94,59 @@ async def test_an_address_that_cannot_be_served(tmp_path):
 
     assert 2 == process.returncode
     assert b"hello: 127.0.0.1:0: only unix:/path sockets are served without certificates\n" == complaint
+
+
+def signed(name, signer, key, *, authority=False):
+    """A certificate of that key, by the signer's name and key, without a word on what it is for."""
+    now = datetime.now(UTC)
+    issuer, issuer_key = signer
+    builder = x509.CertificateBuilder(
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]),
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]),
+        key.public_key(),
+        x509.random_serial_number(),
+        now - timedelta(hours=1),
+        now + timedelta(hours=1),
+    )
+    constraints = x509.BasicConstraints(ca=authority, path_length=None)
+    builder = builder.add_extension(constraints, critical=True)
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+    return builder.add_extension(names, critical=False).sign(issuer_key, hashes.SHA256())
+
+
+def certificates(folder):
+    """Certificates of both sides and a stranger's, each of an authority of its own, as files."""
+    for name in ("host", "plugin", "stranger"):
+        keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
+        signer = f"authority of {name}", keys[0]
+        made = {
+            "ca": signed(signer[0], signer, keys[0], authority=True).public_bytes(Encoding.PEM),
+            "crt": signed(name, signer, keys[1]).public_bytes(Encoding.PEM),
+            "key": keys[1].private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+        }
+        for ending, content in made.items():
+            (folder / f"{name}.{ending}").write_bytes(content)
+
+
+@pytest.mark.parametrize(("shown", "heard"), [("host", "1 passed"), ("stranger", "nobody answers")])
+async def test_tcp(tmp_path, shown, heard):
+    """Over TCP a plugin shows its certificate, and speaks to hosts of the authority that it was given."""
+    certificates(tmp_path)
+    program = await asyncio.to_thread(build, "hello", tmp_path / "hello", folder=RUST_SDK / "template")
+    address = f"localhost:{Surface.free().port}"
+    files = {"certificate": "plugin.crt", "key": "plugin.key", "authority": "host.ca"}
+    flags = (word for name, file in files.items() for word in (f"--tls-{name}", str(tmp_path / file)))
+    process = await asyncio.create_subprocess_exec(
+        program, "--address", address, *flags, stderr=asyncio.subprocess.PIPE
+    )
+    mine = {"ca": "plugin.ca", "cert": f"{shown}.crt", "key": f"{shown}.key"}
+    tls = (word for name, file in mine.items() for word in (f"--{name}", str(tmp_path / file)))
+    asked = ("plugin", "verify", address, *tls, "--only", "handshake/name", "--timeout", "2")
+    try:
+        assert b"serving" in await process.stderr.readline()
+        outcome = await asyncio.to_thread(CliRunner().invoke, main, asked)
+    finally:
+        process.terminate()
+        await process.communicate()
+
+    assert heard in outcome.output
