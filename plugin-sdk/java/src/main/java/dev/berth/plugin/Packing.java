@@ -1,0 +1,148 @@
+package dev.berth.plugin;
+
+import berth.plugin.v1.Common;
+import berth.plugin.v1.Scheduling;
+import com.google.protobuf.ByteString;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.List;
+import java.util.Set;
+
+/** What authors answer, in the form in which it is sent. */
+final class Packing {
+  private static final int MOST_SCORE = 100;
+  private static final int MOST_BYTE = 255;
+
+  private Packing() {}
+
+  /**
+   * A status.
+   *
+   * @throws ContractException if the code has no meaning here, or a rejection gives no reason
+   */
+  static Common.Status status(Status status, Set<Code> allowed) {
+    if (status == null) {
+      throw new ContractException("null is no answer here");
+    }
+    Code code = status.code();
+    if (code != Code.SUCCESS && code != Code.ERROR && !allowed.contains(code)) {
+      throw new ContractException(code + " is no answer here");
+    }
+    if (code != Code.SUCCESS && code != Code.SKIP && status.reasons().isEmpty()) {
+      throw new ContractException(code + " without a reason");
+    }
+    return Common.Status.newBuilder()
+        .setCode(code.message)
+        .addAllReasons(status.reasons())
+        .build();
+  }
+
+  /** Verdicts; what was not asked is sent as 0. */
+  static Scheduling.Verdicts verdicts(Verdicts verdicts, Nodes nodes) {
+    if (verdicts.size() != nodes.size()) {
+      throw new ContractException(
+          "expected " + nodes.size() + " verdicts, got " + verdicts.size());
+    }
+    byte[] sent = new byte[nodes.size()];
+    boolean[] any = {false};
+    nodes
+        .asked()
+        .filter(at -> verdicts.codes[at] != 0)
+        .forEach(
+            at -> {
+              sent[at] = verdicts.codes[at];
+              any[0] = true;
+            });
+    return any[0]
+        ? each(sent, verdicts.reasons)
+        : Scheduling.Verdicts.newBuilder().setAll(0).build();
+  }
+
+  static Scheduling.Verdicts each(byte[] codes, List<Reason> reasons) {
+    Scheduling.Verdicts.Builder made = Scheduling.Verdicts.newBuilder();
+    made.setEach(ByteString.copyFrom(codes));
+    for (Reason reason : reasons) {
+      made.addReasonsBuilder().setCode(reason.code().message).setText(reason.text());
+    }
+    return made.build();
+  }
+
+  /** The codes with their table, as they came. */
+  static Verdicts unpack(Scheduling.Verdicts message, int count) {
+    ByteString each = message.getEach();
+    if (message.hasEach() && each.size() != count) {
+      throw CallException.invalid(each.size() + " codes for " + count + " nodes");
+    }
+    Verdicts verdicts = new Verdicts(count);
+    for (int i = 0; i < count; i++) {
+      int code = message.hasEach() ? each.byteAt(i) & 0xff : message.getAll();
+      if (code == 0) {
+        continue;
+      }
+      if (Integer.compareUnsigned(code, message.getReasonsCount()) > 0) {
+        throw CallException.invalid("code " + code + " has no reason");
+      }
+      verdicts.reject(i, reason(message.getReasons(code - 1)));
+    }
+    return verdicts;
+  }
+
+  private static Reason reason(Common.Reason message) {
+    try {
+      return new Reason(Code.of(message.getCode()), message.getText());
+    } catch (IllegalArgumentException e) {
+      throw CallException.invalid("verdicts: " + e.getMessage());
+    }
+  }
+
+  /** Scores in the narrowest form; what was not asked is sent as 0. */
+  static Scheduling.Scores scores(long[] points, Normalization normalization, Nodes nodes) {
+    if (points.length != nodes.size()) {
+      throw new ContractException("expected " + nodes.size() + " scores, got " + points.length);
+    }
+    long low = Math.min(0, nodes.asked().mapToLong(at -> points[at]).min().orElse(0));
+    long high = Math.max(0, nodes.asked().mapToLong(at -> points[at]).max().orElse(0));
+    if (normalization == Normalization.NONE && (low < 0 || high > MOST_SCORE)) {
+      throw new ContractException(
+          "scores from " + low + " to " + high + " without normalization: 0 to 100 is the range");
+    }
+    if (normalization != Normalization.MIN_MAX && low < 0) {
+      throw new ContractException(
+          "scores from " + low + ": they must not be negative to be divided by the highest");
+    }
+    Scheduling.Scores.Builder made =
+        Scheduling.Scores.newBuilder().setNormalization(normalization.message);
+    if (low >= 0 && high <= MOST_BYTE) {
+      return made.setUint8(numbers(points, nodes, 1)).build();
+    } else if (low >= Integer.MIN_VALUE && high <= Integer.MAX_VALUE) {
+      return made.setInt32(numbers(points, nodes, Integer.BYTES)).build();
+    }
+    return made.setInt64(numbers(points, nodes, Long.BYTES)).build();
+  }
+
+  private static ByteString numbers(long[] points, Nodes nodes, int width) {
+    ByteBuffer packed = ByteBuffer.allocate(width * points.length).order(ByteOrder.LITTLE_ENDIAN);
+    nodes
+        .asked()
+        .forEach(
+            at -> {
+              switch (width) {
+                case 1 -> packed.put(at, (byte) points[at]);
+                case Integer.BYTES -> packed.putInt(Integer.BYTES * at, (int) points[at]);
+                default -> packed.putLong(Long.BYTES * at, points[at]);
+              }
+            });
+    return ByteString.copyFrom(packed);
+  }
+
+  /** One bit an entry, least significant first. */
+  static ByteString bits(boolean[] entries) {
+    byte[] packed = new byte[(entries.length + 7) / 8];
+    for (int i = 0; i < entries.length; i++) {
+      if (entries[i]) {
+        packed[i >> 3] |= (byte) (1 << (i & 7));
+      }
+    }
+    return ByteString.copyFrom(packed);
+  }
+}
