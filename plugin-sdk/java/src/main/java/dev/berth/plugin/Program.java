@@ -31,10 +31,6 @@ public final class Program {
 
   private static final Logger OWN = Logger.getLogger("berth");
 
-  /** It warns, at each connection, that a unix socket has no keepalive. */
-  private static final Logger NETTY =
-      Logger.getLogger("io.grpc.netty.shaded.io.netty.bootstrap.ServerBootstrap");
-
   private Program() {}
 
   /**
@@ -129,7 +125,6 @@ public final class Program {
     }
     System.setProperty("java.util.logging.SimpleFormatter.format", "%1$tFT%1$tT %4$s %5$s%6$s%n");
     LIBRARIES.setLevel(Level.WARNING);
-    NETTY.setLevel(Level.SEVERE);
     OWN.setLevel(LEVELS.get(level));
     for (Handler handler : LIBRARIES.getHandlers()) {
       handler.setLevel(LEVELS.get(level));

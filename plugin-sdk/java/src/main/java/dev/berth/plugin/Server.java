@@ -23,11 +23,21 @@ import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import java.util.regex.Pattern;
 
 /** A plugin being served. */
 public final class Server implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger("berth");
+
+  /** It warns, at each connection, that a unix socket has no keepalive. */
+  private static final Logger NETTY =
+      Logger.getLogger("io.grpc.netty.shaded.io.netty.bootstrap");
+
+  static {
+    NETTY.setLevel(Level.SEVERE);
+  }
 
   /** Replies and calls grow with the cluster; Sync stays below 4 MiB by itself. */
   private static final int LARGEST_MESSAGE = 64 << 20;

@@ -18,9 +18,10 @@ import java.nio.channels.SocketChannel;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Phaser;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 
 /**
@@ -58,7 +59,7 @@ final class Ttrpc {
             while (true) {
               Connection connection = new Connection(listener.accept());
               connections.add(connection);
-              executor.execute(connection::read);
+              connection.lead();
             }
           } catch (IOException | RejectedExecutionException e) {
             LOG.log(System.Logger.Level.DEBUG, "ttrpc ended", e);
@@ -67,7 +68,7 @@ final class Ttrpc {
   }
 
   /** Takes no further call, and returns when the others are answered. */
-  void stop() throws IOException {
+  void stop() throws IOException, InterruptedException {
     listener.close();
     for (Connection each : connections) {
       each.stop();
@@ -88,43 +89,55 @@ final class Ttrpc {
     private final ByteBuffer incoming = ByteBuffer.allocateDirect(1 << 16).flip();
     private final Set<Patience> waiting = ConcurrentHashMap.newKeySet();
 
-    /** Counts the threads of this connection. */
-    private final Phaser running = new Phaser(1);
+    /** The threads that read, or answer a call of this connection. */
+    private final AtomicInteger threads = new AtomicInteger();
 
+    private final CountDownLatch ended = new CountDownLatch(1);
     private int last;
 
     Connection(SocketChannel channel) {
       this.channel = channel;
     }
 
-    /** Reads and answers calls, until another thread does so or the host hangs up. */
-    void read() {
-      running.register();
+    /** Has a thread read and answer calls, until another one does so or the host hangs up. */
+    void lead() {
+      threads.incrementAndGet();
+      executor.execute(this::read);
+    }
+
+    private void read() {
+      boolean reading = true;
       try {
-        Frame frame = next();
-        while (frame != null && answer(frame)) {
-          frame = next();
-        }
-        if (frame == null) {
-          waiting.forEach(Patience::cancel);
+        while (reading) {
+          Frame frame = next();
+          if (frame == null) {
+            waiting.forEach(Patience::cancel);
+            return;
+          }
+          reading = answer(frame);
         }
       } catch (IOException | RejectedExecutionException e) {
         LOG.log(System.Logger.Level.WARNING, "a ttrpc connection ended: {0}", e.getMessage());
         waiting.forEach(Patience::cancel);
         close();
       } finally {
-        running.arriveAndDeregister();
+        if (threads.decrementAndGet() == 0) {
+          close();
+        }
       }
     }
 
-    void stop() throws IOException {
-      channel.shutdownInput();
-      running.awaitAdvance(running.arrive());
-      close();
+    /** Takes no further call, and returns when the others are answered. */
+    void stop() throws IOException, InterruptedException {
+      if (channel.isOpen()) {
+        channel.shutdownInput();
+      }
+      ended.await();
     }
 
     private void close() {
       connections.remove(this);
+      ended.countDown();
       try {
         channel.close();
       } catch (IOException e) {
@@ -191,7 +204,7 @@ final class Ttrpc {
                 patience,
                 () -> {
                   reading[0] = false;
-                  executor.execute(this::read);
+                  lead();
                 });
       } finally {
         waiting.remove(patience);

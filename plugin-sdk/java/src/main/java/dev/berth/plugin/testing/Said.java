@@ -1,0 +1,6 @@
+package dev.berth.plugin.testing;
+
+import java.util.List;
+
+/** A message of the plugin's own: REQUEUE, REQUEUE_ALL, ALLOW_WAITING or REJECT_WAITING. */
+public record Said(String what, List<String> uids, String cause) {}
