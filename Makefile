@@ -11,7 +11,7 @@ JOBS ?= 2
 # What the checks say comes in one piece each, where make can do that.
 IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: run test bench lint lint-python lint-types lint-proto lint-go lint-node lint-rust proto manifests install.yaml clean
+.PHONY: run test bench lint lint-python lint-types lint-proto lint-go lint-java lint-node lint-rust proto manifests install.yaml clean
 
 $(UV):
 	$(PYTHON) -m venv $(VENV)
@@ -34,7 +34,7 @@ bench: $(STAMP)
 
 # One wait for compilers and registries, not one after the other: the longest begin first.
 lint: $(STAMP)
-	@$(MAKE) --no-print-directory --jobs=4 $(IN_ONE_PIECE) lint-go lint-proto lint-rust lint-types lint-node lint-python
+	@$(MAKE) --no-print-directory --jobs=4 $(IN_ONE_PIECE) lint-go lint-proto lint-rust lint-types lint-java lint-node lint-python
 
 lint-python: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -49,6 +49,9 @@ lint-proto: $(STAMP)
 
 lint-go: $(STAMP)
 	$(BIN)/python -m tests.go_toolchain
+
+lint-java: $(STAMP)
+	$(BIN)/python -m tests.java_toolchain
 
 lint-node: $(STAMP)
 	$(BIN)/python -m tests.node_toolchain
@@ -66,4 +69,5 @@ install.yaml: $(STAMP)
 	{ $(BIN)/kubectl kustomize kustomize/crds; echo ---; $(BIN)/kubectl kustomize kustomize/overlays/secondary; } > install.yaml
 
 clean:
-	rm -rf $(VENV) node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache run build out-of-tree-plugins/without-sdk/go/pluginv1
+	rm -rf $(VENV) node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache run build out-of-tree-plugins/without-sdk/go/pluginv1 \
+		plugin-sdk/java/target plugin-sdk/java/template/target out-of-tree-plugins/data-locality/target

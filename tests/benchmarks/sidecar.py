@@ -38,6 +38,8 @@ from tests.benchmarks.sidecar_throughput import measure as throughput
 from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.workloads import APPS, Core, node_bytes, pod_template, read_node, read_pod
 from tests.go_toolchain import GO_SDK, build
+from tests.java_toolchain import every_tenth, missing
+from tests.java_toolchain import install as install_java
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
 from tests.rust_toolchain import CARGO, build_example
 
@@ -65,6 +67,9 @@ def run(options):
         ]
         if CARGO:
             commands.append(("Rust", [str(build_example("benchplugin", Path(folder, "rust-plugin")))]))
+        if not missing():
+            install_java()
+            commands.append(("Java", every_tenth()))
         uvloop.run(measure(options.rounds or 300, commands)).show()
         uvloop.run(known(options.rounds or 300)).show()
         over_ttrpc = [each for each in commands if each[1] is not OVER_GRPC]

@@ -7,13 +7,20 @@ import pytest
 
 from tests.e2e.installation import BIN, KUSTOMIZE, SYSTEM, Installation
 from tests.go_toolchain import ROOT, build
+from tests.java_toolchain import install as install_java
+from tests.java_toolchain import missing
+from tests.java_toolchain import program as java_program
 from tests.node_metrics import KIND, node_metrics
 from tests.node_toolchain import FROM_SOURCE, NODE, install
 from tests.rust_toolchain import build as build_rust
 from tests.rust_toolchain import needs_cargo
 from tests.unit.operator.at_work import MONITOR
 
-pytestmark = [pytest.mark.e2e, needs_cargo]
+pytestmark = [
+    pytest.mark.e2e,
+    needs_cargo,
+    pytest.mark.skipif(bool(missing()), reason=missing()),
+]
 PLUGINS = ROOT / "out-of-tree-plugins"
 
 
@@ -27,6 +34,7 @@ def free_port():
 @pytest.fixture
 def cluster(tmp_path):
     install()
+    install_java()
     program = build(".", tmp_path / "coscheduling", folder=PLUGINS / "coscheduling")
     numa_aware = build_rust("numa-aware", tmp_path / "numa-aware", folder=PLUGINS / "numa-aware")
     found = Installation(
@@ -35,6 +43,7 @@ def cluster(tmp_path):
             f"berth/capacity-scheduling:*={BIN}/berth-capacity-scheduling",
             f"berth/fair-share:*={BIN}/berth-fair-share",
             f"berth/coscheduling:*={program}",
+            f"berth/data-locality:*={' '.join(java_program(PLUGINS / 'data-locality'))}",
             f"berth/numa-aware:*={numa_aware}",
             f"berth/load-aware:*={NODE} {FROM_SOURCE} {PLUGINS / 'load-aware/src/main.ts'}",
         ],

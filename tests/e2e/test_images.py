@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.go_toolchain import run_go
+from tests.java_toolchain import alone, missing
+from tests.java_toolchain import environment as java_environment
 from tests.node_toolchain import NODE, NPM
 from tests.node_toolchain import environment as npm_environment
 
@@ -29,6 +31,7 @@ FILES = {
     "hello in Go": ROOT / "plugin-sdk/go/template/Dockerfile",
     "hello in Rust": ROOT / "plugin-sdk/rust/template/Dockerfile",
     "hello in TypeScript": ROOT / "plugin-sdk/typescript/template/Dockerfile",
+    "hello in Java": ROOT / "plugin-sdk/java/template/Dockerfile",
 }
 NOBODY = 65532
 
@@ -197,6 +200,38 @@ def test_typescript(open_folder):
     assert "node" == node
     # Nothing that only developers need.
     assert not (source / "node_modules/typescript").exists()
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing())
+def test_java(open_folder):
+    """The Java program starts from what the image file builds of what it copies."""
+    file = FILES["data-locality"]
+    source = copied(file, open_folder / "source")
+    (command,) = steps(file, "RUN")
+    with alone():  # it installs the SDK
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=source,
+            env=java_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+        )
+    assert 0 == done.returncode, done.stdout
+    for copy in steps(file, "COPY --from=build"):
+        made, target = (path.removeprefix("/source/") for path in copy.split())
+        place = open_folder / target.strip("/") / ("" if Path(made).name == "lib" else Path(made).name)
+        place.parent.mkdir(exist_ok=True)
+        shutil.move(source / made, place)
+    subprocess.run(["chmod", "-R", "a-w,a+rX", open_folder / "plugin"], check=True)
+    java, *arguments = json.loads(steps(file, "ENTRYPOINT")[0])
+    where = [argument.replace("/plugin/", f"{open_folder}/plugin/") for argument in arguments]
+
+    done = as_nobody(shutil.which("java"), *where, "--address", "127.0.0.1:0")
+
+    assert (2, True) == (done.returncode, UNSERVED in done.stderr), done.stderr
+    assert "java" == java
 
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)

@@ -10,7 +10,11 @@ from tests.e2e.socket_as_user import TRUSTED
 
 pytestmark = pytest.mark.e2e
 SCHEDULER, PLUGIN, OTHER = "scheduler", "plugin-gpu-share", "plugin-capacity-scheduling"
-SIDECARS = {PLUGIN, OTHER, "plugin-load-aware", "plugin-coscheduling", "plugin-numa-aware"}
+SIDECARS = {
+    PLUGIN,
+    OTHER,
+    *(f"plugin-{name}" for name in ("load-aware", "coscheduling", "numa-aware", "data-locality")),
+}
 SOCKET = "/run/berth/gpu-share/private/plugin.sock"
 TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 # Of no container, and not of the pod's group.

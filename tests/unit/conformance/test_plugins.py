@@ -12,6 +12,9 @@ from berth.cli import main
 from berth.conformance import CHECKS, Options, verify
 from berth_sdk.serving import Server
 from tests.go_toolchain import GO_SDK, ROOT, build
+from tests.java_toolchain import JAVA_SDK, every_point, missing
+from tests.java_toolchain import install as install_java
+from tests.java_toolchain import program as java_program
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
 from tests.rust_toolchain import RUST_SDK, needs_cargo
 from tests.rust_toolchain import build as build_rust
@@ -32,6 +35,7 @@ PYTHON = {
 GO = (GO_SDK / "template", PLUGINS / "coscheduling")
 RUST = {RUST_SDK / "template": "hello", PLUGINS / "numa-aware": "numa-aware"}
 TYPESCRIPT = {NODE_SDK / "template": "hello.ts", PLUGINS / "load-aware": "src/main.ts"}
+JAVA = (JAVA_SDK / "template", PLUGINS / "data-locality")
 HTTP_EXTENDER = PLUGINS / "http-extender"
 LINKS_TO_TEMPLATES = PLUGINS / "hello"
 
@@ -44,7 +48,7 @@ def name_of(folder):
 def test_all():
     """Every template and every plugin in this repository is put to the kit."""
     plugins = {*ROOT.glob("plugin-sdk/*/template"), *PLUGINS.iterdir(), *WITHOUT_SDK.iterdir()}
-    verified = {*PYTHON, *GO, *RUST, *TYPESCRIPT, HTTP_EXTENDER, *PROGRAMS}
+    verified = {*PYTHON, *GO, *RUST, *TYPESCRIPT, *JAVA, HTTP_EXTENDER, *PROGRAMS}
 
     assert {each for each in plugins if each.is_dir()} - {LINKS_TO_TEMPLATES, WITHOUT_SDK} == verified
 
@@ -106,6 +110,18 @@ async def test_typescript(folder):
     await asyncio.to_thread(install)
 
     async with process(str(NODE), FROM_SOURCE, str(folder / TYPESCRIPT[folder])) as options:
+        _, results = await verify(options, CHECKS.values())
+
+    assert {} == failed({each.check.id: each for each in results})
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing())
+@pytest.mark.parametrize("folder", [*JAVA, JAVA_SDK], ids=name_of)
+async def test_java(folder):
+    """The Java SDK's template, the plugin in Java and one with every point pass every check, and end."""
+    await asyncio.to_thread(install_java)
+
+    async with process(*(every_point() if folder == JAVA_SDK else java_program(folder))) as options:
         _, results = await verify(options, CHECKS.values())
 
     assert {} == failed({each.check.id: each for each in results})

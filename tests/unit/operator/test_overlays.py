@@ -95,6 +95,7 @@ def test_every_plugin():
         "podgroups.scheduling.x-k8s.io",
         "elasticquotas.scheduling.x-k8s.io",
         "noderesourcetopologies.topology.node.k8s.io",
+        "datasets.data.berth.dev",
     } == {one["metadata"]["name"] for one in built(str(KUSTOMIZE / "third-party-crds"))}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import java_toolchain
 from tests.e2e.page import Page
 from tests.go_toolchain import ENVIRONMENT, GO_ROOT, ROOT
 from tests.node_toolchain import MODULES, NODE, NODE_SDK, NPM, install
@@ -14,13 +15,31 @@ from tests.rust_toolchain import ENVIRONMENT as RUST_ENVIRONMENT
 from tests.rust_toolchain import named_apart, needs_cargo
 
 SECONDS = 240
+NEEDS_JAVA = pytest.mark.skipif(bool(java_toolchain.missing()), reason=java_toolchain.missing())
+PASSED = {
+    "python": "3 passed",
+    "go": "ok ",
+    "typescript": "pass 3",
+    "rust": "3 passed",
+    "java": "Tests run: 3, Failures: 0, Errors: 0",
+}
 
 
-@pytest.mark.parametrize("language", ["python", "go", pytest.param("rust", marks=needs_cargo), "typescript"])
+@pytest.mark.parametrize(
+    "language",
+    [
+        "python",
+        "go",
+        pytest.param("rust", marks=needs_cargo),
+        "typescript",
+        pytest.param("java", marks=NEEDS_JAVA),
+    ],
+)
 def test_copy(language, tmp_path):
     """In a copy elsewhere the commands of the template's page succeed, its tests among them."""
     copy, programs = tmp_path / "copy", tmp_path / "programs"
-    shutil.copytree(ROOT / "plugin-sdk" / language / "template", copy)
+    made = shutil.ignore_patterns("target")
+    shutil.copytree(ROOT / "plugin-sdk" / language / "template", copy, ignore=made)
     programs.mkdir()
     if language == "typescript":
         install()
@@ -28,14 +47,15 @@ def test_copy(language, tmp_path):
     if language == "rust":
         named_apart(copy, "copy-of-hello")
     page = Page((copy / "README.md").read_text(encoding="utf-8"))
-    path = (programs, NODE.parent, GO_ROOT / "bin", Path(sys.executable).parent, os.environ["PATH"])
-    environment = {**os.environ, **ENVIRONMENT, **RUST_ENVIRONMENT, "BERTH": str(ROOT)}
+    tools = java_toolchain.environment() if language == "java" else dict(os.environ)
+    path = (programs, NODE.parent, GO_ROOT / "bin", Path(sys.executable).parent, tools["PATH"])
+    environment = {**tools, **ENVIRONMENT, **RUST_ENVIRONMENT, "BERTH": str(ROOT)}
     environment["PATH"] = os.pathsep.join(map(str, path))
 
-    printed = page.run(copy, environment, SECONDS)
+    with java_toolchain.alone():  # the page installs the SDK, which others may be building
+        printed = page.run(copy, environment, SECONDS)
 
-    passed = {"python": "3 passed", "go": "ok ", "rust": "3 passed", "typescript": "pass 3"}
-    assert passed[language] in printed[-1]
+    assert PASSED[language] in printed[-1]
 
 
 def npm_that_keeps_to_the_lock(folder):

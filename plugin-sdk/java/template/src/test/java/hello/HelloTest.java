@@ -15,7 +15,9 @@ import org.junit.jupiter.api.Test;
 
 class HelloTest {
   private static final Node[] NODES = {
-    Make.node("blue", Map.of("team", "blue")), Make.node("red", Map.of("team", "red")), Make.node("free")
+    Make.node("blue", Map.of("team", "blue")),
+    Make.node("red", Map.of("team", "red")),
+    Make.node("free")
   };
 
   private final Pod pod = Make.pod("p", Map.of("team", "blue"));

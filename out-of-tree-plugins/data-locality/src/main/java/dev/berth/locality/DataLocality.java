@@ -36,8 +36,7 @@ public final class DataLocality
   static final Reason TOO_FAR =
       Reason.unresolvable("node(s) did not have the pod's data sets cached as near as it requires");
 
-  private final Arguments<Settings> arguments =
-      Arguments.of(Settings.DEFAULT, Settings::check);
+  private final Arguments<Settings> arguments = Arguments.of(Settings.DEFAULT, Settings::check);
   private final Requeue requeue = new Requeue();
   private final Map<Dataset.Name, Dataset> datasets = new HashMap<>();
   private final Map<List<String>, Topology> topologies = new HashMap<>(); // by labels
@@ -127,7 +126,9 @@ public final class DataLocality
     return scores;
   }
 
-  /** Tries a pod again when more of its data is cached, or a node comes where its data may be near. */
+  /**
+   * Tries a pod again when more of its data is cached, or a node comes where its data may be near.
+   */
   @Override
   public boolean queueingHint(Pod pod, ClusterEvent event) {
     Demand demand = Demand.of(pod);
@@ -202,7 +203,9 @@ public final class DataLocality
     moved(key);
   }
 
-  /** Has the scheduler ask about all nodes anew; which pods are tried again is the hints' matter. */
+  /**
+   * Has the scheduler ask about all nodes anew; which pods are tried again is the hints' matter.
+   */
   private void moved(ObjectKey key) {
     if (settled) {
       requeue.pods("the caches of " + key.namespace() + "/" + key.name() + " changed", List.of());
@@ -214,7 +217,10 @@ public final class DataLocality
     Metric.Sample known = new Metric.Sample(Map.of(), datasets.size());
     return List.of(
         new Metric(
-            "data_locality_datasets", Metric.Kind.GAUGE, "Data sets that are known.", List.of(known)));
+            "data_locality_datasets",
+            Metric.Kind.GAUGE,
+            "Data sets that are known.",
+            List.of(known)));
   }
 
   @Override

@@ -8,10 +8,11 @@ import java.math.BigDecimal;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** How much of a data set is cached where: its size, 0 if that is not known, and percents by node. */
+/**
+ * How much of a data set is cached where: its size, 0 if that is not known, and percents by node.
+ */
 record Dataset(long bytes, Map<String, Integer> cachedPercent) {
-  static final WatchedResource KIND =
-      WatchedResource.of("data.berth.dev", "v1alpha1", "datasets");
+  static final WatchedResource KIND = WatchedResource.of("data.berth.dev", "v1alpha1", "datasets");
 
   /** The kind as events name it. */
   static final String EVENTS = "datasets.v1alpha1.data.berth.dev";

@@ -17,7 +17,10 @@ record Settings(
 
   static final Settings DEFAULT =
       new Settings(
-          new Weights(100, 50, 20), "topology.kubernetes.io/rack", "topology.kubernetes.io/zone", 100);
+          new Weights(100, 50, 20),
+          "topology.kubernetes.io/rack",
+          "topology.kubernetes.io/zone",
+          100);
 
   /** Data on the node itself, elsewhere in its rack, elsewhere in its zone. */
   record Weights(

@@ -25,7 +25,11 @@ import org.junit.jupiter.params.provider.CsvSource;
 class DataLocalityTest {
   /** Two nodes share a rack, a third its zone, a fourth is far away, and a fifth has no labels. */
   private static final Node[] NODES = {
-    node("a", "r1", "z1"), node("b", "r1", "z1"), node("c", "r2", "z1"), node("d", "r1", "z2"), Make.node("e")
+    node("a", "r1", "z1"),
+    node("b", "r1", "z1"),
+    node("c", "r2", "z1"),
+    node("d", "r1", "z2"),
+    Make.node("e")
   };
 
   private static Node node(String name, String rack, String zone) {
@@ -46,7 +50,8 @@ class DataLocalityTest {
     return new ObjectKey("data.berth.dev", "v1alpha1", "datasets", "default", name);
   }
 
-  private static Map<String, Object> dataset(String name, String size, Map<String, Integer> cached) {
+  private static Map<String, Object> dataset(
+      String name, String size, Map<String, Integer> cached) {
     List<Map<String, Object>> nodes =
         cached.entrySet().stream()
             .map(e -> Map.<String, Object>of("name", e.getKey(), "cachedPercent", e.getValue()))
@@ -251,7 +256,8 @@ class DataLocalityTest {
   void whatTheDefinitionDoesNotAllowCountsAsNotThere(String json, long bytes, String cached)
       throws Exception {
     Dataset read =
-        Dataset.of(new com.fasterxml.jackson.databind.ObjectMapper().readTree(json.replace('\'', '"')));
+        Dataset.of(
+            new com.fasterxml.jackson.databind.ObjectMapper().readTree(json.replace('\'', '"')));
 
     assertEquals(bytes, read.bytes());
     assertEquals(cached, read.cachedPercent().toString());

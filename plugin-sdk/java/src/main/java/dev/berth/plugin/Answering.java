@@ -38,16 +38,14 @@ final class Answering {
           if (!head.hasPod()) {
             throw CallException.invalid(method.name() + ": the call names no pod");
           }
-          Call.CURRENT.set(
-              new Call(session.profile(head.getProfile()), PodKey.of(head.getPod())));
+          Call.CURRENT.set(new Call(session.profile(head.getProfile()), PodKey.of(head.getPod())));
           Asked asked = new Asked(session, head, arrival.here, arrival.patience, span);
           return method.function().apply(asked, known);
         });
   }
 
   /** Answers QueueingHints, likewise. */
-  Queueing.QueueingHintsResponse hints(
-      Queueing.QueueingHintsRequest request, Arrival arrival) {
+  Queueing.QueueingHintsResponse hints(Queueing.QueueingHintsRequest request, Arrival arrival) {
     return inTurn("QueueingHints", arrival, span -> Hints.answer(session, request));
   }
 

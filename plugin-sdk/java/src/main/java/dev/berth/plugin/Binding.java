@@ -56,8 +56,7 @@ final class Binding {
       return made.setStatus(Asked.SUCCESS).build();
     }
     try {
-      Answer.ToPermit answer =
-          ContractException.guarded("permit", () -> plugin.permit(pod, node));
+      Answer.ToPermit answer = ContractException.guarded("permit", () -> plugin.permit(pod, node));
       if (answer instanceof Wait wait) {
         made.setTimeout(duration(wait.timeout()));
         return made.setStatus(Common.Status.newBuilder().setCode(Code.WAIT.message)).build();
@@ -88,8 +87,7 @@ final class Binding {
   /** A status, and metadata to be written, null if there is none. */
   private record Patched(Common.Status status, ByteString patch) {}
 
-  private static Patched patched(
-      Asked asked, String name, Supplier<Answer.ToReserve> function) {
+  private static Patched patched(Asked asked, String name, Supplier<Answer.ToReserve> function) {
     try {
       Answer.ToReserve answer = ContractException.guarded(name, function);
       if (answer instanceof MetadataPatch patch) {

@@ -25,8 +25,7 @@ final class Conversation implements StreamObserver<ConverseRequest> {
   private boolean closed;
   private CallException end;
 
-  Conversation(
-      Answering answering, Executor executor, StreamObserver<ConverseResponse> responses) {
+  Conversation(Answering answering, Executor executor, StreamObserver<ConverseResponse> responses) {
     this.answering = answering;
     this.executor = executor;
     this.responses = responses;
@@ -57,9 +56,7 @@ final class Conversation implements StreamObserver<ConverseRequest> {
   }
 
   private static Map<String, String> carrier(ConverseRequest request) {
-    return request.hasTraceparent()
-        ? Map.of("traceparent", request.getTraceparent())
-        : Map.of();
+    return request.hasTraceparent() ? Map.of("traceparent", request.getTraceparent()) : Map.of();
   }
 
   private void reply(ConverseRequest request, Answering.Arrival arrival) {

@@ -11,8 +11,7 @@ final class Finding {
   private static final Set<Code> GATE =
       EnumSet.of(Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING);
   private static final Set<Code> BEFORE_FILTER =
-      EnumSet.of(
-          Code.SKIP, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING);
+      EnumSet.of(Code.SKIP, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING);
   private static final Set<Code> AFTER_FILTER =
       EnumSet.of(Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE);
 
@@ -47,7 +46,7 @@ final class Finding {
         filtered(asked, pod, request.hasCandidates() ? request.getCandidates() : null);
     Scheduling.FilterScoreResponse.Builder made =
         Scheduling.FilterScoreResponse.newBuilder().setFilter(filtered.response);
-    if (filtered.passing != null && filtered.passing.asked().findAny().isPresent()) {
+    if (filtered.passing != null && filtered.passing.count() > 0) {
       made.setScore(scored(asked, pod, filtered.passing));
     }
     return made.build();
@@ -64,14 +63,13 @@ final class Finding {
             .setGeneration(asked.session.mirror.generation)
             .setStatus(status);
     if (status.getCode() != Common.Code.CODE_SUCCESS) {
-      return new Filtered(
-          made.build(), status.getCode() == Common.Code.CODE_SKIP ? nodes : null);
+      return new Filtered(made.build(), status.getCode() == Common.Code.CODE_SKIP ? nodes : null);
     }
     try {
       Verdicts verdicts = verdicts(asked.plugin, pod, nodes);
       made.setVerdicts(Packing.verdicts(verdicts, nodes));
       Nodes passing = nodes.passing(verdicts);
-      asked.count(nodes.asked().count(), passing.asked().count());
+      asked.count(nodes.count(), passing.count());
       return new Filtered(made.build(), passing);
     } catch (ContractException e) {
       return new Filtered(made.setStatus(asked.failure(e)).build(), null);
@@ -104,15 +102,12 @@ final class Finding {
 
   private static Verdicts each(Plugin.Filter plugin, Pod pod, Nodes nodes) {
     Verdicts verdicts = new Verdicts(nodes.size());
-    nodes
-        .asked()
-        .forEach(
-            at -> {
-              Reason reason = plugin.filter(pod, nodes.at(at));
-              if (reason != null) {
-                verdicts.reject(at, reason);
-              }
-            });
+    for (int at = 0; at < nodes.size(); at++) {
+      Reason reason = nodes.isAsked(at) ? plugin.filter(pod, nodes.at(at)) : null;
+      if (reason != null) {
+        verdicts.reject(at, reason);
+      }
+    }
     return verdicts;
   }
 
@@ -160,8 +155,7 @@ final class Finding {
     }
     try {
       Answer.ToPostFilter answer =
-          ContractException.guarded(
-              "postFilter", () -> plugin.postFilter(pod, nodes, verdicts));
+          ContractException.guarded("postFilter", () -> plugin.postFilter(pod, nodes, verdicts));
       if (answer instanceof Nomination nomination) {
         return made.setStatus(Asked.SUCCESS)
             .setNominatedNodeName(nomination.nodeName())

@@ -16,9 +16,7 @@ import java.util.Map;
 /** The API server's JSON as objects; fields that a class does not know are passed over. */
 public final class Json {
   static final ObjectMapper MAPPER =
-      JsonMapper.builder()
-          .disable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES)
-          .build();
+      JsonMapper.builder().disable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES).build();
 
   /** Made once: finding out how a pod is read takes longer than reading a thousand of them. */
   private static final Map<Class<?>, ObjectReader> READERS =

@@ -119,7 +119,10 @@ final class Meter {
     new TreeMap<>(labels)
         .forEach(
             (name, value) ->
-                made.append(made.isEmpty() ? "{" : ",").append(name).append('=').append(quoted(value)));
+                made.append(made.isEmpty() ? "{" : ",")
+                    .append(name)
+                    .append('=')
+                    .append(quoted(value)));
     return made.append('}').toString();
   }
 
@@ -141,7 +144,9 @@ final class Meter {
     }
 
     void line(String name, double value) {
-      text.append(name).append(' ').append(Double.isFinite(value) ? number(value) : infinite(value));
+      text.append(name)
+          .append(' ')
+          .append(Double.isFinite(value) ? number(value) : infinite(value));
       text.append('\n');
     }
 

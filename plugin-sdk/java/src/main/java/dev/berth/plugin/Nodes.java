@@ -39,9 +39,11 @@ public final class Nodes {
   /** The nodes that passed, of those that were asked about. */
   Nodes passing(Verdicts verdicts) {
     byte[] left = new byte[(size() + 7) / 8];
-    asked()
-        .filter(at -> verdicts.codes[at] == 0)
-        .forEach(at -> left[at >> 3] |= (byte) (1 << (at & 7)));
+    for (int at = 0; at < size(); at++) {
+      if (verdicts.codes[at] == 0 && isAsked(at)) {
+        left[at >> 3] |= (byte) (1 << (at & 7));
+      }
+    }
     return new Nodes(mirror, left);
   }
 
@@ -63,6 +65,18 @@ public final class Nodes {
   /** Whether the answer for that node matters. */
   public boolean isAsked(int index) {
     return candidates == null || (candidates[index >> 3] >> (index & 7) & 1) == 1;
+  }
+
+  /** How many nodes are asked about. */
+  int count() {
+    if (candidates == null) {
+      return size();
+    }
+    int count = 0;
+    for (int at = 0; at < size(); at++) {
+      count += isAsked(at) ? 1 : 0;
+    }
+    return count;
   }
 
   /** The indices of the nodes that are asked about. */

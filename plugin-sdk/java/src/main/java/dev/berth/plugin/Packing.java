@@ -31,31 +31,23 @@ final class Packing {
     if (code != Code.SUCCESS && code != Code.SKIP && status.reasons().isEmpty()) {
       throw new ContractException(code + " without a reason");
     }
-    return Common.Status.newBuilder()
-        .setCode(code.message)
-        .addAllReasons(status.reasons())
-        .build();
+    return Common.Status.newBuilder().setCode(code.message).addAllReasons(status.reasons()).build();
   }
 
   /** Verdicts; what was not asked is sent as 0. */
   static Scheduling.Verdicts verdicts(Verdicts verdicts, Nodes nodes) {
     if (verdicts.size() != nodes.size()) {
-      throw new ContractException(
-          "expected " + nodes.size() + " verdicts, got " + verdicts.size());
+      throw new ContractException("expected " + nodes.size() + " verdicts, got " + verdicts.size());
     }
     byte[] sent = new byte[nodes.size()];
-    boolean[] any = {false};
-    nodes
-        .asked()
-        .filter(at -> verdicts.codes[at] != 0)
-        .forEach(
-            at -> {
-              sent[at] = verdicts.codes[at];
-              any[0] = true;
-            });
-    return any[0]
-        ? each(sent, verdicts.reasons)
-        : Scheduling.Verdicts.newBuilder().setAll(0).build();
+    boolean any = false;
+    for (int at = 0; at < sent.length; at++) {
+      if (verdicts.codes[at] != 0 && nodes.isAsked(at)) {
+        sent[at] = verdicts.codes[at];
+        any = true;
+      }
+    }
+    return any ? each(sent, verdicts.reasons) : Scheduling.Verdicts.newBuilder().setAll(0).build();
   }
 
   static Scheduling.Verdicts each(byte[] codes, List<Reason> reasons) {
@@ -100,8 +92,14 @@ final class Packing {
     if (points.length != nodes.size()) {
       throw new ContractException("expected " + nodes.size() + " scores, got " + points.length);
     }
-    long low = Math.min(0, nodes.asked().mapToLong(at -> points[at]).min().orElse(0));
-    long high = Math.max(0, nodes.asked().mapToLong(at -> points[at]).max().orElse(0));
+    long low = 0;
+    long high = 0;
+    for (int at = 0; at < points.length; at++) {
+      if (nodes.isAsked(at)) {
+        low = Math.min(low, points[at]);
+        high = Math.max(high, points[at]);
+      }
+    }
     if (normalization == Normalization.NONE && (low < 0 || high > MOST_SCORE)) {
       throw new ContractException(
           "scores from " + low + " to " + high + " without normalization: 0 to 100 is the range");
@@ -122,17 +120,15 @@ final class Packing {
 
   private static ByteString numbers(long[] points, Nodes nodes, int width) {
     ByteBuffer packed = ByteBuffer.allocate(width * points.length).order(ByteOrder.LITTLE_ENDIAN);
-    nodes
-        .asked()
-        .forEach(
-            at -> {
-              switch (width) {
-                case 1 -> packed.put(at, (byte) points[at]);
-                case Integer.BYTES -> packed.putInt(Integer.BYTES * at, (int) points[at]);
-                default -> packed.putLong(Long.BYTES * at, points[at]);
-              }
-            });
-    return ByteString.copyFrom(packed);
+    for (int at = 0; at < points.length; at++) {
+      long point = nodes.isAsked(at) ? points[at] : 0;
+      switch (width) {
+        case 1 -> packed.put((byte) point);
+        case Integer.BYTES -> packed.putInt((int) point);
+        default -> packed.putLong(point);
+      }
+    }
+    return ByteString.copyFrom(packed.flip());
   }
 
   /** One bit an entry, least significant first. */

@@ -40,8 +40,7 @@ final class Pages {
 
   private void metrics(HttpExchange exchange) throws IOException {
     List<List<Metric>> own = new java.util.ArrayList<>();
-    session.run(
-        () -> ContractException.tell("metrics", () -> own.add(session.plugin.metrics())));
+    session.run(() -> ContractException.tell("metrics", () -> own.add(session.plugin.metrics())));
     String text = session.meter.exposition();
     for (List<Metric> each : own) {
       text += Meter.exposition(each);

@@ -23,8 +23,7 @@ public final class Program {
       """;
 
   private static final Map<String, Level> LEVELS =
-      Map.of(
-          "debug", Level.FINE, "info", Level.INFO, "warn", Level.WARNING, "error", Level.SEVERE);
+      Map.of("debug", Level.FINE, "info", Level.INFO, "warn", Level.WARNING, "error", Level.SEVERE);
 
   /** Kept here, since loggers that are not are made anew with their defaults. */
   private static final Logger LIBRARIES = Logger.getLogger("");
@@ -83,8 +82,7 @@ public final class Program {
 
   private static String address(Map<String, String> flags) {
     String address =
-        flags.getOrDefault(
-            "--address", System.getenv().getOrDefault("BERTH_PLUGIN_ADDRESS", ""));
+        flags.getOrDefault("--address", System.getenv().getOrDefault("BERTH_PLUGIN_ADDRESS", ""));
     if (address.isEmpty()) {
       throw new IllegalArgumentException("no address: give one, or set BERTH_PLUGIN_ADDRESS");
     }
@@ -121,7 +119,8 @@ public final class Program {
   /** One line a message, from that level on. */
   private static void log(String level) {
     if (!LEVELS.containsKey(level)) {
-      throw new IllegalArgumentException("--log-level: " + level + " is none of debug, info, warn, error");
+      throw new IllegalArgumentException(
+          "--log-level: " + level + " is none of debug, info, warn, error");
     }
     System.setProperty("java.util.logging.SimpleFormatter.format", "%1$tFT%1$tT %4$s %5$s%6$s%n");
     LIBRARIES.setLevel(Level.WARNING);

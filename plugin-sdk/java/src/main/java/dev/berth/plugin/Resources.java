@@ -26,7 +26,8 @@ public final class Resources {
   public static long request(Pod pod, String resource) {
     PodSpec spec = pod.getSpec();
     long overhead = amount(resource, spec.getOverhead());
-    if (spec.getResources() != null && spec.getResources().getRequests() != null
+    if (spec.getResources() != null
+        && spec.getResources().getRequests() != null
         && spec.getResources().getRequests().containsKey(resource)) {
       return amount(resource, spec.getResources().getRequests()) + overhead;
     }

@@ -19,7 +19,6 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
@@ -32,8 +31,7 @@ public final class Server implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger("berth");
 
   /** It warns, at each connection, that a unix socket has no keepalive. */
-  private static final Logger NETTY =
-      Logger.getLogger("io.grpc.netty.shaded.io.netty.bootstrap");
+  private static final Logger NETTY = Logger.getLogger("io.grpc.netty.shaded.io.netty.bootstrap");
 
   static {
     NETTY.setLevel(Level.SEVERE);
@@ -197,11 +195,6 @@ public final class Server implements AutoCloseable {
 
   private static Sockets sockets() {
     return new Sockets("true".equals(System.getenv("BERTH_PLUGIN_SOCKET_SHARED")));
-  }
-
-  /** Where TCP is served, for an address whose port was 0. */
-  int port() {
-    return grpc.getPort();
   }
 
   /** Where metrics are shown. */

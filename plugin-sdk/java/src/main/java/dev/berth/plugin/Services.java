@@ -46,8 +46,7 @@ final class Services {
   /** What ends each open stream when the plugin stops. */
   private final Set<Consumer<CallException>> streams = ConcurrentHashMap.newKeySet();
 
-  Services(
-      Answering answering, Identity.HandshakeResponse introduction, ExecutorService executor) {
+  Services(Answering answering, Identity.HandshakeResponse introduction, ExecutorService executor) {
     this.answering = answering;
     this.session = answering.session;
     this.introduction = introduction;
@@ -60,8 +59,7 @@ final class Services {
 
   /** Ends the streams; calls that run are answered first. */
   void stop() {
-    CallException stopping =
-        new CallException(Status.Code.UNAVAILABLE, "the plugin is stopping");
+    CallException stopping = new CallException(Status.Code.UNAVAILABLE, "the plugin is stopping");
     streams.forEach(each -> each.accept(stopping));
   }
 
@@ -92,8 +90,7 @@ final class Services {
 
   private ServerServiceDefinition state() {
     return ServerServiceDefinition.builder(StateServiceGrpc.getServiceDescriptor())
-        .addMethod(
-            StateServiceGrpc.getSyncMethod(), ServerCalls.asyncBidiStreamingCall(this::sync))
+        .addMethod(StateServiceGrpc.getSyncMethod(), ServerCalls.asyncBidiStreamingCall(this::sync))
         .build();
   }
 
@@ -159,7 +156,9 @@ final class Services {
         problem -> {
           voice.end(heard);
           synchronized (call) {
-            call.close(Status.OK, new Metadata());
+            if (!call.isCancelled()) {
+              call.close(Status.OK, new Metadata());
+            }
           }
         };
     synchronized (call) {

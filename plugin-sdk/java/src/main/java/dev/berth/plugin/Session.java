@@ -74,7 +74,8 @@ final class Session implements Turns {
     }
     List<String> problems = new ArrayList<>(request.getHandshakeErrorsList());
     if (request.getProtocolVersion() != PROTOCOL_VERSION) {
-      problems.add("protocol_version: " + request.getProtocolVersion() + " is not spoken here, 1 is");
+      problems.add(
+          "protocol_version: " + request.getProtocolVersion() + " is not spoken here, 1 is");
     }
     if (!problems.isEmpty()) {
       return problems;
@@ -114,7 +115,9 @@ final class Session implements Turns {
     return profiles.getOrDefault(name, new Profile(name, false));
   }
 
-  /** Holds the generation that the call is about, by its own deltas or by waiting for the stream. */
+  /**
+   * Holds the generation that the call is about, by its own deltas or by waiting for the stream.
+   */
   void catchUp(Common.Call head, Place here, Patience patience) {
     if (!profiles.containsKey(head.getProfile())) {
       throw CallException.refused(
@@ -157,7 +160,9 @@ final class Session implements Turns {
     }
   }
 
-  /** The pod that the call is about, as sent or as remembered from an earlier call of the attempt. */
+  /**
+   * The pod that the call is about, as sent or as remembered from an earlier call of the attempt.
+   */
   Pod pod(Common.PodRef ref) {
     String name = "pod " + ref.getNamespace() + "/" + ref.getName() + ": ";
     if (!ref.hasObject()) {

@@ -11,6 +11,7 @@ import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Set;
+import java.util.concurrent.ThreadLocalRandom;
 
 /** Unix sockets that are private, or open to their group alone, from their first moment on. */
 final class Sockets {
@@ -40,8 +41,11 @@ final class Sockets {
     Path folder = path.toAbsolutePath().getParent();
     prepare(folder);
     checkFree(path);
+    // A short name: the path of a socket has at most 107 bytes.
+    String name = "." + Integer.toString(ThreadLocalRandom.current().nextInt(1 << 30), 36);
     Path hidden =
-        Files.createTempDirectory(folder, ".", PosixFilePermissions.asFileAttribute(mode("rwx------")));
+        Files.createDirectory(
+            folder.resolve(name), PosixFilePermissions.asFileAttribute(mode("rwx------")));
     try {
       Path made = hidden.resolve("s");
       T bound = binding.listen(made);

@@ -50,7 +50,8 @@ final class Tracing {
     Map<String, String> defaults = new HashMap<>();
     defaults.put("otel.service.name", traits.name);
     defaults.put("otel.resource.attributes", "service.version=" + traits.version);
-    defaults.put("otel.traces.sampler", "parentbased_always_off"); // the traces that the host samples
+    defaults.put(
+        "otel.traces.sampler", "parentbased_always_off"); // the traces that the host samples
     defaults.put("otel.metrics.exporter", "none");
     defaults.put("otel.logs.exporter", "none");
     TraceFile exporter = file.isEmpty() ? null : new TraceFile(Path.of(file));

@@ -83,7 +83,9 @@ public final class Traits {
     return this;
   }
 
-  /** A mirrored pod's status may be an old one: pods that changed in nothing else don't come again. */
+  /**
+   * A mirrored pod's status may be an old one: pods that changed in nothing else don't come again.
+   */
   public Traits podsWithoutStatus() {
     podsWithoutStatus = true;
     return this;

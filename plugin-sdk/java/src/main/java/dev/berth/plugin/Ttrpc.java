@@ -235,7 +235,8 @@ final class Ttrpc {
           request.getService().equals(QUEUEING) && request.getMethod().equals("QueueingHints");
       if (method == null && !hints) {
         throw new CallException(
-            Status.Code.UNIMPLEMENTED, "no call " + request.getService() + "/" + request.getMethod());
+            Status.Code.UNIMPLEMENTED,
+            "no call " + request.getService() + "/" + request.getMethod());
       }
       Message read =
           (hints ? Queueing.QueueingHintsRequest.getDefaultInstance() : method.empty())

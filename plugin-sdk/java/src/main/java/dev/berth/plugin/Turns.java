@@ -25,7 +25,8 @@ public interface Turns {
     try {
       return function.call();
     } finally {
-      // The caller goes on to touch what is shared, so it must have its turn even if its caller went away.
+      // The caller goes on to touch what is shared, so it must have its turn even if its caller
+      // went away.
       held.enterAgain(Patience.ENDLESS);
       Call.CURRENT.set(call);
     }

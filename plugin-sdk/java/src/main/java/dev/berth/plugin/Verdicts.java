@@ -10,8 +10,7 @@ public final class Verdicts {
   /** A code has a byte, and 0 passes. */
   static final int MOST_REASONS = 255;
 
-  private static final Reason FURTHER =
-      Reason.of("further reasons, more than one answer can hold");
+  private static final Reason FURTHER = Reason.of("further reasons, more than one answer can hold");
 
   final byte[] codes;
   final List<Reason> reasons = new ArrayList<>();

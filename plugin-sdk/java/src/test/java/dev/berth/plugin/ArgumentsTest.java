@@ -15,7 +15,10 @@ class ArgumentsTest {
   record Weights(@Argument(value = "of a node", minimum = 0) double node, int zone) {}
 
   record Settings(
-      @Argument(value = "which come first", oneOf = {"packing", "spreading"}) String policy,
+      @Argument(
+              value = "which come first",
+              oneOf = {"packing", "spreading"})
+          String policy,
       @Argument(value = "how long", minimum = 1, maximum = 3600) int seconds,
       @Argument("what counts") Weights weights,
       List<String> labels,
@@ -39,7 +42,9 @@ class ArgumentsTest {
 
   @Test
   void whatIsNotGivenIsTheDefault() {
-    assertEquals(List.of(), take("{'seconds': 5, 'weights': {'zone': 7}, 'limits': {'y': 2}, 'policy': null}"));
+    assertEquals(
+        List.of(),
+        take("{'seconds': 5, 'weights': {'zone': 7}, 'limits': {'y': 2}, 'policy': null}"));
 
     Settings taken = arguments.of("berth");
     assertEquals(5, taken.seconds());
@@ -52,7 +57,8 @@ class ArgumentsTest {
   @Test
   void everythingThatIsWrongIsSaidAtOnce() {
     List<String> problems =
-        take("{'policy': 'x', 'seconds': 0, 'weights': {'node': '1', 'rack': 2}, 'labels': ['a', 1], 'z': 1}");
+        take(
+            "{'policy': 'x', 'seconds': 0, 'weights': {'node': '1', 'rack': 2}, 'labels': ['a', 1], 'z': 1}");
 
     assertEquals(
         List.of(
@@ -98,7 +104,8 @@ class ArgumentsTest {
     assertEquals(60, seconds.get("default").asInt());
     assertEquals(3600, seconds.get("maximum").asInt());
     assertEquals("spreading", schema.at("/properties/policy/enum/1").asText());
-    assertEquals("of a node", schema.at("/properties/weights/properties/node/description").asText());
+    assertEquals(
+        "of a node", schema.at("/properties/weights/properties/node/description").asText());
     assertEquals("string", schema.at("/properties/labels/items/type").asText());
   }
 

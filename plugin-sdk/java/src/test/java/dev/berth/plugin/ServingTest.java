@@ -36,15 +36,15 @@ class ServingTest {
   void readinessIsConfiguredAndSynced() {
     try (Host host = Host.of(new Slots(), Make.node("a"))) {
       assertEquals(ServingStatus.SERVING, health(host, ""));
-      assertEquals(
-          ServingStatus.SERVING, health(host, "berth.plugin.v1.SchedulingService"));
+      assertEquals(ServingStatus.SERVING, health(host, "berth.plugin.v1.SchedulingService"));
     }
   }
 
   @Test
   void metricsAndStateAreShown() throws Exception {
     Path socket = folder.resolve("p.sock");
-    try (Server server = new Server(new Slots(), "unix:" + socket, OPTIONS.withMetrics("127.0.0.1:0"))) {
+    try (Server server =
+        new Server(new Slots(), "unix:" + socket, OPTIONS.withMetrics("127.0.0.1:0"))) {
       server.start();
 
       String text = page(server, "/metrics");
@@ -115,7 +115,8 @@ class ServingTest {
   @Test
   void aSocketThatWasLeftBehindIsReplaced() throws IOException {
     Path socket = folder.resolve("p.sock");
-    try (var left = java.nio.channels.ServerSocketChannel.open(java.net.StandardProtocolFamily.UNIX)) {
+    try (var left =
+        java.nio.channels.ServerSocketChannel.open(java.net.StandardProtocolFamily.UNIX)) {
       left.bind(java.net.UnixDomainSocketAddress.of(socket));
     }
     try (Server server = new Server(new Slots(), "unix:" + socket, OPTIONS)) {

@@ -92,7 +92,8 @@ class TtrpcTest {
     Answer answer = answer();
 
     assertEquals(7, answer.stream);
-    assertEquals(1, Scheduling.FilterResponse.parseFrom(answer.response.getPayload()).getGeneration());
+    assertEquals(
+        1, Scheduling.FilterResponse.parseFrom(answer.response.getPayload()).getGeneration());
   }
 
   @Test
@@ -106,7 +107,8 @@ class TtrpcTest {
 
     Answer late = answer();
     assertEquals(1, late.stream);
-    assertEquals(2, Scheduling.FilterResponse.parseFrom(late.response.getPayload()).getGeneration());
+    assertEquals(
+        2, Scheduling.FilterResponse.parseFrom(late.response.getPayload()).getGeneration());
   }
 
   @Test
@@ -127,8 +129,7 @@ class TtrpcTest {
     TtrpcResponse response = answer().response;
 
     assertEquals(9, response.getStatus().getCode());
-    TtrpcErrorInfo info =
-        TtrpcErrorInfo.parseFrom(response.getStatus().getDetails(0).getValue());
+    TtrpcErrorInfo info = TtrpcErrorInfo.parseFrom(response.getStatus().getDetails(0).getValue());
     assertEquals("NOT_SYNCED", info.getReason());
     assertEquals("berth", info.getDomain());
   }

@@ -189,8 +189,7 @@ public final class Host implements AutoCloseable {
   /** Asks about all nodes. */
   public Verdict filter(Pod pod) {
     update();
-    return verdict(
-        stub().filter(Scheduling.FilterRequest.newBuilder().setCall(call(pod)).build()));
+    return verdict(stub().filter(Scheduling.FilterRequest.newBuilder().setCall(call(pod)).build()));
   }
 
   /** The scores of all nodes; empty for no opinion. */
@@ -205,9 +204,7 @@ public final class Host implements AutoCloseable {
   public Status scoreStatus(Pod pod) {
     update();
     return status(
-        stub()
-            .score(Scheduling.ScoreRequest.newBuilder().setCall(call(pod)).build())
-            .getStatus());
+        stub().score(Scheduling.ScoreRequest.newBuilder().setCall(call(pod)).build()).getStatus());
   }
 
   /** A verdict, and the scores of the nodes that pass. */
@@ -220,8 +217,7 @@ public final class Host implements AutoCloseable {
         stub().filterScore(Scheduling.FilterScoreRequest.newBuilder().setCall(call(pod)).build());
     Verdict verdict = verdict(response.getFilter());
     return new FilterScore(
-        verdict,
-        response.hasScore() ? scores(response.getScore(), verdict.passing()) : Map.of());
+        verdict, response.hasScore() ? scores(response.getScore(), verdict.passing()) : Map.of());
   }
 
   /** Asks about one node as it would be without those pods; null if it passes. */
@@ -339,10 +335,7 @@ public final class Host implements AutoCloseable {
   /** Says that the pod was bound. */
   public void postBind(Pod pod, String nodeName) {
     Scheduling.PostBindRequest request =
-        Scheduling.PostBindRequest.newBuilder()
-            .setCall(call(pod))
-            .setNodeName(nodeName)
-            .build();
+        Scheduling.PostBindRequest.newBuilder().setCall(call(pod)).setNodeName(nodeName).build();
     stub().postBind(request);
   }
 

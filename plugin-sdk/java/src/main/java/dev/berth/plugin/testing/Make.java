@@ -10,8 +10,7 @@ import java.util.Map;
 /** Nodes and pods of tests; {@code .edit()} of either changes what is missing here. */
 public final class Make {
   private static final Map<String, Quantity> NODE_RESOURCES =
-      Map.of(
-          "cpu", new Quantity("8"), "memory", new Quantity("32Gi"), "pods", new Quantity("110"));
+      Map.of("cpu", new Quantity("8"), "memory", new Quantity("32Gi"), "pods", new Quantity("110"));
 
   private Make() {}
 

@@ -1,0 +1,121 @@
+"""The Java SDK and the Java plugins: their own tests, their documentation, and a host in another language."""
+
+import asyncio
+import re
+import shutil
+
+import pytest
+
+from berth.config.sidecars import PluginTls
+from berth.conformance import Options, Outcome, chosen, verify
+from berth.conformance.subject import UnreachableError
+from berth.demo.surface import Surface
+from berth_sdk.testing import make_node, make_pod
+from berth_sdk.testing.host import Host
+from tests.java_toolchain import JAVA_SDK, MODULES, ROOT, TEMPLATE, install, missing, program, run_mvn
+from tests.sockets import served
+from tests.unit.extender.test_tls import self_signed
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_module(module):
+    """A module's own tests pass; `make lint` looks at its format."""
+    install()
+
+    done = run_mvn("test", folder=module)
+
+    assert 0 == done.returncode, done.stdout
+
+
+def test_readme(tmp_path):
+    """The plugin of the README is complete, and its test passes."""
+    install()
+    readme = (JAVA_SDK / "README.md").read_text(encoding="utf-8")
+    plugin, test = re.findall(r"```java\n(.*?)```", readme, re.DOTALL)
+    shutil.copy(TEMPLATE / "pom.xml", tmp_path)
+    for kind, name, text in (("main", "TeamNodes", plugin), ("test", "TeamNodesTest", test)):
+        folder = tmp_path / f"src/{kind}/java"
+        folder.mkdir(parents=True)
+        (folder / f"{name}.java").write_text(text)
+
+    done = run_mvn("test", folder=tmp_path)
+
+    assert 0 == done.returncode, done.stdout
+
+
+async def test_a_host_in_another_language(tmp_path):
+    """The template, as a process, answers a host that is written in Python, and goes when it is told to."""
+    process = await started("--address", f"unix:{tmp_path / 'hello.sock'}", "--log-level", "error")
+    host = Host(f"unix:{tmp_path / 'hello.sock'}")
+    try:
+        await served(tmp_path / "hello.sock", process)
+        host.cluster.put_node(make_node("blue", labels={"team": "blue"}))
+        host.cluster.put_node(make_node("red", labels={"team": "red"}))
+        introduction = await host.connect({"label": "team"})
+        rejections, scores = await host.filter_score(make_pod("p", labels={"team": "blue"}))
+    finally:
+        await host.close()
+        process.terminate()
+        code = await process.wait()
+
+    assert ("hello", ["red"], {"blue": 100}) == (introduction.name, list(rejections.nodes), scores)
+    assert 0 == code
+
+
+async def test_certificates(tmp_path):
+    """Over TCP the template answers whom its authority vouches for, and no other."""
+    for name in ("host", "plugin", "stranger"):
+        certificate, key = self_signed("localhost")
+        (tmp_path / f"{name}.crt").write_bytes(certificate)
+        (tmp_path / f"{name}.key").write_bytes(key)
+    address = f"localhost:{Surface.free().port}"
+    names = {"certificate": "plugin.crt", "key": "plugin.key", "authority": "host.crt"}
+    flags = (text for flag, name in names.items() for text in (f"--tls-{flag}", tmp_path / name))
+    process = await started("--address", address, "--log-level", "error", *flags)
+
+    def options(shown):
+        paths = (str(tmp_path / name) for name in ("plugin.crt", f"{shown}.crt", f"{shown}.key"))
+        return Options(address, tls=PluginTls(*paths))
+
+    try:
+        async with asyncio.timeout(60):
+            while not await listens(address):
+                assert process.returncode is None
+                await asyncio.sleep(0.01)
+        _, results = await verify(options("host"), chosen(only=["handshake/*"]))
+        with pytest.raises(UnreachableError):
+            await verify(options("stranger"), chosen(only=["handshake/*"]))
+    finally:
+        process.terminate()
+        await process.wait()
+
+    assert [] == [each for each in results if each.outcome is Outcome.FAIL]
+
+
+async def listens(address):
+    """Whether a connection is accepted there."""
+    host, _, port = address.rpartition(":")
+    try:
+        _, writer = await asyncio.open_connection(host, int(port))
+    except ConnectionRefusedError:
+        return False
+    writer.close()
+    return True
+
+
+async def test_an_address_that_cannot_be_served():
+    """A program that can't listen says why, and ends with exit code 2."""
+    process = await started("--address", "127.0.0.1:0", stderr=asyncio.subprocess.PIPE)
+
+    _, complaint = await process.communicate()
+
+    assert 2 == process.returncode
+    assert b"hello: 127.0.0.1:0: only unix:/path sockets are served without certificates\n" == complaint
+
+
+async def started(*flags, stderr=None):
+    """The template as a process of its own."""
+    await asyncio.to_thread(install)
+    return await asyncio.create_subprocess_exec(*program(TEMPLATE), *flags, stderr=stderr)
