@@ -46,7 +46,7 @@ def test_readme(tmp_path):
 
 
 async def test_a_host_in_another_language(tmp_path):
-    """The template, as a process, answers a host that is written in Python, and goes when it is told to."""
+    """The template, as a process, answers a host that is written in Python, and ends at SIGTERM."""
     process = await started("--address", f"unix:{tmp_path / 'hello.sock'}", "--log-level", "error")
     host = Host(f"unix:{tmp_path / 'hello.sock'}")
     try:

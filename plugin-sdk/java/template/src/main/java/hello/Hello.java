@@ -13,8 +13,8 @@ import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
 
 /**
- * Keeps pods on their own team's nodes, and off nobody's where it can: a template to copy. Teams
- * are named by a label of nodes and pods.
+ * Keeps pods on their own team's nodes, and off those of no team where it can: a template to copy.
+ * Teams are named by a label of nodes and pods.
  */
 public final class Hello implements Plugin.Filter, Plugin.Score, Plugin.Hint {
   private static final Reason OTHER_TEAM = Reason.of("node(s) belonged to another team");
@@ -43,7 +43,7 @@ public final class Hello implements Plugin.Filter, Plugin.Score, Plugin.Hint {
         : OTHER_TEAM;
   }
 
-  /** Prefers the team's own nodes to those that are nobody's. */
+  /** Prefers the team's own nodes to those of no team. */
   @Override
   public long score(Pod pod, Node node) {
     return node.getMetadata().getLabels().containsKey(arguments.of(pod).label()) ? 100 : 0;

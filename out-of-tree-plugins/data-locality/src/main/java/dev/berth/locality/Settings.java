@@ -22,7 +22,7 @@ record Settings(
           "topology.kubernetes.io/zone",
           100);
 
-  /** Data on the node itself, elsewhere in its rack, elsewhere in its zone. */
+  /** Data on the node itself, on others of its rack, on others of its zone. */
   record Weights(
       @Argument(value = "on the node", minimum = 0, maximum = 100) int node,
       @Argument(value = "in its rack", minimum = 0, maximum = 100) int rack,

@@ -7,11 +7,14 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import berth.plugin.v1.Identity;
+import berth.plugin.v1.IdentityServiceGrpc;
 import dev.berth.plugin.testing.Host;
 import dev.berth.plugin.testing.Make;
 import dev.berth.plugin.testing.Said;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
+import io.grpc.Metadata;
+import io.grpc.StatusRuntimeException;
 import java.time.Duration;
 import java.util.Iterator;
 import java.util.List;
@@ -112,6 +115,56 @@ class EveryPointTest {
 
       host.reserve(old, "a");
       host.syncAsAnotherRun();
+      assertEquals(List.of("a", "b"), host.filter(pod).passing());
+    }
+  }
+
+  @Test
+  void aPodThatIsGoneFreesItsSlot() {
+    try (Host host = Host.of(plugin, NODES)) {
+      host.cluster.putPod(old, "a", PodStage.ASSUMED, 1);
+      assertEquals(List.of("b"), host.filter(pod).passing());
+
+      host.cluster.removePod(old);
+
+      assertEquals(List.of("a", "b"), host.filter(pod).passing());
+      assertEquals(List.of("gone pod-default-old"), plugin.heard);
+    }
+  }
+
+  @Test
+  void aProfileThatGoesIsNotConfiguredAnyMore() {
+    try (Host host = Host.of(plugin, NODES)) {
+      Identity.ConfigureRequest removal =
+          Identity.ConfigureRequest.newBuilder()
+              .setProtocolVersion(1)
+              .setProfile(Host.PROFILE)
+              .setRemoved(true)
+              .build();
+      IdentityServiceGrpc.newBlockingStub(host.channel()).configure(removal);
+
+      StatusRuntimeException refused =
+          assertThrows(StatusRuntimeException.class, () -> host.filter(pod));
+
+      Metadata.Key<String> reason =
+          Metadata.Key.of("berth-reason", Metadata.ASCII_STRING_MARSHALLER);
+      assertEquals("NOT_CONFIGURED", refused.getTrailers().get(reason));
+      assertEquals(List.of("removed " + Host.PROFILE), plugin.heard);
+    }
+  }
+
+  @Test
+  void thePluginsOwnThreadsHaveTheirTurn() throws Exception {
+    try (Host host = Host.of(plugin, NODES)) {
+      FutureTask<List<String>> own =
+          new FutureTask<>(
+              () -> {
+                plugin.turns.run(() -> plugin.heard.add("a turn"));
+                return plugin.heard;
+              });
+      new Thread(own).start();
+
+      assertEquals(List.of("a turn"), own.get());
       assertEquals(List.of("a", "b"), host.filter(pod).passing());
     }
   }

@@ -30,6 +30,7 @@ public final class Slots
 
   final Requeue requeue = new Requeue();
   final List<String> heard = new ArrayList<>();
+  Turns turns;
   private final Arguments<Settings> arguments = Arguments.of(new Settings(1, 1));
   private final Map<String, Map<String, Integer>> reserved = new HashMap<>(); // by node and UID
 
@@ -47,6 +48,16 @@ public final class Slots
         .pods()
         .requeue(requeue)
         .wantedDeadline(Plugin.PreBind.class, Duration.ofSeconds(3));
+  }
+
+  @Override
+  public void serving(Turns own) {
+    turns = own;
+  }
+
+  @Override
+  public void profileRemoved(String profile) {
+    heard.add("removed " + profile);
   }
 
   private int left(Pod pod, Nodes nodes, int at) {

@@ -275,14 +275,9 @@ public final class Host implements AutoCloseable {
 
   /** Takes the attempt back; the next one has a new number. */
   public void unreserve(Pod pod, String nodeName) {
-    Scheduling.UnreserveResponse done =
-        stub()
-            .unreserve(
-                Scheduling.UnreserveRequest.newBuilder()
-                    .setCall(call(pod))
-                    .setNodeName(nodeName)
-                    .build());
-    assert done != null;
+    Scheduling.UnreserveRequest request =
+        Scheduling.UnreserveRequest.newBuilder().setCall(call(pod)).setNodeName(nodeName).build();
+    stub().unreserve(request);
     attempts.merge(pod.getMetadata().getUid(), 2, (known, first) -> known + 1);
   }
 
