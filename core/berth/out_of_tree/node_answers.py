@@ -1,6 +1,6 @@
 """What one plugin in another process answered about nodes, row by row, for pods that it signs alike.
 
-    dirty --asked--> at hand --the row changed, or the plugin was told something of the node--> dirty
+    dirty --asked--> at hand --the row changed, or the plugin was sent a call about the node--> dirty
 
 A plugin whose answers hold for single nodes has one `NodeAnswers` for each signature, which lasts from cycle
 to cycle; any other gets one of its own in each cycle. Source: docs/decisions/0027-asking-ahead.md.

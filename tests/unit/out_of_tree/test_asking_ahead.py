@@ -138,7 +138,7 @@ class World:
         self.finding = FindsNodes(self.plugin, handle, look_ahead)
 
     def change(self, row, *, shown):
-        """Something happens to a node: the snapshot shows it, or the plugin was told of it."""
+        """Something happens to a node: the snapshot shows it, or the plugin was sent a call about it."""
         self.plugin.numbers[row] += 1
         if shown:
             self.snapshot.changed_footprints.note(row)
