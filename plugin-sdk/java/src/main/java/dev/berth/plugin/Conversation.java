@@ -3,7 +3,6 @@ package dev.berth.plugin;
 import berth.plugin.v1.Scheduling.CallError;
 import berth.plugin.v1.Scheduling.ConverseRequest;
 import berth.plugin.v1.Scheduling.ConverseResponse;
-import com.google.common.base.CaseFormat;
 import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.Message;
 import io.grpc.Status;
@@ -90,7 +89,7 @@ final class Conversation implements StreamObserver<ConverseRequest> {
   }
 
   private static String nameOf(FieldDescriptor call) {
-    return CaseFormat.LOWER_UNDERSCORE.to(CaseFormat.UPPER_CAMEL, call.getName());
+    return call.getMessageType().getName().replaceFirst("Request$", "");
   }
 
   /** Begins nothing any more, and ends the stream with that once nothing runs. */

@@ -225,12 +225,13 @@ public final class Server implements AutoCloseable {
 
   private void stopServing() throws IOException, InterruptedException {
     long until = System.nanoTime() + options.grace.toNanos();
+    // Before another process can find them unserved and put its own there.
+    for (Path each : sockets) {
+      Files.deleteIfExists(each);
+    }
     if (grpc != null) {
       services.stop();
       grpc.shutdown();
-    }
-    for (Path each : sockets) {
-      Files.deleteIfExists(each);
     }
     if (ttrpc != null) {
       Ttrpc stopped = ttrpc;
