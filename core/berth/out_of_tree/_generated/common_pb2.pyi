@@ -149,7 +149,8 @@ class PodRef(_message.Message):
     name: _builtins.str
     """metadata.name, for logs and spans."""
     attempt: _builtins.int
-    """Counts the scheduling attempts of this pod, from 1. Whatever a plugin holds
+    """Counts the scheduling attempts of this pod, from 1; 0 outside of any:
+    PreEnqueue, and questions that are asked ahead. Whatever a plugin holds
     for a pod it holds under (uid, attempt): repeating a call is harmless, and
     a late Unreserve of an old attempt frees nothing of a newer one.
     """

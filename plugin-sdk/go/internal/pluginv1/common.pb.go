@@ -221,7 +221,8 @@ type PodRef struct {
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// metadata.name, for logs and spans.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// Counts the scheduling attempts of this pod, from 1. Whatever a plugin holds
+	// Counts the scheduling attempts of this pod, from 1; 0 outside of any:
+	// PreEnqueue, and questions that are asked ahead. Whatever a plugin holds
 	// for a pod it holds under (uid, attempt): repeating a call is harmless, and
 	// a late Unreserve of an old attempt frees nothing of a newer one.
 	Attempt uint32 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`

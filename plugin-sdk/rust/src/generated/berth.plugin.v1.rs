@@ -665,7 +665,8 @@ pub struct PodRef {
     /// metadata.name, for logs and spans.
     #[prost(string, tag = "3")]
     pub name: ::prost::alloc::string::String,
-    /// Counts the scheduling attempts of this pod, from 1. Whatever a plugin holds
+    /// Counts the scheduling attempts of this pod, from 1; 0 outside of any:
+    /// PreEnqueue, and questions that are asked ahead. Whatever a plugin holds
     /// for a pod it holds under (uid, attempt): repeating a call is harmless, and
     /// a late Unreserve of an old attempt frees nothing of a newer one.
     #[prost(uint32, tag = "4")]
@@ -1018,6 +1019,15 @@ pub enum ExtensionPoint {
     /// the host takes it that evicting pods does not change the plugin's verdicts
     /// from UNSCHEDULABLE to a pass, so no room is made where it says so.
     FilterOverlays = 13,
+    /// QueueingService.SortKeys. The queue is ordered by the plugin where the
+    /// profiles name it at queueSort; all of them have to, since they share one
+    /// queue.
+    QueueSort = 14,
+    /// SchedulingService.GeneratePlacements. Only for plugins that want to see
+    /// nodes.
+    PlacementGenerate = 15,
+    /// SchedulingService.ScorePlacements. Only for plugins that want to see nodes.
+    PlacementScore = 16,
 }
 impl ExtensionPoint {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1040,6 +1050,9 @@ impl ExtensionPoint {
             Self::Requeue => "EXTENSION_POINT_REQUEUE",
             Self::Bind => "EXTENSION_POINT_BIND",
             Self::FilterOverlays => "EXTENSION_POINT_FILTER_OVERLAYS",
+            Self::QueueSort => "EXTENSION_POINT_QUEUE_SORT",
+            Self::PlacementGenerate => "EXTENSION_POINT_PLACEMENT_GENERATE",
+            Self::PlacementScore => "EXTENSION_POINT_PLACEMENT_SCORE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1059,6 +1072,9 @@ impl ExtensionPoint {
             "EXTENSION_POINT_REQUEUE" => Some(Self::Requeue),
             "EXTENSION_POINT_BIND" => Some(Self::Bind),
             "EXTENSION_POINT_FILTER_OVERLAYS" => Some(Self::FilterOverlays),
+            "EXTENSION_POINT_QUEUE_SORT" => Some(Self::QueueSort),
+            "EXTENSION_POINT_PLACEMENT_GENERATE" => Some(Self::PlacementGenerate),
+            "EXTENSION_POINT_PLACEMENT_SCORE" => Some(Self::PlacementScore),
             _ => None,
         }
     }
@@ -1621,19 +1637,19 @@ pub struct QueueingHintsResponse {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RequeueRequest {}
 /// RequeueResponse asks the host to move pods.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RequeueResponse {
     /// Why, for the queue's history.
     #[prost(string, tag = "5")]
     pub cause: ::prost::alloc::string::String,
     /// Which pods, and how.
-    #[prost(oneof = "requeue_response::Action", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "requeue_response::Action", tags = "1, 2, 3, 4, 6")]
     pub action: ::core::option::Option<requeue_response::Action>,
 }
 /// Nested message and enum types in `RequeueResponse`.
 pub mod requeue_response {
     /// Which pods, and how.
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Action {
         /// Try these pods again, by UID; those not waiting, or not rejected by this
         /// plugin, are ignored. Their backoff is waited for, unless the plugin's
@@ -1649,6 +1665,10 @@ pub mod requeue_response {
         /// Permit: stop these waiting pods; their attempt fails.
         #[prost(message, tag = "4")]
         RejectWaiting(super::PodSet),
+        /// QUEUE_SORT: from now on these pods are sorted by these keys. UIDs of pods
+        /// that the host did not ask about are ignored, and counted.
+        #[prost(message, tag = "6")]
+        SortKeys(super::PodSortKeys),
     }
 }
 /// PodSet is a set of pods.
@@ -1661,6 +1681,52 @@ pub struct PodSet {
 /// AllRejected is empty.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AllRejected {}
+/// SortKey is a pod's place in the queue: keys are compared part by part, the
+/// lowest first, and pods of equal keys stand as without the plugin: by
+/// priority, the highest first, then by the time at which they were queued.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SortKey {
+    /// At most 8. Parts that are missing count as 0, and a pod without a key has
+    /// the key 0.
+    #[prost(sint64, repeated, tag = "1")]
+    pub parts: ::prost::alloc::vec::Vec<i64>,
+}
+/// PodSortKeys gives pods their keys.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PodSortKeys {
+    /// metadata.uid of each, once.
+    #[prost(string, repeated, tag = "1")]
+    pub uids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// One for each UID, in the same order.
+    #[prost(message, repeated, tag = "2")]
+    pub keys: ::prost::alloc::vec::Vec<SortKey>,
+}
+/// SortKeysRequest asks about pods of one profile.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SortKeysRequest {
+    /// The profile whose pods are asked about.
+    #[prost(string, tag = "1")]
+    pub profile: ::prost::alloc::string::String,
+    /// The pods, each with its object.
+    #[prost(message, repeated, tag = "2")]
+    pub pods: ::prost::alloc::vec::Vec<PodRef>,
+    /// metadata.uid of pods that were asked about before and wait no more: they
+    /// were bound, deleted, or are another profile's now.
+    #[prost(string, repeated, tag = "3")]
+    pub left_uids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The plugin is asked about all pods that wait, in this call and those that
+    /// follow: what it was asked about before can be forgotten. The first call of
+    /// a connection says so for each profile.
+    #[prost(bool, tag = "4")]
+    pub anew: bool,
+}
+/// SortKeysResponse answers.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SortKeysResponse {
+    /// One for each pod, in the same order.
+    #[prost(message, repeated, tag = "1")]
+    pub keys: ::prost::alloc::vec::Vec<SortKey>,
+}
 /// Generated client implementations.
 pub mod queueing_service_client {
     #![allow(
@@ -1800,6 +1866,34 @@ pub mod queueing_service_client {
                 .insert(GrpcMethod::new("berth.plugin.v1.QueueingService", "Requeue"));
             self.inner.server_streaming(req, path, codec).await
         }
+        /// SortKeys asks for the sort keys of pods that were queued. A pod is not
+        /// scheduled before its key is known or the call's deadline is over; an error
+        /// means: no keys. The host asks once for each version of a pod's labels, owners
+        /// and spec, and again after a lost connection.
+        pub async fn sort_keys(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SortKeysRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SortKeysResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/berth.plugin.v1.QueueingService/SortKeys",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("berth.plugin.v1.QueueingService", "SortKeys"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1839,6 +1933,17 @@ pub mod queueing_service_server {
             &self,
             request: tonic::Request<super::RequeueRequest>,
         ) -> std::result::Result<tonic::Response<Self::RequeueStream>, tonic::Status>;
+        /// SortKeys asks for the sort keys of pods that were queued. A pod is not
+        /// scheduled before its key is known or the call's deadline is over; an error
+        /// means: no keys. The host asks once for each version of a pod's labels, owners
+        /// and spec, and again after a lost connection.
+        async fn sort_keys(
+            &self,
+            request: tonic::Request<super::SortKeysRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SortKeysResponse>,
+            tonic::Status,
+        >;
     }
     /// QueueingService decides when a rejected pod is worth another attempt. No lock
     /// of the scheduler is held meanwhile, and an error means: queue it.
@@ -2010,6 +2115,51 @@ pub mod queueing_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/berth.plugin.v1.QueueingService/SortKeys" => {
+                    #[allow(non_camel_case_types)]
+                    struct SortKeysSvc<T: QueueingService>(pub Arc<T>);
+                    impl<
+                        T: QueueingService,
+                    > tonic::server::UnaryService<super::SortKeysRequest>
+                    for SortKeysSvc<T> {
+                        type Response = super::SortKeysResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SortKeysRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QueueingService>::sort_keys(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SortKeysSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 _ => {
                     Box::pin(async move {
                         let mut response = http::Response::new(
@@ -2070,7 +2220,7 @@ pub struct ConverseRequest {
     /// Which call.
     #[prost(
         oneof = "converse_request::Call",
-        tags = "4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16"
+        tags = "4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19"
     )]
     pub call: ::core::option::Option<converse_request::Call>,
 }
@@ -2118,6 +2268,12 @@ pub mod converse_request {
         /// As in the call of that name.
         #[prost(message, tag = "16")]
         FilterOverlays(super::FilterOverlaysRequest),
+        /// As in the call of that name.
+        #[prost(message, tag = "18")]
+        GeneratePlacements(super::GeneratePlacementsRequest),
+        /// As in the call of that name.
+        #[prost(message, tag = "19")]
+        ScorePlacements(super::ScorePlacementsRequest),
     }
 }
 /// ConverseResponse is the answer to one call.
@@ -2134,7 +2290,7 @@ pub struct ConverseResponse {
     /// What the call of that name answers, or why it did not.
     #[prost(
         oneof = "converse_response::Answer",
-        tags = "2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16"
+        tags = "2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19"
     )]
     pub answer: ::core::option::Option<converse_response::Answer>,
 }
@@ -2185,6 +2341,12 @@ pub mod converse_response {
         /// As in the call of that name.
         #[prost(message, tag = "16")]
         FilterOverlays(super::FilterOverlaysResponse),
+        /// As in the call of that name.
+        #[prost(message, tag = "18")]
+        GeneratePlacements(super::GeneratePlacementsResponse),
+        /// As in the call of that name.
+        #[prost(message, tag = "19")]
+        ScorePlacements(super::ScorePlacementsResponse),
     }
 }
 /// CallError says why a call was not answered, as a call of its own says it with
@@ -2559,6 +2721,100 @@ pub struct CycleDoneRequest {
 /// CycleDoneResponse is empty.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CycleDoneResponse {}
+/// PodGroup is the group that placements are for.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PodGroup {
+    /// metadata.namespace of the group and its pods.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// metadata.name.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// The group's pods that have no node, without their objects, at most 8,000; the
+    /// pod of the call is one of the group's. Those that have a node are in the
+    /// state.
+    #[prost(message, repeated, tag = "3")]
+    pub pods: ::prost::alloc::vec::Vec<PodRef>,
+}
+/// Placement is a set of nodes that a pod group may go to as a whole.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Placement {
+    /// Unique among the placements of an answer, 1 to 253 bytes: shown to users.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// One bit a node, as in Candidates; at least one is set.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub bitmap: ::prost::bytes::Bytes,
+}
+/// GeneratePlacementsRequest asks for a group's placements.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GeneratePlacementsRequest {
+    /// State, and the group's first pod.
+    #[prost(message, optional, tag = "1")]
+    pub call: ::core::option::Option<Call>,
+    /// The group.
+    #[prost(message, optional, tag = "2")]
+    pub group: ::core::option::Option<PodGroup>,
+    /// The nodes that placements are made of. Absent: all.
+    #[prost(message, optional, tag = "3")]
+    pub candidates: ::core::option::Option<Candidates>,
+}
+/// GeneratePlacementsResponse names them, in the order in which they are tried.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GeneratePlacementsResponse {
+    /// As in FilterResponse.
+    #[prost(int64, tag = "1")]
+    pub generation: i64,
+    /// SUCCESS; SKIP: no opinion on this group, which may go to all nodes that were
+    /// asked about; UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE: the group can go
+    /// nowhere; ERROR.
+    #[prost(message, optional, tag = "2")]
+    pub status: ::core::option::Option<Status>,
+    /// With SUCCESS only, at most 1,024. None: the group can go nowhere.
+    #[prost(message, repeated, tag = "3")]
+    pub placements: ::prost::alloc::vec::Vec<Placement>,
+}
+/// ProposedPlacement is a placement in which the group fits.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProposedPlacement {
+    /// The placement. Its name is empty where it is all nodes.
+    #[prost(message, optional, tag = "1")]
+    pub placement: ::core::option::Option<Placement>,
+    /// The pods that would be placed, by their indices in the group's pods.
+    #[prost(uint32, repeated, tag = "2")]
+    pub pod_indices: ::prost::alloc::vec::Vec<u32>,
+    /// The node of each, by its index in the call's generation.
+    #[prost(uint32, repeated, tag = "3")]
+    pub node_indices: ::prost::alloc::vec::Vec<u32>,
+}
+/// ScorePlacementsRequest asks how good placements are.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ScorePlacementsRequest {
+    /// State, and the group's first pod.
+    #[prost(message, optional, tag = "1")]
+    pub call: ::core::option::Option<Call>,
+    /// The group.
+    #[prost(message, optional, tag = "2")]
+    pub group: ::core::option::Option<PodGroup>,
+    /// The placements, or some of them where one message can't hold all; each is
+    /// scored by itself.
+    #[prost(message, repeated, tag = "3")]
+    pub proposed: ::prost::alloc::vec::Vec<ProposedPlacement>,
+}
+/// ScorePlacementsResponse scores them.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScorePlacementsResponse {
+    /// As in FilterResponse.
+    #[prost(int64, tag = "1")]
+    pub generation: i64,
+    /// SUCCESS, SKIP (no opinion) or ERROR.
+    #[prost(message, optional, tag = "2")]
+    pub status: ::core::option::Option<Status>,
+    /// One number for each placement, in the same order; the host normalizes over
+    /// those of all calls. Present exactly when the status is SUCCESS.
+    #[prost(message, optional, tag = "3")]
+    pub scores: ::core::option::Option<Scores>,
+}
 /// Normalization maps raw scores over the nodes that are left to 0 to 100. The
 /// host does it, since it alone knows which nodes are left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -3060,6 +3316,67 @@ pub mod scheduling_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
+        /// GeneratePlacements says which sets of nodes a pod group may go to as a
+        /// whole. The host tries the group's pods in each of them.
+        pub async fn generate_placements(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GeneratePlacementsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GeneratePlacementsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/berth.plugin.v1.SchedulingService/GeneratePlacements",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "berth.plugin.v1.SchedulingService",
+                        "GeneratePlacements",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// ScorePlacements ranks the placements in which a pod group fits.
+        pub async fn score_placements(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ScorePlacementsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ScorePlacementsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/berth.plugin.v1.SchedulingService/ScorePlacements",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "berth.plugin.v1.SchedulingService",
+                        "ScorePlacements",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
         /// Converse carries all the calls above over one stream, which costs a
         /// fraction of calls of their own. Optional: see Capabilities.converse. The
         /// host opens it once; it stays open. Answers may come in any order.
@@ -3194,6 +3511,23 @@ pub mod scheduling_service_server {
             request: tonic::Request<super::CycleDoneRequest>,
         ) -> std::result::Result<
             tonic::Response<super::CycleDoneResponse>,
+            tonic::Status,
+        >;
+        /// GeneratePlacements says which sets of nodes a pod group may go to as a
+        /// whole. The host tries the group's pods in each of them.
+        async fn generate_placements(
+            &self,
+            request: tonic::Request<super::GeneratePlacementsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GeneratePlacementsResponse>,
+            tonic::Status,
+        >;
+        /// ScorePlacements ranks the placements in which a pod group fits.
+        async fn score_placements(
+            &self,
+            request: tonic::Request<super::ScorePlacementsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ScorePlacementsResponse>,
             tonic::Status,
         >;
         /// Server streaming response type for the Converse method.
@@ -3858,6 +4192,101 @@ pub mod scheduling_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CycleDoneSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/berth.plugin.v1.SchedulingService/GeneratePlacements" => {
+                    #[allow(non_camel_case_types)]
+                    struct GeneratePlacementsSvc<T: SchedulingService>(pub Arc<T>);
+                    impl<
+                        T: SchedulingService,
+                    > tonic::server::UnaryService<super::GeneratePlacementsRequest>
+                    for GeneratePlacementsSvc<T> {
+                        type Response = super::GeneratePlacementsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GeneratePlacementsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SchedulingService>::generate_placements(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GeneratePlacementsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/berth.plugin.v1.SchedulingService/ScorePlacements" => {
+                    #[allow(non_camel_case_types)]
+                    struct ScorePlacementsSvc<T: SchedulingService>(pub Arc<T>);
+                    impl<
+                        T: SchedulingService,
+                    > tonic::server::UnaryService<super::ScorePlacementsRequest>
+                    for ScorePlacementsSvc<T> {
+                        type Response = super::ScorePlacementsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ScorePlacementsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SchedulingService>::score_placements(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ScorePlacementsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -79,7 +79,8 @@ export interface PodRef {
   /** metadata.name, for logs and spans. */
   name: string;
   /**
-   * Counts the scheduling attempts of this pod, from 1. Whatever a plugin holds
+   * Counts the scheduling attempts of this pod, from 1; 0 outside of any:
+   * PreEnqueue, and questions that are asked ahead. Whatever a plugin holds
    * for a pod it holds under (uid, attempt): repeating a call is harmless, and
    * a late Unreserve of an old attempt frees nothing of a newer one.
    */
