@@ -28,6 +28,8 @@ const HEADER_BYTES: usize = 10;
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// So much may be unwritten before no more is read.
 const MAX_UNWRITTEN_BYTES: usize = 8 << 20;
+/// So much is read at once: a question about thousands of nodes fits.
+const READ_BYTES: usize = 64 << 10;
 const REQUEST: u8 = 1;
 const RESPONSE: u8 = 2;
 const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
@@ -77,6 +79,9 @@ impl Connection {
         let (mut reader, mut writer) = self.stream.split();
         while !ending || !self.later.is_empty() || !self.unwritten.is_empty() {
             let may_read = !ending && self.unwritten.len() <= MAX_UNWRITTEN_BYTES;
+            if self.read.capacity() - self.read.len() < READ_BYTES / 2 {
+                self.read.reserve(READ_BYTES);
+            }
             tokio::select! {
                 biased;
                 written = writer.write_buf(&mut self.unwritten), if !self.unwritten.is_empty() => {
