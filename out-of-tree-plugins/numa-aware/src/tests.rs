@@ -379,7 +379,7 @@ fn arguments_that_cannot_be_right_are_all_named() {
 
 #[test]
 fn a_fingerprint_is_of_the_set_of_pods() {
-    // Of podfingerprint's own tests.
+    // Of no pods: the hash of nothing.
     let pods = [("default", "a"), ("kube-system", "b")];
     let turned = [pods[1], pods[0]];
 

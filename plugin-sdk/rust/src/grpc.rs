@@ -121,6 +121,10 @@ impl QueueingService for Services {
         Ok(Response::new(self.core.hints(request.get_ref(), &parent)?))
     }
 
+    async fn sort_keys(&self, _: Request<pb::SortKeysRequest>) -> Result<Response<pb::SortKeysResponse>, Status> {
+        Err(Status::unimplemented("the SDK has no function for sort keys"))
+    }
+
     type RequeueStream = Answers<pb::RequeueResponse>;
 
     async fn requeue(&self, _: Request<pb::RequeueRequest>) -> Result<Response<Self::RequeueStream>, Status> {
@@ -153,6 +157,20 @@ macro_rules! scheduling_service {
                 self.unary(request).await
             })*
 
+            async fn generate_placements(
+                &self,
+                _: Request<pb::GeneratePlacementsRequest>,
+            ) -> Result<Response<pb::GeneratePlacementsResponse>, Status> {
+                Err(Status::unimplemented("the SDK has no function for placements"))
+            }
+
+            async fn score_placements(
+                &self,
+                _: Request<pb::ScorePlacementsRequest>,
+            ) -> Result<Response<pb::ScorePlacementsResponse>, Status> {
+                Err(Status::unimplemented("the SDK has no function for placements"))
+            }
+
             type ConverseStream = Answers<pb::ConverseResponse>;
 
             async fn converse(
@@ -169,7 +187,9 @@ macro_rules! scheduling_service {
         async fn answer_of(core: &Core, call: Option<Call>, origin: &Origin) -> Result<Answer, CallError> {
             match call {
                 $(Some(Call::$name(question)) => core.ask(&question, origin).await.map(Answer::$name),)*
-                None => Err(CallError::new(Code::Unimplemented, "no such call")),
+                Some(Call::GeneratePlacements(_) | Call::ScorePlacements(_)) | None => {
+                    Err(CallError::new(Code::Unimplemented, "no such call"))
+                }
             }
         }
     };
