@@ -33,7 +33,7 @@ NAMES = (
     "gpu_sharing",
     "shards",
 )
-BY_NAME_ONLY = ("soak",)
+BY_NAME_ONLY = ("soak", "plugin_soak")
 """Those that take longer, or do not end by themselves in minutes."""
 MODULE = (sys.executable, "-m", "tests.benchmarks")
 

@@ -57,19 +57,8 @@ READY_SECONDS = 20.0
 def run(options):
     """Two tables: the time of a cycle, and what was added to it; pods a second through real processes."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
-        go_plugin = build("./internal/benchplugin", Path(folder, "plugin"), folder=GO_SDK)
-        install()
-        commands = [
-            ("Python", PYTHON_PLUGIN),
-            ("Python, over gRPC", OVER_GRPC),
-            ("Go", [str(go_plugin)]),
-            ("TypeScript", [str(NODE), FROM_SOURCE, str(NODE_SDK / "test/benchplugin.ts")]),
-        ]
-        if CARGO:
-            commands.append(("Rust", [str(build_example("benchplugin", Path(folder, "rust-plugin")))]))
-        if not missing():
-            install_java()
-            commands.append(("Java", every_tenth()))
+        python, *others = languages(Path(folder))
+        commands = [python, ("Python, over gRPC", OVER_GRPC), *others]
         uvloop.run(measure(options.rounds or 300, commands)).show()
         uvloop.run(known(options.rounds or 300)).show()
         over_ttrpc = [each for each in commands if each[1] is not OVER_GRPC]
@@ -78,6 +67,23 @@ def run(options):
         rows = settings([(name, tuple(command)) for name, command in in_turn], (*PYTHON_PLUGIN, "http"))
         wanted = [row for row in rows if options.match in row.name or row in (rows[0], rows[-1])]
         asyncio.run(throughput(wanted, options.pods or PODS)).show()
+
+
+def languages(folder):
+    """The plugin in each language for which there are tools, built into the folder: name and command."""
+    go_plugin = build("./internal/benchplugin", folder / "plugin", folder=GO_SDK)
+    install()
+    commands = [
+        ("Python", PYTHON_PLUGIN),
+        ("Go", [str(go_plugin)]),
+        ("TypeScript", [str(NODE), FROM_SOURCE, str(NODE_SDK / "test/benchplugin.ts")]),
+    ]
+    if CARGO:
+        commands.append(("Rust", [str(build_example("benchplugin", folder / "rust-plugin"))]))
+    if not missing():
+        install_java()
+        commands.append(("Java", every_tenth()))
+    return commands
 
 
 async def known(rounds):

@@ -153,8 +153,8 @@ async def serving(child, serves):
             await asyncio.sleep(0.05)
 
 
-def command(folder, surface):
-    """The scheduler's command."""
+def command(folder, surface, paths="/readyz,/metrics"):
+    """The scheduler's command; anybody may see these paths."""
     return [
         program("berth"),
         "scheduler",
@@ -162,7 +162,7 @@ def command(folder, surface):
         f"--plugins={folder / 'plugins.json'}",
         f"--secure-port={surface.port}",
         "--bind-address=127.0.0.1",
-        "--authorization-always-allow-paths=/readyz,/metrics",
+        f"--authorization-always-allow-paths={paths}",
     ]
 
 

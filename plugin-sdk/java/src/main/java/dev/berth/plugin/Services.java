@@ -110,12 +110,20 @@ final class Services {
       Method<?, ?> method = Method.ALL.get(each.getBareMethodName());
       if (method != null) {
         made.addMethod(each, unary(request -> answer(method, (Message) request)));
+      } else if (each.getType() == MethodDescriptor.MethodType.UNARY) {
+        made.addMethod(each, unserved(each));
       }
     }
     return made.addMethod(
             SchedulingServiceGrpc.getConverseMethod(),
             ServerCalls.asyncBidiStreamingCall(this::converse))
         .build();
+  }
+
+  /** What the SDK has no function for: gRPC wants every method of a service bound. */
+  private static <Q, R> ServerCallHandler<Q, R> unserved(MethodDescriptor<Q, R> method) {
+    return ServerCalls.asyncUnaryCall(
+        (request, responses) -> ServerCalls.asyncUnimplementedUnaryCall(method, responses));
   }
 
   private Message answer(Method<?, ?> method, Message request) {
@@ -136,6 +144,9 @@ final class Services {
             unary(
                 (Queueing.QueueingHintsRequest request) ->
                     arrived(arrival -> answering.hints(request, arrival))))
+        .addMethod(
+            QueueingServiceGrpc.getSortKeysMethod(),
+            unserved(QueueingServiceGrpc.getSortKeysMethod()))
         .addMethod(QueueingServiceGrpc.getRequeueMethod(), (call, headers) -> requeue(call))
         .build();
   }
