@@ -13,7 +13,10 @@ SCHEDULER, PLUGIN, OTHER = "scheduler", "plugin-gpu-share", "plugin-capacity-sch
 SIDECARS = {
     PLUGIN,
     OTHER,
-    *(f"plugin-{name}" for name in ("load-aware", "coscheduling", "numa-aware", "data-locality")),
+    *(
+        f"plugin-{name}"
+        for name in ("coscheduling", "data-locality", "fair-share", "load-aware", "numa-aware")
+    ),
 }
 SOCKET = "/run/berth/gpu-share/private/plugin.sock"
 TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -60,7 +60,7 @@ class StateFeed:
         self.unanswered = 0
         """How many calls that may change what the plugin says of nodes have no answer yet."""
         self.disturbances = 0
-        """How often the plugin said that something outside the cluster changed."""
+        """How often an object changed that the plugin watches, or the plugin said that something else did."""
         self._snapshot = snapshot
         self._nodes = nodes
         self._pods = pods
@@ -104,6 +104,8 @@ class StateFeed:
 
     def take(self, change: state_pb2.Change) -> None:
         """Make a step of a change of a watched object; before the first snapshot, a transfer brings it."""
+        # What it says of any node may rest on it, and a pod may be tried before the plugin's own news.
+        self.disturbances += 1
         if not self._snapshot.generation:
             return
         self._own_step([change])

@@ -17,7 +17,7 @@ from berth.framework.listers import Listers
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
-from berth.out_of_tree._generated import scheduling_pb2
+from berth.out_of_tree._generated import scheduling_pb2, state_pb2
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.node_answers import KnownAnswers
 from berth.plugins.registry import IN_TREE
@@ -208,6 +208,18 @@ async def test_a_plugin_whose_outside_state_changed_is_asked_about_all_nodes(mon
     async with worlds() as world:
         await world.schedule({"milli": 300})
         world.host.news_from("gpu-share", None)
+        asked = asked_rows(monkeypatch)
+        await world.schedule({"milli": 300})
+
+    assert [None, None] == asked
+
+
+async def test_a_plugin_whose_watched_object_changed_is_asked_about_all_nodes(monkeypatch):
+    """What it answered may rest on that object, and a pod may come before the plugin says so."""
+    async with worlds() as world:
+        await world.schedule({"milli": 300})
+        for plugin in world.host.plugins.values():
+            plugin.caller.feed.take(state_pb2.Change(object_remove=state_pb2.ObjectRemove()))
         asked = asked_rows(monkeypatch)
         await world.schedule({"milli": 300})
 
