@@ -96,7 +96,7 @@ async def known(rounds):
         ],
     )
     for count in (1, 3):
-        async with with_sidecars(count, LOCAL_PLUGIN) as (core, host):
+        async with with_sidecars(count, LOCAL_PLUGIN) as (core, host, _):
             taken = {}
             async for which, seconds in known_turns(core, host, rounds):
                 taken.setdefault(which, []).append(seconds * 1e3)
