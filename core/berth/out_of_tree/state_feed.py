@@ -196,7 +196,9 @@ class StateFeed:
                 state_pb2.Change(node_upsert=self._node(row, node)) for row, node in enumerate(snapshot.nodes)
             ]
         if self.wanted.pods:
-            changes += [state_pb2.Change(pod_upsert=self._pod(info)) for info in self._pods_of_interest()]
+            # A pod without bytes was deleted since the last step: the next one says that it is gone.
+            there = (info for info in self._pods_of_interest() if self._pods.get(info.uid))
+            changes += [state_pb2.Change(pod_upsert=self._pod(info)) for info in there]
         if self.wanted.nominations:
             changes += self._nominations.everything()
         return [*changes, *self._objects.upserts(self.wanted.resources)]

@@ -121,6 +121,21 @@ def test_patched_pod(world):
     assert b'"gpu":"1"' in last.changes[1].pod_upsert.object
 
 
+def test_transfer_after_a_pod_was_deleted(world):
+    """A pod whose bytes went before the next step is left out of the whole state."""
+    for name in ("stays", "goes"):
+        world.cache.add_pod(world.pod(name).placed_on("n0"))
+    world.step()
+    gone = next(info for info in world.snapshot.pods[0].values() if info.pod.metadata.name == "goes")
+    world.host.pods.drop(gone.uid)
+
+    (chunk, _) = feed_of(world).transfer()
+    pods = [change.pod_upsert for change in chunk.chunk.changes if change.HasField("pod_upsert")]
+
+    assert [b"stays"] == [name for pod in pods for name in (b"stays", b"goes") if name in pod.object]
+    assert all(pod.object for pod in pods)
+
+
 def test_large_step(world, monkeypatch):
     """A step too large for a message goes out as a transfer, in chunks."""
     monkeypatch.setattr(state_feed, "MAX_DELTA_BYTES", 1000)
