@@ -63,7 +63,7 @@ class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, 
             return SUCCESS
         caller = answers.caller
         call = caller.head(state, pod)
-        caller.feed.attempts[pod.uid] = call.pod.attempt
+        caller.feed.reserving(pod.uid, call.pod.attempt)
         if not self._offers(caller, RESERVE):
             return SUCCESS
         answers.reserve_sent = True

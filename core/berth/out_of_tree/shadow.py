@@ -119,7 +119,7 @@ class Shadow:
         state.write(CycleRecord, replace(record, intervals=[], phase=-1))
         followed = Followed(caller, attempt.pod, node_name, record, state, nanoseconds())
         self._open[record.pod.uid, record.attempt] = followed
-        caller.feed.attempts[attempt.pod.uid] = record.attempt
+        caller.feed.reserving(attempt.pod.uid, record.attempt)
         return followed
 
     def _prepare(self, followed: Followed, attempt: Attempt, row: int, scores: NodeScores) -> None:

@@ -9,7 +9,7 @@ Source: proto/berth/plugin/v1/state.proto; docs/protocol.md "State".
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import takewhile
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from berth.objects.node import Node
 from berth.objects.pod import Pod
@@ -27,6 +27,13 @@ CHUNK_BYTES = 1 << 20
 MAX_CARRIED_BYTES = 1 << 16
 MAX_DELTA_BYTES = 3 << 20
 """A step that is larger goes out as a full transfer, whose chunks stay below gRPC's 4 MiB."""
+
+
+class Reserved(NamedTuple):
+    """The attempt that assumes a pod, and the pod's JSON as it was then."""
+
+    attempt: int
+    data: bytes
 
 
 class FeedFollower(Protocol):
@@ -53,8 +60,8 @@ class StateFeed:
         nominations: Nominations,
     ) -> None:
         self.wanted = identity_pb2.StateInterest(nodes=True, pods=True)
-        self.attempts: dict[str, int] = {}
-        """The attempt that assumed each pod, by UID."""
+        self._reserved: dict[str, Reserved] = {}
+        """Pods that are assumed or about to be, by UID."""
         self.touched: Journal[str] = Journal()
         """Nodes that the plugin was told something about which no row of the snapshot shows."""
         self.unanswered = 0
@@ -133,6 +140,10 @@ class StateFeed:
         """Pass on that a kind was listed, or can't be."""
         for follower in self.followers:
             follower.kinds_listed()
+
+    def reserving(self, uid: str, attempt: int) -> None:
+        """Take note that the plugin may hold something for the pod from now on, for that attempt."""
+        self._reserved[uid] = Reserved(attempt, self._pods.get(uid))
 
     def patched(self, pod: Pod) -> None:
         """An assumed pod's metadata was changed: the next step brings it again."""
@@ -225,11 +236,15 @@ class StateFeed:
         before = {info.uid: info for sign, info in reversed(step.pods) if sign < 0}
         last = {info.uid: (sign, info) for sign, info in step.pods}
         for uid, (sign, info) in last.items():
+            reserved = self._reserved.get(uid)
             if not self._is_assumed(uid):
-                self.attempts.pop(uid, None)
+                self._reserved.pop(uid, None)
             if not (self.wanted.pods and self._concerns(info)):
                 continue
             if sign < 0:
+                if reserved is not None and reserved.data and uid not in self._told_as_assumed:
+                    # Gone before any step showed it: a plugin that holds something for it has to see it go.
+                    yield state_pb2.Change(pod_upsert=_assumed(info, reserved))
                 self._told_as_assumed.discard(uid)
                 yield state_pb2.Change(pod_remove=state_pb2.PodRemove(uid=uid))
             elif not self._is_old_news(info, before.get(uid)):
@@ -280,15 +295,23 @@ class StateFeed:
         return state_pb2.Change(pod_upsert=pod)
 
     def _pod(self, info: PodInfo) -> state_pb2.PodUpsert:
-        assumed = self._is_assumed(info.uid)
-        stage = state_pb2.POD_STAGE_ASSUMED if assumed else state_pb2.POD_STAGE_PLACED
+        data = self._pods.get(info.uid)
+        if self._is_assumed(info.uid):
+            known = self._reserved.get(info.uid)
+            return _assumed(info, Reserved(known.attempt if known else 0, data))
         return state_pb2.PodUpsert(
-            uid=info.uid,
-            node_name=info.pod.node_name,
-            stage=stage,
-            object=self._pods.get(info.uid),
-            attempt=self.attempts.get(info.uid, 0) if assumed else 0,
+            uid=info.uid, node_name=info.pod.node_name, stage=state_pb2.POD_STAGE_PLACED, object=data
         )
+
+
+def _assumed(info: PodInfo, reserved: Reserved) -> state_pb2.PodUpsert:
+    return state_pb2.PodUpsert(
+        uid=info.uid,
+        node_name=info.pod.node_name,
+        stage=state_pb2.POD_STAGE_ASSUMED,
+        object=reserved.data,
+        attempt=reserved.attempt,
+    )
 
 
 def _in_chunks(changes: list[state_pb2.Change], commit: state_pb2.Commit) -> Iterator[state_pb2.SyncRequest]:

@@ -77,7 +77,7 @@ class Side:
             decision.nominating_info,
             counts,
             state.skip_filter,
-            self.dice.ties,
+            tuple(self.dice.ties),
         )
         return decision.node_name, (*told_of_it, self.search.rotation.start), state
 

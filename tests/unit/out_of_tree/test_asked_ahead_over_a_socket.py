@@ -99,7 +99,11 @@ class Scheduling:
         self.cache.add_node(self._node(msgspec.json.encode(document)))
 
     async def schedule(self, labels):
-        """Decide on pods of these kinds, which wait together, each reserved while the next is decided on."""
+        """Decide on pods of these kinds, which wait together, each reserved while the next is decided on.
+
+        Those that are refused leave the cache when all are decided on: how many cycles still see one is a
+        race between two answers of the plugin, and either outcome is right.
+        """
         for label in labels:
             self.count += 1
             document = documents.make_pod(f"p{self.count}", labels={"app": label}, requests={"cpu": "100m"})
@@ -115,17 +119,20 @@ class Scheduling:
                 placed = info.pod.placed_on(name)
                 self.cache.assume_pod(placed)
                 reserving.append(asyncio.create_task(self._reserve(placed, state)))
-        await asyncio.gather(*reserving)
+        for placed in await asyncio.gather(*reserving):
+            if placed is not None:
+                self.cache.forget_pod(placed)
 
     async def _reserve(self, placed, state):
+        """The pod if it was refused."""
         framework, record = self.side.framework, state.read(CycleRecord)
         status = await framework.run_reserve(state, placed, placed.node_name, record)
         self.told.append((placed.name, status.code, status.reasons))
         if status.ok:
             self.placed.append((placed, state))
-        else:
-            await framework.run_unreserve(state, placed, placed.node_name, record)
-            self.cache.forget_pod(placed)
+            return None
+        await framework.run_unreserve(state, placed, placed.node_name, record)
+        return placed
 
     def confirm(self, number):
         """A binding is observed."""

@@ -50,7 +50,7 @@ def test_steps_follow_rows(world):
 def test_pod_stages(world):
     """An assumed pod comes with its attempt, its placed form without a removal in between."""
     pod = world.pod().placed_on("n1")
-    feed_of(world).attempts[pod.uid] = 3
+    feed_of(world).reserving(pod.uid, 3)
     world.cache.assume_pod(pod)
     world.step()
     world.cache.add_pod(pod)
@@ -61,7 +61,46 @@ def test_pod_stages(world):
         (state_pb2.POD_STAGE_ASSUMED, 3),
         (state_pb2.POD_STAGE_PLACED, 0),
     ] == [(upsert.stage, upsert.attempt) for upsert in stages]
-    assert {} == feed_of(world).attempts
+
+
+def test_a_pod_that_goes_before_the_next_step(world):
+    """A plugin that was asked to hold something for it sees it come and go."""
+    held, other = (world.pod(name).placed_on("n1") for name in ("held", "other"))
+    feed_of(world).reserving(held.uid, 3)
+    world.cache.assume_pod(held)
+    world.cache.add_pod(other)
+    for pod in (held, other):
+        world.cache.remove_pod(pod)
+        world.host.pods.drop(pod.uid)
+    world.step()
+
+    (delta,) = feed_of(world).since(1)
+    assert ["pod_upsert", "pod_remove", "pod_remove"] == changes(delta)
+    came = delta.changes[0].pod_upsert
+    assert (held.uid, "n1", state_pb2.POD_STAGE_ASSUMED, 3) == (
+        came.uid,
+        came.node_name,
+        came.stage,
+        came.attempt,
+    )
+    assert b'"held"' in came.object
+    assert held.uid == delta.changes[1].pod_remove.uid
+
+
+def test_a_pod_is_reserved_again(world):
+    """What an attempt left behind does not stay: after the pod's first step nothing is known of it."""
+    pod = world.pod().placed_on("n1")
+    feed_of(world).reserving(pod.uid, 1)
+    world.cache.assume_pod(pod)
+    world.step()
+    world.cache.forget_pod(pod)
+    world.step()
+    world.cache.assume_pod(pod)
+    world.step()
+
+    removal, again = feed_of(world).since(2)
+    assert (["pod_remove"], ["pod_upsert"]) == (changes(removal), changes(again))
+    assert 0 == again.changes[0].pod_upsert.attempt
 
 
 @pytest.mark.parametrize(
