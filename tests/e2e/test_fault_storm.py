@@ -19,19 +19,28 @@ WATCH = r"/apis?/.*watch=true"
 
 def storm():
     """5 % of all requests answered with an error, cut or never answered; watches that break and expire."""
-    share = {"path": API, "rate": 0.05 / 6}
+    watches = (
+        {"fault": Fault.CUT_WATCH, "rate": 0.4, "events": 40},
+        {"fault": Fault.EXPIRE_WATCH, "rate": 0.2, "events": 40},
+        {"fault": Fault.STATUS_BEFORE, "rate": 0.05, "status": 410},
+    )
+    requests = (
+        {"fault": Fault.STATUS_BEFORE, "status": 429},
+        {"fault": Fault.STATUS_BEFORE, "status": 409, "method": "(?!GET)"},
+        {"fault": Fault.STATUS_AFTER, "status": 409, "method": "(?!GET)"},
+        {"fault": Fault.STATUS_AFTER, "status": 500},
+        {"fault": Fault.STATUS_BEFORE, "status": 500},
+        {"fault": Fault.CUT_AFTER},
+        {"fault": Fault.HANG_BEFORE},
+        {"fault": Fault.HANG_AFTER},
+    )
+    # By chance alone one of them is left out in one run of thirty.
+    surely = [{**rule, "path": WATCH, "rate": 1, "times": 1, "skip": 3 * i} for i, rule in enumerate(watches)]
+    surely += [{**rule, "path": API, "times": 1, "skip": 20 * i} for i, rule in enumerate(requests, 1)]
     return (
-        {"fault": Fault.CUT_WATCH, "path": WATCH, "rate": 0.4, "events": 40},
-        {"fault": Fault.EXPIRE_WATCH, "path": WATCH, "rate": 0.2, "events": 40},
-        {"fault": Fault.STATUS_BEFORE, "path": WATCH, "rate": 0.05, "status": 410},
-        {"fault": Fault.STATUS_BEFORE, "status": 429, **share},
-        {"fault": Fault.STATUS_BEFORE, "status": 409, "method": "(?!GET)", **share},
-        {"fault": Fault.STATUS_AFTER, "status": 409, "method": "(?!GET)", **share},
-        {"fault": Fault.STATUS_AFTER, "status": 500, **share},
-        {"fault": Fault.STATUS_BEFORE, "status": 500, **share},
-        {"fault": Fault.CUT_AFTER, **share},
-        {"fault": Fault.HANG_BEFORE, **share},
-        {"fault": Fault.HANG_AFTER, **share},
+        *surely,
+        *({**rule, "path": WATCH} for rule in watches),
+        *({**rule, "path": API, "rate": 0.05 / 6} for rule in requests),
     )
 
 
