@@ -46,11 +46,14 @@ class LookAhead:
     soon: Callable[[], None]
 
 
-def example_of(pod: Pod, caller: Caller) -> Example:
-    """A pod like that one, which the plugin has never heard of."""
+def example_of(pod: Pod, caller: Caller) -> Example | None:
+    """A pod like that one, which the plugin has never heard of; None where that one is gone."""
+    known = caller.around.pods.get(pod.uid)
+    if not known:
+        return None
     uid = str(uuid4())
     metadata = msgspec.structs.replace(pod.metadata, uid=uid)
-    data = caller.around.pods.get(pod.uid).replace(pod.uid.encode(), uid.encode())
+    data = known.replace(pod.uid.encode(), uid.encode())
     return Example(msgspec.structs.replace(pod, metadata=metadata), data)
 
 

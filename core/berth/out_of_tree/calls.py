@@ -84,19 +84,19 @@ class Caller:
         if with_state:
             self.feed.catch_up()
         record = state.get(CycleRecord)
-        ref = common_pb2.PodRef(
-            uid=pod.uid,
-            namespace=pod.namespace,
-            name=pod.name,
-            attempt=record.attempt if record else 0,
-            object=self.around.pods.get(pod.uid) or None,
-        )
         return common_pb2.Call(
             epoch=self.connection.epoch,
             generation=self.feed.generation,
             deltas=self.feed.carried(self.connection.acknowledged) if with_state else (),
             profile=self.profile,
-            pod=ref,
+            pod=self.ref(pod, record.attempt if record else 0),
+        )
+
+    def ref(self, pod: Pod, attempt: int = 0) -> common_pb2.PodRef:
+        """The pod in a message, with its object if that is there."""
+        data = self.around.pods.get(pod.uid) or None
+        return common_pb2.PodRef(
+            uid=pod.uid, namespace=pod.namespace, name=pod.name, attempt=attempt, object=data
         )
 
     async def ask(self, name: str, request: Any, state: CycleState, read: Callable[[Any], R]) -> R:

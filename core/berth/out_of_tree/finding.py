@@ -111,9 +111,9 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         return self.sign_pod(pod)
 
     def _example(self, pod: Pod, signature: Hashable) -> Example | None:
-        """A pod to ask about ahead; None where the signature is that pod's alone."""
+        """A pod to ask about ahead; None where there is none, or the signature is that pod's alone."""
         example = example_of(pod, self.caller)
-        return example if self._standing.signs(example.data) == signature else None
+        return example if example and self._standing.signs(example.data) == signature else None
 
     def ask_ahead(self) -> None:
         """Ask about rows that changed, for pods like those asked about last, before one of them comes."""
@@ -358,13 +358,13 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
 
 
 def _started(answer: Coroutine[Any, Any, Answer]) -> "asyncio.Task[Answer]":
-    """The answer as a task: it is asked for with the loop's next turn, not once somebody waits for it."""
+    """The answer as a task: it is asked for with the loop's next turn, not once it is awaited."""
     task = asyncio.get_running_loop().create_task(answer)
     task.add_done_callback(_looked_at)
     return task
 
 
 def _looked_at(task: "asyncio.Future[Any]") -> None:
-    """Nobody may want the answer any more; then its failure is of no interest either."""
+    """An answer that is not awaited any more fails without a word."""
     if not task.cancelled():
         task.exception()

@@ -140,23 +140,14 @@ class HintAsker:
         raw, columns = self._caller().around.pods, unknown.tolist()
         while columns:
             part, size = [columns.pop(0)], 0
-            while columns and (size := size + len(raw.get(pods[part[-1]].uid) or b"")) < MAX_POD_BYTES:
+            while columns and (size := size + len(raw.get(pods[part[-1]].uid))) < MAX_POD_BYTES:
                 part.append(columns.pop(0))
             table[:, part], _ = await self._call(batch, [pods[i] for i in part], with_objects=True)
 
     async def _call(self, batch: list[_Asked], pods: list[Pod], *, with_objects: bool) -> tuple[Mask, Mask]:
         """The table, and which pods the plugin does not know. Shapes: bool (events, pods), bool (pods,)."""
         caller = self._caller()
-        raw = caller.around.pods
-        if with_objects:
-            refs = [
-                common_pb2.PodRef(
-                    uid=pod.uid, namespace=pod.namespace, name=pod.name, object=raw.get(pod.uid) or None
-                )
-                for pod in pods
-            ]
-        else:
-            refs = [common_pb2.PodRef(uid=pod.uid) for pod in pods]
+        refs = [caller.ref(pod) if with_objects else common_pb2.PodRef(uid=pod.uid) for pod in pods]
         request = queueing_pb2.QueueingHintsRequest(
             profile=caller.profile, events=[asked.message for asked in batch], pods=refs
         )

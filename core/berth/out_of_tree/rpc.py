@@ -72,7 +72,7 @@ class UnaryCalls:
             except grpc.aio.UsageError as error:
                 raise RpcError(grpc.StatusCode.UNAVAILABLE, str(error)) from error
             except asyncio.CancelledError:
-                # A channel that is closed cancels its calls, and those whoever waits; our own end differs.
+                # A closed channel cancels its calls, and with them their callers; our own end differs.
                 if (task := asyncio.current_task()) is None or task.cancelling():
                     raise
                 raise RpcError(grpc.StatusCode.UNAVAILABLE, "cut off with the connection") from None

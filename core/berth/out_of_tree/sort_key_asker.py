@@ -17,7 +17,7 @@ from functools import partial
 
 from berth.framework.queued_pod import NO_KEY, SortKey
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import common_pb2, identity_pb2, queueing_pb2
+from berth.out_of_tree._generated import identity_pb2, queueing_pb2
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.packing import sort_keys_of
@@ -137,7 +137,7 @@ class SortKeyAsker:
     def _next_pods(self) -> list[Pod]:
         raw, size, batch = self._caller().around.pods, 0, list[Pod]()
         for pod in self._unasked.values():
-            size += len(raw.get(pod.uid) or b"")
+            size += len(raw.get(pod.uid))
             if len(batch) == PODS_A_CALL or (batch and size > MAX_BYTES):
                 break
             batch.append(pod)
@@ -148,17 +148,8 @@ class SortKeyAsker:
     async def _ask(self, pods: list[Pod], left: list[str]) -> list[SortKey]:
         """The keys of these pods. Raises: SidecarError."""
         caller = self._caller()
-        refs = [
-            common_pb2.PodRef(
-                uid=pod.uid,
-                namespace=pod.namespace,
-                name=pod.name,
-                object=caller.around.pods.get(pod.uid) or None,
-            )
-            for pod in pods
-        ]
         request = queueing_pb2.SortKeysRequest(
-            profile=caller.profile, pods=refs, left_uids=left, anew=self._anew
+            profile=caller.profile, pods=map(caller.ref, pods), left_uids=left, anew=self._anew
         )
         read = partial(_read, caller.plugin, len(pods))
         keys = await caller.ask_queueing("SortKeys", request, read)

@@ -1,4 +1,4 @@
-// Hello keeps pods on their own team's nodes, and off nobody's where it can: a
+// Hello keeps pods on their own team's nodes, and off nodes without a team where it can: a
 // template to copy. Teams are told by a label of nodes and pods.
 package main
 
@@ -26,7 +26,7 @@ func filter(pod *corev1.Pod, node *corev1.Node) *berth.Reason {
 	return nil
 }
 
-// score prefers the team's own nodes to those that are nobody's.
+// score prefers the team's own nodes to those without a team.
 func score(pod *corev1.Pod, node *corev1.Node) int64 {
 	if _, owned := node.Labels[arguments.Of(pod).Label]; owned {
 		return 100

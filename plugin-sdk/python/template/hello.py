@@ -1,4 +1,4 @@
-"""Hello keeps pods on their own team's nodes, and off nobody's where it can: a template to copy.
+"""Hello keeps pods on their own team's nodes, and off nodes without a team where it can: a template to copy.
 
 Teams are told by a label of nodes and pods.
 """
@@ -36,7 +36,7 @@ class Hello(Plugin):
         return None if node.labels.get(label) in (None, pod.labels.get(label)) else OTHER_TEAM
 
     def score(self, pod: Pod, node: Node) -> int:
-        """Prefer the team's own nodes to those that are nobody's."""
+        """Prefer the team's own nodes to those without a team."""
         return 100 if self.arguments_of(pod).label in node.labels else 0
 
     def queueing_hint(self, pod: Pod, event: ClusterEvent) -> bool:

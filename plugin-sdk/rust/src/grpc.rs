@@ -267,7 +267,7 @@ pub(crate) fn at_once<R>(
     let mut future: Pin<Box<dyn Future<Output = R> + Send>> = Box::pin(future);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Ok(answer),
-        // Whoever awaits it polls it again, with a waker of its own.
+        // Its awaiter polls it again, with a waker of its own.
         Poll::Pending => Err(future),
     }
 }

@@ -379,7 +379,7 @@ impl<S: Send + 'static> Plugin<S> {
     }
     says! {
         /// Evicting pods changes no verdict, though the plugin follows pods: preemption makes
-        /// no room where it turns a node down, and no hook sees pods that are only thought away.
+        /// no room where it turns a node down, and no hook sees pods that are removed in an overlay only.
         without_overlays
     }
     says! {

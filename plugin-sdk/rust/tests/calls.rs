@@ -65,7 +65,7 @@ fn verdicts_on_all_nodes_at_once_see_the_pods_on_them() {
 
     assert_eq!(vec!["n0", "n2"], host.filter(pod("p")).passing());
     assert_eq!(Ok(()), host.filter_without(pod("p"), "n1", &["pod-default-there"]));
-    assert_eq!(vec!["n0", "n2"], host.filter(pod("p")).passing(), "what was thought away is there again");
+    assert_eq!(vec!["n0", "n2"], host.filter(pod("p")).passing(), "what the overlay removed is there again");
 
     host.cluster.remove_pod(pod("there"));
     assert_eq!(vec!["n0", "n1", "n2"], host.filter(pod("p")).passing());

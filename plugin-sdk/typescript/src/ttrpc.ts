@@ -68,7 +68,7 @@ export class TtrpcServer {
 
   /**
    * Listen.
-   * @throws AddressError if somebody else does.
+   * @throws AddressError if another process does.
    */
   async start(): Promise<void> {
     await prepareSocket(this.#path);

@@ -1,6 +1,6 @@
 /**
- * Hello keeps pods on their own team's nodes, and off nobody's where it can: a template to copy. Teams are told by a
- * label of nodes and pods.
+ * Hello keeps pods on their own team's nodes, and off nodes without a team where it can: a template to copy.
+ * Teams are told by a label of nodes and pods.
  */
 
 import {
@@ -29,7 +29,7 @@ function filter(pod: Pod, node: Node) {
   return team !== undefined && team !== pod.metadata.labels[label] ? otherTeam : undefined;
 }
 
-/** Prefer the team's own nodes to those that are nobody's. */
+/** Prefer the team's own nodes to those without a team. */
 function score(pod: Pod, node: Node) {
   return node.metadata.labels[settings.of(pod).label] === undefined ? 0 : 100;
 }

@@ -194,7 +194,7 @@ def any_indices(server, request):
 
 
 def any_epoch(server, request):
-    if request.call.epoch == "nobody-ever-used":
+    if request.call.epoch == "never-used":
         request.call.epoch = server.mirror.epoch
 
 

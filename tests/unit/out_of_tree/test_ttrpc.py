@@ -269,7 +269,7 @@ async def test_calls_fail_once_the_host_hung_up():
 
 
 async def test_a_caller_that_went_away_is_forgotten_with_the_answer():
-    """An answer that nobody waits for is no error."""
+    """An answer that is not awaited any more is no error."""
     connection, wire = connected()
     asked(connection).cancel()
     connection.data_received(ttrpc.HEADER.pack(0, 1, ttrpc.RESPONSE, 0))

@@ -1,4 +1,4 @@
-"""The Java SDK and the Java plugins: their own tests, their documentation, and a host in another language."""
+"""The Java SDK and the Java plugins: their own tests, documentation and certificates."""
 
 import asyncio
 import re
@@ -10,10 +10,7 @@ from berth.config.sidecars import PluginTls
 from berth.conformance import Options, Outcome, chosen, verify
 from berth.conformance.subject import UnreachableError
 from berth.demo.surface import Surface
-from berth_sdk.testing import make_node, make_pod
-from berth_sdk.testing.host import Host
 from tests.java_toolchain import JAVA_SDK, MODULES, ROOT, TEMPLATE, install, missing, program, run_mvn
-from tests.sockets import served
 from tests.unit.extender.test_tls import self_signed
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -43,25 +40,6 @@ def test_readme(tmp_path):
     done = run_mvn("test", folder=tmp_path)
 
     assert 0 == done.returncode, done.stdout
-
-
-async def test_a_host_in_another_language(tmp_path):
-    """The template, as a process, answers a host that is written in Python, and ends at SIGTERM."""
-    process = await started("--address", f"unix:{tmp_path / 'hello.sock'}", "--log-level", "error")
-    host = Host(f"unix:{tmp_path / 'hello.sock'}")
-    try:
-        await served(tmp_path / "hello.sock", process)
-        host.cluster.put_node(make_node("blue", labels={"team": "blue"}))
-        host.cluster.put_node(make_node("red", labels={"team": "red"}))
-        introduction = await host.connect({"label": "team"})
-        rejections, scores = await host.filter_score(make_pod("p", labels={"team": "blue"}))
-    finally:
-        await host.close()
-        process.terminate()
-        code = await process.wait()
-
-    assert ("hello", ["red"], {"blue": 100}) == (introduction.name, list(rejections.nodes), scores)
-    assert 0 == code
 
 
 async def test_certificates(tmp_path):
@@ -103,16 +81,6 @@ async def listens(address):
         return False
     writer.close()
     return True
-
-
-async def test_an_address_that_cannot_be_served():
-    """A program that can't listen says why, and ends with exit code 2."""
-    process = await started("--address", "127.0.0.1:0", stderr=asyncio.subprocess.PIPE)
-
-    _, complaint = await process.communicate()
-
-    assert 2 == process.returncode
-    assert b"hello: 127.0.0.1:0: only unix:/path sockets are served without certificates\n" == complaint
 
 
 async def started(*flags, stderr=None):

@@ -1,12 +1,10 @@
-"""The TypeScript SDK and its template: their own tests, the README, and a host in another language."""
+"""The TypeScript SDK and its template: their own tests, the README, and the scheduler's host."""
 
 import asyncio
 import re
 
 import pytest
 
-from berth_sdk.testing import make_node, make_pod
-from berth_sdk.testing.host import Host
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, PACKAGES, ROOT, install, run_node, run_tests
 from tests.sockets import served
 from tests.unit.out_of_tree.scripted import World, running
@@ -37,25 +35,6 @@ def test_readme(tmp_path):
     assert 0 == done.returncode, done.stdout
 
 
-async def test_a_host_in_another_language(tmp_path):
-    """The template, as a process, answers a host that is written in Python, and goes when it is told to."""
-    process = await started("--address", f"unix:{tmp_path / 'hello.sock'}", "--log-level", "error")
-    host = Host(f"unix:{tmp_path / 'hello.sock'}")
-    try:
-        await served(tmp_path / "hello.sock", process)
-        host.cluster.put_node(make_node("blue", labels={"team": "blue"}))
-        host.cluster.put_node(make_node("red", labels={"team": "red"}))
-        introduction = await host.connect({"label": "team"})
-        rejections, scores = await host.filter_score(make_pod("p", labels={"team": "blue"}))
-    finally:
-        await host.close()
-        process.terminate()
-        code = await process.wait()
-
-    assert ("hello", ["red"], {"blue": 100}) == (introduction.name, list(rejections.nodes), scores)
-    assert 0 == code
-
-
 async def test_the_scheduler_s_host(tmp_path):
     """The template, as a process, filters for the scheduler's own host, also nodes that came since."""
     socket = tmp_path / "hello.sock"
@@ -74,16 +53,6 @@ async def test_the_scheduler_s_host(tmp_path):
 
     assert [False, False, False, True] == [bool(code) for code in first]
     assert [False] * 5 == [bool(code) for code in then]
-
-
-async def test_an_address_that_cannot_be_served():
-    """A program that can't listen says why, and ends with exit code 2."""
-    process = await started("--address", "127.0.0.1:0", stderr=asyncio.subprocess.PIPE)
-
-    _, complaint = await process.communicate()
-
-    assert 2 == process.returncode
-    assert b"hello: 127.0.0.1:0: only unix:/path sockets are served without certificates\n" == complaint
 
 
 async def started(*flags, stderr=None):

@@ -122,7 +122,7 @@ async def generation_gone(subject: Subject) -> None:
 async def unknown_epoch(subject: Subject) -> None:
     """The plugin has another state than the host means."""
     world = await shown(subject)
-    call = world.ask("Filter", subject.pods[0], of_call={"epoch": "nobody-ever-used"})
+    call = world.ask("Filter", subject.pods[0], of_call={"epoch": "never-used"})
     await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED", what="a call of an unknown epoch")
 
 

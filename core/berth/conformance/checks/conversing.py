@@ -137,7 +137,7 @@ async def refusal(subject: Subject) -> None:
     """As a CallError with code and reason."""
     world = await shown(subject)
     conversation = _conversation(subject)
-    call = world.ask("Filter", subject.pods[0], stub=conversation, of_call={"epoch": "nobody-ever-used"})
+    call = world.ask("Filter", subject.pods[0], stub=conversation, of_call={"epoch": "never-used"})
     await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED", what="a call of an unknown epoch")
     await world.ask("Filter", subject.pods[0], stub=conversation)
 

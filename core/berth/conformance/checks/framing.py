@@ -119,7 +119,7 @@ async def deltas(subject: Subject) -> None:
 async def refusal(subject: Subject) -> None:
     """As google.rpc.Status with gRPC's code, and an ErrorInfo with the reason."""
     world, scheduling = await shown(subject), await _scheduling(subject)
-    call = world.ask("Filter", subject.pods[0], stub=scheduling, of_call={"epoch": "nobody-ever-used"})
+    call = world.ask("Filter", subject.pods[0], stub=scheduling, of_call={"epoch": "never-used"})
     await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED", what="a call of an unknown epoch")
     await world.ask("Filter", subject.pods[0], stub=scheduling)
 

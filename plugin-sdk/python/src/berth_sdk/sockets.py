@@ -25,9 +25,9 @@ def is_shared() -> bool:
 
 
 def prepare_socket(path: Path) -> None:
-    """Make the socket's directory, private if it is new, and take away a socket that nobody serves.
+    """Make the socket's directory, private if it is new, and take away a socket that is not served.
 
-    Raises: AddressError: somebody serves it, or something else is there.
+    Raises: AddressError: another process serves it, or something else is there.
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -126,7 +126,7 @@ class Connection(asyncio.Protocol):
         self._pace()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give up what nobody waits for any longer."""
+        """Give up what is not awaited any longer."""
         del exc
         self._connections.discard(self)
         for task in self.waiting:
@@ -222,7 +222,7 @@ class TtrpcServer:
     async def start(self) -> None:
         """Listen.
 
-        Raises: AddressError: somebody else does.
+        Raises: AddressError: another process does.
         """
         prepare_socket(self.path)
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-//! Hello keeps pods on their own team's nodes, and off nobody's where it can: a
+//! Hello keeps pods on their own team's nodes, and off nodes without a team where it can: a
 //! template to copy. Teams are told by a label of nodes and pods.
 
 use std::process::ExitCode;
@@ -36,7 +36,7 @@ impl Hello {
         }
     }
 
-    /// Prefers the team's own nodes to those that are nobody's.
+    /// Prefers the team's own nodes to those without a team.
     fn score(&self, pod: &Pod, node: &Node) -> i64 {
         if labels(node).contains_key(&self.arguments.of(pod).label) { 100 } else { 0 }
     }
