@@ -57,7 +57,7 @@ class Election:
 
 
 async def assert_endpoints(cluster, leader, standby):
-    """Both are healthy and answer as spec/core.md 8.4 says; pods' resources are shown by the leader alone."""
+    """Both are healthy and answer as kube-scheduler does; pods' resources are shown by the leader alone."""
     for name in (leader, standby):
         for path in ("/healthz", "/livez", "/readyz", "/healthz/leaderElection", "/readyz/shutdown"):
             assert "ok" == await cluster.show(name, path)

@@ -1,4 +1,4 @@
-"""Which rule of spec/core.md each scenario is about: the number that its name begins with.
+"""Which rule of docs/behaviour each scenario is about: the number that its name begins with.
 
 A folder holds the scenarios of a part and `rules.py`, the part's RULES: number -> what the rule says. The
 number is the section's, with a further one for a numbered step or, counted from 1, for a bullet or a row of a
@@ -14,9 +14,6 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 CITATION = re.compile(r"test_(\d+(?:_\d+)*(?:_and_\d+(?:_\d+)*)*)_[a-zA-Z]")
-
-SECTIONS = {"1": 13, "2": 16, "3": 9, "4": 16, "5": 11, "6": 8, "7": 8, "11": 9}
-"""How many numbered sections a chapter has."""
 
 
 def parts():
@@ -56,17 +53,6 @@ def _numbers(name):
     return [part.replace("_", ".") for part in cited[1].split("_and_")] if cited else []
 
 
-def table():
-    """Each rule with the tests that cite it, a line each."""
-    cited = citations()
-    for number, text in sorted(rules().items(), key=lambda rule: _order(rule[0])):
-        yield f"{number:8} {text}"
-        yield from (f"{'':8}   {name}" for name in cited.get(number, ()))
-
-
-def _order(number):
+def order(number):
+    """What rules are sorted by."""
     return [int(part) for part in number.split(".")]
-
-
-if __name__ == "__main__":
-    print("\n".join(table()))  # noqa: T201 - `python -m tests.scenarios.citations` shows the index

@@ -1,6 +1,6 @@
 """One write to the API server on its way: what it says, what it makes of another one, and how it ended.
 
-Source: spec/core.md 5.11.
+Source: pkg/scheduler/framework/api_calls, backend/api_dispatcher/call_queue.go (Kubernetes v1.36); KEP-5229.
 """
 
 from collections.abc import Mapping

@@ -6,7 +6,8 @@
               |      saying both where it can                               the pod's turn comes again
               +-- without effect, now or once the watch has shown it: dropped
 
-Between the core and its writer where the gate SchedulerAsyncAPICalls is on. Source: spec/core.md 5.11.
+Between the core and its writer where the gate SchedulerAsyncAPICalls is on. Source:
+pkg/scheduler/backend/api_dispatcher/api_dispatcher.go APIDispatcher (Kubernetes v1.36); KEP-5229.
 """
 
 from collections import Counter, deque

@@ -6,7 +6,7 @@
 Many run at once, each beside the scheduling cycles of other pods. A binding of the upper way is a request and
 a callback; it gets a task where it fails, or where PostBind plugins are told of it.
 
-Source: spec/core.md 5.4-5.8.
+Source: pkg/scheduler/schedule_one.go bindingCycle, handleBindingCycleError (Kubernetes v1.36).
 """
 
 import logging

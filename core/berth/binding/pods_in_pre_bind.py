@@ -5,7 +5,7 @@
 
 Either end excludes the other, so a preemptor knows whether it has to delete the pod instead.
 
-Source: spec/core.md 5.6.
+Source: pkg/scheduler/framework/runtime/pods_in_prebind_map.go (Kubernetes v1.36).
 """
 
 from berth.framework.background import Background, Outcome

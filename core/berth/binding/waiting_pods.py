@@ -6,7 +6,7 @@
 
 The first outcome counts; it may be delivered before the binding cycle begins to wait for it.
 
-Source: spec/core.md 5.5.
+Source: pkg/scheduler/framework/runtime/waiting_pods_map.go (Kubernetes v1.36).
 """
 
 from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@
 An assumed pod stays assumed until its binding is observed, it is forgotten or removed: it never expires.
 One task owns the cache, so it needs no lock.
 
-Source: spec/core.md 3.
+Source: pkg/scheduler/backend/cache/cache.go (Kubernetes v1.36).
 """
 
 import logging

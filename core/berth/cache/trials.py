@@ -2,7 +2,7 @@
 
 The cluster knows nothing of them: each trial is taken back, the latest first, before the cycle ends.
 
-Source: spec/core.md 7.4, 6.8.
+Source: pkg/scheduler/backend/cache/snapshot.go AssumePod, ForgetPod, forgetAllAssumedPods (Kubernetes v1.36).
 """
 
 from typing import NamedTuple

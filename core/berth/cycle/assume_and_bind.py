@@ -2,7 +2,7 @@
 
 Called by: the scheduling cycle of a single pod, and that of a pod group for each of its pods.
 
-Source: spec/core.md 5.1-5.3.
+Source: pkg/scheduler/schedule_one.go assumeAndReserve, prepareForBindingCycle (Kubernetes v1.36).
 """
 
 from dataclasses import dataclass

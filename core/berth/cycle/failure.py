@@ -1,6 +1,6 @@
 """What happens to a pod whose attempt failed: back to the queue, nomination, event, condition.
 
-Source: spec/core.md 4.14, 5.10.
+Source: pkg/scheduler/schedule_one.go handleSchedulingFailure, updatePod (Kubernetes v1.36).
 """
 
 import logging

@@ -5,7 +5,8 @@
                                  +-------------+----------+---------+--> failure: back to the queue
 
 Scheduling cycles never overlap each other, but for the answers of plugins in other processes to Reserve and
-Permit (docs/decisions/0004-one-stream.md). Source: spec/core.md 4.1, 4.2.
+Permit (docs/decisions/0004-one-stream.md). Source: pkg/scheduler/schedule_one.go ScheduleOne, schedulingCycle
+(Kubernetes v1.36).
 """
 
 import logging

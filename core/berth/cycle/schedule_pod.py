@@ -5,7 +5,7 @@
                                               +--> none: PostFilter
 
 What is asked of plugins, and what is known already, is berth.evaluation's business.
-Source: spec/core.md 4.3.
+Source: pkg/scheduler/schedule_one.go schedulePod (Kubernetes v1.36).
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Popped pods that nobody has to schedule any more.
 
-Source: spec/core.md 4.2.
+Source: pkg/scheduler/schedule_one.go skipPodSchedule (Kubernetes v1.36).
 """
 
 from berth.cache.cache import Cache

@@ -1,6 +1,6 @@
 """Asking Filter plugins about nodes with other pods on them than there are.
 
-Source: spec/core.md 4.7.
+Source: pkg/scheduler/framework/runtime/framework.go RunFilterPluginsWithNominatedPods (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable, Sequence

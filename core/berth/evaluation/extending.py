@@ -2,7 +2,7 @@
 
 They bind instead of bind plugins, too: `framework/extender_binding.py`.
 
-Source: spec/core.md 4.9, 4.10 (7), 5.7, 6.7.
+Source: pkg/scheduler/schedule_one.go findNodesThatPassExtenders, prioritizeNodes (Kubernetes v1.36).
 """
 
 import logging

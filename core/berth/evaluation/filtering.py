@@ -3,7 +3,7 @@
 The first plugin, in the profile's order, that turns a node down owns the rejection. Plugins in other
 processes work while this one does.
 
-Source: spec/core.md 4.7; spec/plugins.md 1.3.
+Source: pkg/scheduler/framework/runtime/framework.go RunFilterPlugins (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

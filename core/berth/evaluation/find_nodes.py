@@ -1,6 +1,7 @@
 """From a pod to the nodes it fits on, or to the reasons why there are none.
 
-Source: spec/core.md 4.3-4.8.
+Source: pkg/scheduler/schedule_one.go findNodesThatFitPod, findNodesThatPassFilters, numFeasibleNodesToFind
+(Kubernetes v1.36).
 """
 
 import logging

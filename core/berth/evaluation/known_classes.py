@@ -7,7 +7,7 @@
 Where memory is full, the class that was asked for longest ago goes, unless the new one was last asked for
 even earlier: of more classes in turn than fit, those that are kept stay.
 
-Source: docs/decisions/0008-equal-pods.md; compare spec/core.md 4.16.
+Source: docs/decisions/0008-equal-pods.md; pkg/scheduler/framework/runtime/batch.go (Kubernetes v1.36).
 """
 
 from collections import Counter, OrderedDict

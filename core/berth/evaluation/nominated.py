@@ -3,7 +3,7 @@
 Every cycle asks whether its pod fits beside them, so all such nodes are asked about at once, and what the
 promised pods would hold is kept as columns: a cycle looks only at nominations that changed since the last.
 
-Source: spec/core.md 2.14, 4.7.
+Source: pkg/scheduler/framework/runtime/framework.go addGENominatedPods (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

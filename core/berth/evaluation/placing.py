@@ -2,7 +2,8 @@
 
 What they took goes into the record that the state holds.
 
-Source: spec/core.md 7.6, 9.1.
+Source: pkg/scheduler/framework/runtime/framework.go RunPlacementGeneratePlugins, RunPlacementScorePlugins
+(Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

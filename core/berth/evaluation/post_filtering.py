@@ -1,6 +1,6 @@
 """Running PostFilter plugins for a pod that fits nowhere.
 
-Source: spec/core.md 4.13.
+Source: pkg/scheduler/framework/runtime/framework.go RunPostFilterPlugins (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Running PreFilter plugins.
 
-Source: spec/core.md 4.4; spec/plugins.md 1.2.
+Source: pkg/scheduler/framework/runtime/framework.go RunPreFilterPlugins (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Asking PreScore and Score plugins, and mapping scores to 0 to 100.
 
-Source: spec/core.md 4.10; spec/plugins.md 0.4, 1.5.
+Source: pkg/scheduler/framework/runtime/framework.go RunPreScorePlugins, RunScorePlugins (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Sequence

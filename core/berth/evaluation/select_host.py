@@ -1,6 +1,6 @@
 """From feasible nodes to the one that is taken: any of those that score highest, by an even chance.
 
-Source: spec/core.md 4.10, 4.11.
+Source: pkg/scheduler/schedule_one.go prioritizeNodes, newSortedNodeScores (Kubernetes v1.36).
 """
 
 import random

@@ -7,5 +7,5 @@
 Called by: the reflectors of the API client (each handler has their on_add, on_update, on_delete, on_synced),
 the simulator and tests. From here a new pod goes to the scheduling queue.
 
-Source: spec/core.md 1.7, 1.9, 1.11-1.13.
+Source: pkg/scheduler/eventhandlers.go (Kubernetes v1.36).
 """

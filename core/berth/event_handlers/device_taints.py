@@ -1,6 +1,6 @@
 """DeviceTaintRules: into their store; each slice whose devices' taints change counts as updated.
 
-Source: spec/core.md 1.7 (ResourceSlice tracker).
+Source: dynamic-resource-allocation resourceslice/tracker/tracker.go (Kubernetes v1.36).
 """
 
 from collections.abc import Callable

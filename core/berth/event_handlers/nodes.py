@@ -1,6 +1,7 @@
 """Nodes: into the cache, then a move pass.
 
-Source: spec/core.md 1.11.
+Source: pkg/scheduler/eventhandlers.go addNodeToCache, updateNodeInCache, deleteNodeFromCache (Kubernetes
+v1.36).
 """
 
 import logging

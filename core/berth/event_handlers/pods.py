@@ -1,6 +1,6 @@
 """Pods: into the cache where they are on a node, into the queue where they are to be scheduled.
 
-Source: spec/core.md 1.7, 1.9, 1.12.
+Source: pkg/scheduler/eventhandlers.go addPod, updatePod, deletePod (Kubernetes v1.36).
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Kinds beside nodes and pods: each into its store, then a move pass where a plugin waits for it.
 
-Source: spec/core.md 1.13.
+Source: pkg/scheduler/eventhandlers.go addAllEventHandlers (Kubernetes v1.36).
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """What plugins count of the volumes and devices that pods claim; telemetry gives the numbers their names.
 
-Source: spec/core.md 8.1; spec/plugins.md 5.12, 5.19.
+Source: pkg/scheduler/metrics/metrics.go; framework/plugins/volumebinding/metrics (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable

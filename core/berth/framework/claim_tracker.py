@@ -7,7 +7,8 @@ and, before any write, the allocation that a pod on its way to a node is going t
                           |
                           +-- Unreserve: end
 
-Source: kube-scheduler dynamicresources claim tracker, util/assumecache (v1.36); spec/core.md 1.8.
+Source: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go claimTracker; util/assumecache
+(Kubernetes v1.36).
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
 """Writes to resource claims, as the adapters provide them.
 
-Source: spec/plugins.md 5.19 (PostFilter, Unreserve, PreBind).
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go PostFilter, Unreserve, bindClaim
+(Kubernetes v1.36).
 """
 
 from collections.abc import Mapping, Sequence

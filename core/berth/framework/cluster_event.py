@@ -1,6 +1,7 @@
 """Cluster events, and what plugins say of them for pods that wait.
 
-Source: spec/core.md 1.1-1.3, 1.6; spec/plugins.md 2.
+Source: staging/src/k8s.io/kube-scheduler/framework/types.go ClusterEvent; pkg/scheduler/framework/types.go
+(Kubernetes v1.36).
 """
 
 from collections.abc import Callable

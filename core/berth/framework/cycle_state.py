@@ -1,6 +1,6 @@
 """What plugins remember of one pod between extension points of one attempt.
 
-Source: spec/core.md 9.5.
+Source: pkg/scheduler/framework/cycle_state.go (Kubernetes v1.36).
 """
 
 import copy

@@ -1,6 +1,6 @@
 """Why no node fits: which plugin turned down which node, kept as columns and spelled out on demand.
 
-Source: kube-scheduler framework Diagnosis and FitError (v1.36); spec/core.md 4.12, 9.2.
+Source: pkg/scheduler/framework/types.go Diagnosis, FitError (Kubernetes v1.36).
 """
 
 from collections import Counter

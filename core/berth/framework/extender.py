@@ -2,7 +2,7 @@
 
 What the core asks of one, as the adapters provide it; `extending.py` does the asking.
 
-Source: kube-scheduler framework Extender (v1.36); spec/core.md 4.9, 4.15.
+Source: staging/src/k8s.io/kube-scheduler/framework/extender.go (Kubernetes v1.36).
 """
 
 from collections.abc import Awaitable, Collection, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Binding by an extender instead of by bind plugins.
 
-Source: spec/core.md 5.7.
+Source: pkg/scheduler/schedule_one.go extendersBinding (Kubernetes v1.36).
 """
 
 import logging

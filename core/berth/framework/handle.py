@@ -1,6 +1,6 @@
 """What a plugin is given to meet the rest of the scheduler with.
 
-Source: spec/core.md 9.6.
+Source: staging/src/k8s.io/kube-scheduler/framework/interface.go Handle (Kubernetes v1.36).
 """
 
 import random
@@ -94,7 +94,10 @@ class EventRecorder(Protocol):
 
 
 class Nominator(Protocol):
-    """Pods that were promised a node and are not on it yet. Source: spec/core.md 2.14."""
+    """Pods that were promised a node and are not on it yet.
+
+    Source: pkg/scheduler/backend/queue/nominator.go (Kubernetes v1.36).
+    """
 
     @property
     def changes(self) -> Journal[str]:
@@ -114,7 +117,10 @@ class Nominator(Protocol):
 
 
 class WaitingPod(Protocol):
-    """A pod that Permit plugins keep waiting. Source: spec/core.md 5.5."""
+    """A pod that Permit plugins keep waiting.
+
+    Source: pkg/scheduler/framework/runtime/waiting_pods_map.go (Kubernetes v1.36).
+    """
 
     pod: Pod
 
@@ -142,7 +148,10 @@ class WaitingPods(Protocol):
 
 
 class PodInPreBind(Protocol):
-    """A pod whose PreBind plugins are at work. Source: spec/core.md 5.6."""
+    """A pod whose PreBind plugins are at work.
+
+    Source: pkg/scheduler/framework/runtime/pods_in_prebind_map.go (Kubernetes v1.36).
+    """
 
     def cancel(self, message: str) -> bool:
         """End its binding with that message; False where PreBind is over and the pod is being bound."""

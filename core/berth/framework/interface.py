@@ -7,7 +7,7 @@ answer; one that has to ask another process may return an awaitable of it.
 The way of a pod: pre_enqueue - less - pre_filter - filter - (post_filter) - pre_score - score -
 normalize_score - reserve - permit - pre_bind_pre_flight - pre_bind - bind - post_bind.
 
-Source: kube-scheduler framework interface (v1.36); spec/core.md 9.1; spec/plugins.md 1.
+Source: staging/src/k8s.io/kube-scheduler/framework/interface.go (Kubernetes v1.36).
 """
 
 from abc import ABC, abstractmethod
@@ -291,7 +291,7 @@ class PostFilterPlugin(Plugin):
 
 
 class GroupTrial(Protocol):
-    """Placed pods thought away and back, and whether a pod group fits then. Source: spec/core.md 6.8."""
+    """Placed pods removed on trial and added again, and whether a pod group fits then. Source: KEP-5710."""
 
     def take_out(self, pod: PodInfo) -> None:
         """Think a placed pod away."""
@@ -463,7 +463,7 @@ class PlacementsResult:
 
 
 class PlacementGeneratePlugin(Plugin):
-    """Says which parts of the cluster a pod group may go to. Source: spec/core.md 7.6."""
+    """Says which parts of the cluster a pod group may go to. Source: KEP-5732."""
 
     @abstractmethod
     def generate_placements(

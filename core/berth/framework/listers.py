@@ -1,6 +1,6 @@
 """The API objects beside nodes and pods that plugins look things up in, as the watches last told.
 
-Source: spec/core.md 1.7.
+Source: pkg/scheduler/scheduler.go NewInformerFactory (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,7 +43,7 @@ class AssumeCache(Generic[T]):
     """A store's objects as they are going to be once the writes that are under way have landed.
 
     An assumption holds for the version of the object that it was made of: as soon as the watch brings
-    another version, that one counts. Source: kube-scheduler util/assumecache (v1.36); spec/plugins.md 5.12.
+    another version, that one counts. Source: pkg/scheduler/util/assumecache (Kubernetes v1.36).
     """
 
     __slots__ = ("_assumed", "_store")

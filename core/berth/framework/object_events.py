@@ -1,6 +1,7 @@
 """What changed between two versions of a pod or of a node, as the events that plugins register for.
 
-Source: spec/core.md 1.4, 1.5.
+Source: pkg/scheduler/framework/events.go PodSchedulingPropertiesChange, NodeSchedulingPropertiesChange
+(Kubernetes v1.36).
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
 """What a condition changes in a pod's status.
 
-Source: spec/core.md 5.10.
+Source: pkg/scheduler/framework/api_calls/pod_status_patch.go syncStatus (Kubernetes v1.36).
 """
 
 from berth.objects.pod import Pod, PodCondition

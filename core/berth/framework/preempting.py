@@ -1,6 +1,7 @@
 """What a plugin asks of preemption, which stands on a floor above plugins and comes to them by their Handle.
 
-Source: spec/core.md 6.1, 6.2; docs/architecture.md on floors.
+Source: pkg/scheduler/framework/preemption/preemption.go Preempt (Kubernetes v1.36); docs/architecture.md on
+floors.
 """
 
 from collections.abc import Sequence

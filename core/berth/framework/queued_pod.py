@@ -1,6 +1,6 @@
 """A pod in the scheduling queue, with the history of its attempts.
 
-Source: spec/core.md 2.2.
+Source: pkg/scheduler/framework/types.go QueuedPodInfo (Kubernetes v1.36).
 """
 
 from dataclasses import dataclass, field

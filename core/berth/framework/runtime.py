@@ -2,7 +2,7 @@
 
 `filtering.py` and `scoring.py` run the points that look at nodes; the rest runs here.
 
-Source: spec/core.md 5.2-5.7, 9.3.
+Source: pkg/scheduler/framework/runtime/framework.go (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Arithmetic of scores as kube-scheduler does it: Go's division truncates, its Round goes away from zero.
 
-Source: framework/plugins/helper (kube-scheduler v1.36); spec/plugins.md 0.2, 4.9.
+Source: pkg/scheduler/framework/plugins/helper/normalize_score.go, shape_score.go (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

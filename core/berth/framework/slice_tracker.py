@@ -4,7 +4,8 @@
 
 Without rules, and with the gate DRADeviceTaintRules off, these are the slices themselves.
 
-Source: spec/core.md 1.7 (ResourceSlice tracker); resource.k8s.io/v1beta2 DeviceTaintRule (Kubernetes v1.36).
+Source: dynamic-resource-allocation resourceslice/tracker/tracker.go; resource.k8s.io/v1beta2 DeviceTaintRule
+(Kubernetes v1.36).
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Statuses: what a plugin, or a whole extension point, answers.
 
-Source: kube-scheduler framework Status (v1.36); spec/core.md 9.2.
+Source: staging/src/k8s.io/kube-scheduler/framework/interface.go Code, Status (Kubernetes v1.36).
 """
 
 from dataclasses import dataclass, replace

@@ -1,6 +1,6 @@
 """Objects of one kind, as the watch last told.
 
-Source: spec/core.md 1.7.
+Source: pkg/scheduler/scheduler.go NewInformerFactory (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Iterator

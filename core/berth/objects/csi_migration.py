@@ -1,6 +1,6 @@
 """In-tree volume plugins that CSI drivers have taken over: names, handles and topology keys.
 
-Source: csi-translation-lib (Kubernetes v1.36); spec/plugins.md 5.11, 5.12.
+Source: csi-translation-lib (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
 """Devices that drivers publish, and the classes that claims choose them by.
 
-Source: resource.k8s.io/v1 (Kubernetes v1.36); spec/plugins.md 5.19.
+Source: resource.k8s.io/v1 (Kubernetes v1.36).
 """
 
 import msgspec

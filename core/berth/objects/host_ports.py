@@ -1,6 +1,6 @@
 """Host ports that a pod claims on its node.
 
-Source: spec/plugins.md 4.4.
+Source: staging/src/k8s.io/kube-scheduler/framework/types.go HostPortInfo (Kubernetes v1.36).
 """
 
 from collections.abc import Collection, Iterable

@@ -1,6 +1,7 @@
 """Image names in the form in which nodes and pods are compared.
 
-Source: spec/plugins.md 5.16.
+Source: pkg/scheduler/framework/plugins/imagelocality/image_locality.go normalizedImageName (Kubernetes
+v1.36).
 """
 
 

@@ -1,6 +1,6 @@
 """Label selectors, and the requirements that they and node selectors are made of.
 
-Source: apimachinery pkg/labels (Kubernetes v1.36); spec/plugins.md 4.5.
+Source: apimachinery pkg/labels (Kubernetes v1.36).
 """
 
 import re

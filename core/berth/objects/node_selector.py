@@ -1,6 +1,6 @@
 """Node selectors and node affinity: which nodes a pod, a volume or a profile allows.
 
-Source: component-helpers scheduling/corev1/nodeaffinity (Kubernetes v1.36); spec/plugins.md 4.7.
+Source: component-helpers scheduling/corev1/nodeaffinity (Kubernetes v1.36).
 """
 
 from berth.objects.api_object import ApiObject, Int32

@@ -1,6 +1,6 @@
 """Groups of pods that are scheduled together.
 
-Source: scheduling.k8s.io/v1alpha2 (Kubernetes v1.36); spec/core.md 7.1.
+Source: scheduling.k8s.io/v1alpha2 (Kubernetes v1.36).
 """
 
 from berth.objects.api_object import ApiObject, Int32, Int64, TypedObject

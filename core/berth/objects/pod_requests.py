@@ -2,7 +2,7 @@
 
 Amounts are nano units while they are added up, so that rounding happens once (berth.objects.quantity).
 
-Source: component-helpers resource (Kubernetes v1.36); spec/plugins.md 4.1, 4.3.
+Source: component-helpers resource (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

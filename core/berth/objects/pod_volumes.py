@@ -1,6 +1,7 @@
 """The volumes of a pod that tie it to claims, disks or drivers.
 
-Source: spec/plugins.md 5.10-5.13.
+Source: pkg/scheduler/framework/plugins/{volumerestrictions,nodevolumelimits,volumebinding,volumezone}
+(Kubernetes v1.36).
 """
 
 from collections.abc import Iterable, Iterator, Mapping

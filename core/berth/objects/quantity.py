@@ -7,7 +7,7 @@ around there, or ends, depending on how the amount is written; here it always en
 Reading a text takes time linear in its length and makes no number of more than a few words, whatever is
 written.
 
-Source: apimachinery pkg/api/resource (Kubernetes v1.36); spec/plugins.md 0.2.
+Source: apimachinery pkg/api/resource (Kubernetes v1.36).
 """
 
 import re

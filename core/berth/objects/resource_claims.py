@@ -2,7 +2,7 @@
 
 What is only carried along (configuration for drivers, their reports) stays a plain document.
 
-Source: resource.k8s.io/v1 (Kubernetes v1.36); spec/plugins.md 5.19.
+Source: resource.k8s.io/v1 (Kubernetes v1.36).
 """
 
 from datetime import datetime

@@ -1,6 +1,6 @@
 """Which resource names the scheduler accounts for, and how.
 
-Source: pkg/scheduler/util, pkg/apis/core/v1/helper (Kubernetes v1.36); spec/plugins.md 4.2.
+Source: pkg/scheduler/util, pkg/apis/core/v1/helper (Kubernetes v1.36).
 """
 
 from functools import lru_cache

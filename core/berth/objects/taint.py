@@ -1,6 +1,6 @@
 """Taints and tolerations.
 
-Source: component-helpers scheduling/corev1 (Kubernetes v1.36); spec/plugins.md 4.6.
+Source: component-helpers scheduling/corev1 (Kubernetes v1.36).
 """
 
 import re

@@ -2,7 +2,7 @@
 
 Both are asked in one round trip where the plugin allows it.
 
-Source: docs/protocol.md; spec/core.md 4.4-4.10.
+Source: docs/protocol.md.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A plugin in another process as a gate of the queue: PreEnqueue, and the events that may open it again.
 
-Source: docs/protocol.md; spec/core.md 2.6.
+Source: docs/protocol.md.
 """
 
 from collections.abc import Sequence

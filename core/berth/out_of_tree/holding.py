@@ -3,7 +3,7 @@
 What a failed call means is the failure policy of the list: Fail ends the attempt with an error that names the
 plugin, Ignore means that it has no opinion.
 
-Source: docs/protocol.md; spec/core.md 5.
+Source: docs/protocol.md.
 """
 
 from collections.abc import Callable

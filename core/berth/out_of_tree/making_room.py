@@ -2,7 +2,7 @@
 
 It names a node and the pods that have to leave it; they are evicted as preemption's victims are.
 
-Source: docs/protocol.md; spec/core.md 4.13, 6.6.
+Source: docs/protocol.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

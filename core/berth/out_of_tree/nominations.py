@@ -4,7 +4,7 @@
 
 A pod that is assumed or placed is not promised any more: its removal goes before what the snapshot says.
 
-Source: proto/berth/plugin/v1/state.proto PodStage; spec/core.md 2.14.
+Source: proto/berth/plugin/v1/state.proto PodStage.
 """
 
 from collections.abc import Collection, Iterator

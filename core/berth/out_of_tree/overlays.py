@@ -3,7 +3,7 @@
 Preemption's dry run thinks pods away and back; nominated pods are thought to be there. Everything that a
 table asks about goes out in as few calls as messages can hold.
 
-Source: proto/berth/plugin/v1/scheduling.proto FilterOverlays; spec/core.md 4.7, 6.4.
+Source: proto/berth/plugin/v1/scheduling.proto FilterOverlays.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """The selector of a pod's siblings, deduced from the services and the controller that own it.
 
-Source: pkg/scheduler/framework/plugins/helper/spread.go (Kubernetes v1.36); spec/plugins.md 4.12.
+Source: pkg/scheduler/framework/plugins/helper/spread.go (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """DefaultBinder: bind by creating the pod's Binding.
 
-Source: pkg/scheduler/framework/plugins/defaultbinder (Kubernetes v1.36); spec/plugins.md 5.17.
+Source: pkg/scheduler/framework/plugins/defaultbinder (Kubernetes v1.36).
 """
 
 from collections.abc import Callable

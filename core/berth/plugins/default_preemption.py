@@ -2,7 +2,7 @@
 
 Which pods, and how, is for the scheduler's preemption to say; this plugin asks for it through its handle.
 
-Source: pkg/scheduler/framework/plugins/defaultpreemption (Kubernetes v1.36); spec/core.md 6.1, 6.6.
+Source: pkg/scheduler/framework/plugins/defaultpreemption (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,7 @@
 """Which device class stands behind an extended resource.
 
-Source: kube-scheduler dynamicresources extended resource cache (v1.36); spec/plugins.md 4.2, 5.19.
+Source: dynamic-resource-allocation deviceclass/extendedresourcecache/extendedresourcecache.go (Kubernetes
+v1.36).
 """
 
 from datetime import UTC, datetime

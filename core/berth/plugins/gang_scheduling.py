@@ -1,6 +1,6 @@
 """GangScheduling: bind the pods of a gang once enough of them have a node.
 
-Source: pkg/scheduler/framework/plugins/gangscheduling (Kubernetes v1.36); spec/plugins.md 5.21, core.md 7.8.
+Source: pkg/scheduler/framework/plugins/gangscheduling (Kubernetes v1.36).
 """
 
 from typing import Any

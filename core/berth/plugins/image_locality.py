@@ -3,7 +3,7 @@
 An image counts for its size times the share of nodes that have it, so that a single node with a large image
 does not draw every pod to itself.
 
-Source: pkg/scheduler/framework/plugins/imagelocality (Kubernetes v1.36); spec/plugins.md 5.16.
+Source: pkg/scheduler/framework/plugins/imagelocality (Kubernetes v1.36).
 """
 
 from collections.abc import Hashable

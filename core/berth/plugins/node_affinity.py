@@ -1,6 +1,6 @@
 """NodeAffinity: node selectors, required and preferred node affinity, and what the profile adds to them.
 
-Source: pkg/scheduler/framework/plugins/nodeaffinity (Kubernetes v1.36); spec/plugins.md 4.7, 5.6.
+Source: pkg/scheduler/framework/plugins/nodeaffinity (Kubernetes v1.36).
 """
 
 from collections.abc import Hashable

@@ -1,7 +1,7 @@
 """NodeDeclaredFeatures: some pods need a kubelet that says it can run them.
 
 Source: pkg/scheduler/framework/plugins/nodedeclaredfeatures, component-helpers nodedeclaredfeatures
-(Kubernetes v1.36); spec/plugins.md 5.20.
+(Kubernetes v1.36).
 """
 
 from collections.abc import Hashable

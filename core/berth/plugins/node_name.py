@@ -1,6 +1,6 @@
 """NodeName: a pod that names its node fits nowhere else.
 
-Source: pkg/scheduler/framework/plugins/nodename (Kubernetes v1.36); spec/plugins.md 5.4.
+Source: pkg/scheduler/framework/plugins/nodename (Kubernetes v1.36).
 """
 
 from collections.abc import Hashable

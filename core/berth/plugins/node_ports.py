@@ -1,6 +1,6 @@
 """NodePorts: two pods cannot claim one host port.
 
-Source: pkg/scheduler/framework/plugins/nodeports (Kubernetes v1.36); spec/plugins.md 5.7.
+Source: pkg/scheduler/framework/plugins/nodeports (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Hashable

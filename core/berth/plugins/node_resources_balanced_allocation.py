@@ -1,7 +1,6 @@
 """NodeResourcesBalancedAllocation: prefer nodes whose resources the pod brings nearer to equal use.
 
-Source: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (Kubernetes v1.36);
-spec/plugins.md 0.3, 5.9.
+Source: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Hashable

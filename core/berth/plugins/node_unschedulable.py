@@ -1,6 +1,6 @@
 """NodeUnschedulable: keep pods off cordoned nodes unless they tolerate it.
 
-Source: pkg/scheduler/framework/plugins/nodeunschedulable (Kubernetes v1.36); spec/plugins.md 5.3.
+Source: pkg/scheduler/framework/plugins/nodeunschedulable (Kubernetes v1.36).
 """
 
 from collections.abc import Hashable

@@ -1,6 +1,6 @@
 """PodGroupPodsCount: prefer placements that more pods of the group fit in.
 
-Source: pkg/scheduler/framework/plugins/podgrouppodscount (Kubernetes v1.36); spec/plugins.md 5.23.
+Source: pkg/scheduler/framework/plugins/podgrouppodscount (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """PrioritySort: higher priority first, then first come, first served.
 
-Source: pkg/scheduler/framework/plugins/queuesort (Kubernetes v1.36); spec/plugins.md 5.2.
+Source: pkg/scheduler/framework/plugins/queuesort (Kubernetes v1.36).
 """
 
 from berth.framework.interface import QueueSortPlugin

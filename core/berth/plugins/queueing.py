@@ -1,6 +1,6 @@
 """What hint functions ask of the objects of an event.
 
-Source: spec/plugins.md 2.6.
+Source: pkg/scheduler/framework/plugins, the functions that EventsToRegister names (Kubernetes v1.36).
 """
 
 from typing import Any, TypeVar

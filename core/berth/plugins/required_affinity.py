@@ -1,6 +1,7 @@
 """What a pod requires of its node: its node selector and its required node affinity.
 
-Source: component-helpers scheduling/corev1/nodeaffinity RequiredNodeAffinity (v1.36); spec/plugins.md 4.7.
+Source: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go RequiredNodeAffinity (Kubernetes
+v1.36).
 """
 
 from typing import NamedTuple

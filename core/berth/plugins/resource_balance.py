@@ -1,7 +1,6 @@
 """How equally the resources of nodes are used, for all nodes at once and for single ones.
 
-Source: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (Kubernetes v1.36);
-spec/plugins.md 0.3, 5.9.
+Source: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (Kubernetes v1.36).
 """
 
 import math

@@ -1,6 +1,6 @@
 """SchedulingGates: keep pods with scheduling gates out of the queue.
 
-Source: pkg/scheduler/framework/plugins/schedulinggates (Kubernetes v1.36); spec/plugins.md 5.1.
+Source: pkg/scheduler/framework/plugins/schedulinggates (Kubernetes v1.36).
 """
 
 from berth.framework.cluster_event import ActionType, ClusterEvent, ClusterEventWithHint, EventResource

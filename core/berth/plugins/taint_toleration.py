@@ -1,6 +1,6 @@
 """TaintToleration: keep pods off nodes whose taints they do not tolerate.
 
-Source: pkg/scheduler/framework/plugins/tainttoleration (Kubernetes v1.36); spec/plugins.md 5.5.
+Source: pkg/scheduler/framework/plugins/tainttoleration (Kubernetes v1.36).
 """
 
 from collections.abc import Hashable

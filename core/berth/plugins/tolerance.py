@@ -1,6 +1,6 @@
 """Tolerations against taints, as several plugins ask.
 
-Source: spec/plugins.md 4.6.
+Source: component-helpers scheduling/corev1/helpers.go FindMatchingUntoleratedTaint (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable, Mapping

@@ -5,7 +5,7 @@ place is that of the value in the key's label column. Where every node is a doma
 names, row i has place i + 1: what holds for domains is then what holds for rows, and nothing has to be added
 up or spread out.
 
-Source: spec/plugins.md 6.
+Source: pkg/scheduler/framework/plugins/{podtopologyspread,interpodaffinity} (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Hashable

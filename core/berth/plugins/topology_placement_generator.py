@@ -1,6 +1,6 @@
 """TopologyPlacementGenerator: one placement for each value of the node label that a pod group names.
 
-Source: pkg/scheduler/framework/plugins/topologyaware (Kubernetes v1.36); spec/plugins.md 5.22.
+Source: pkg/scheduler/framework/plugins/topologyaware (Kubernetes v1.36).
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """VolumeRestrictions: disks that one node mounts for one pod, and claims that only one pod may use.
 
-Source: pkg/scheduler/framework/plugins/volumerestrictions (Kubernetes v1.36); spec/plugins.md 5.10.
+Source: pkg/scheduler/framework/plugins/volumerestrictions (Kubernetes v1.36).
 """
 
 from collections.abc import Hashable, Sequence

@@ -1,6 +1,6 @@
 """VolumeZone: a pod goes where its volumes are, as the volumes' zone and region labels tell.
 
-Source: pkg/scheduler/framework/plugins/volumezone (Kubernetes v1.36); spec/plugins.md 5.13.
+Source: pkg/scheduler/framework/plugins/volumezone (Kubernetes v1.36).
 """
 
 from collections.abc import Hashable, Iterable

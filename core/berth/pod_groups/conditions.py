@@ -1,6 +1,6 @@
 """The condition PodGroupScheduled: how the scheduler tells the owner of a group what came of it.
 
-Source: spec/core.md 7.7.
+Source: pkg/scheduler/schedule_one_podgroup.go updatePodGroupCondition (Kubernetes v1.36).
 """
 
 import logging

@@ -5,7 +5,7 @@
 
 Nothing of it is seen outside the snapshot; what is decided here, `submission.py` makes true.
 
-Source: spec/core.md 7.5.
+Source: pkg/scheduler/schedule_one_podgroup.go podGroupSchedulingDefaultAlgorithm (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

@@ -7,7 +7,7 @@
 
 Called by: the scheduling loop's body, for a popped pod that has a scheduling group.
 
-Source: spec/core.md 7.4.
+Source: pkg/scheduler/schedule_one_podgroup.go scheduleOnePodGroup, podGroupCycle (Kubernetes v1.36).
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Room for a whole group, asked of the profile's preemption; and the ground on which that tries victims.
 
-Source: spec/core.md 6.8.
+Source: pkg/scheduler/schedule_one_podgroup.go runWorkloadAwarePreemption (Kubernetes v1.36).
 """
 
 from dataclasses import dataclass, replace

@@ -1,6 +1,6 @@
 """What came of trying a group: for the group, and for each of its pods.
 
-Source: spec/core.md 7.5-7.7.
+Source: pkg/scheduler/schedule_one_podgroup.go (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """The pods of a group that are tried together, all in flight from here on.
 
-Source: spec/core.md 7.4.
+Source: pkg/scheduler/schedule_one_podgroup.go podGroupInfoForPod (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
 """The placement algorithm: the default one tried within each part of the cluster that may be, the best taken.
 
-Source: spec/core.md 7.6.
+Source: pkg/scheduler/schedule_one_podgroup.go podGroupSchedulingPlacementAlgorithm (Kubernetes v1.36).
 """
 
 import random

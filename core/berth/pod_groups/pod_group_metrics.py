@@ -1,6 +1,6 @@
 """What the pod-group cycle counts; telemetry gives the numbers their names.
 
-Source: spec/core.md 8.1.
+Source: pkg/scheduler/metrics/metrics.go (Kubernetes v1.36).
 """
 
 from typing import Protocol

@@ -1,6 +1,6 @@
 """Making a group's result true: pods are assumed and bound, or go back to the queue.
 
-Source: spec/core.md 7.7.
+Source: pkg/scheduler/schedule_one_podgroup.go submitPodGroupAlgorithmResult (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

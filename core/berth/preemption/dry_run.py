@@ -4,7 +4,8 @@ The nodes of one call are tried side by side: first all potential victims of all
 each round one a node comes back, and stays where the pod still fits beside it. Each node's answer is the one
 that it would give alone.
 
-Source: spec/core.md 6.4 "Victims on one node"; spec/plugins.md 5.18.
+Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go SelectVictimsOnNode
+(Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

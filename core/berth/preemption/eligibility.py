@@ -1,6 +1,7 @@
 """Whether a pod may preempt at all.
 
-Source: spec/core.md 6.3.
+Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go PodEligibleToPreemptOthers
+(Kubernetes v1.36).
 """
 
 from berth.framework.diagnosis import Diagnosis

@@ -7,7 +7,7 @@
 The evaluator stands above plugins and reaches them through `Handle.preemption`, so that a plugin of any kind
 can ask for it and none has to import it.
 
-Source: spec/core.md 6.2; spec/plugins.md 5.18.
+Source: pkg/scheduler/framework/preemption/preemption.go Preempt (Kubernetes v1.36).
 """
 
 from collections.abc import Mapping, Sequence

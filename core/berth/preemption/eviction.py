@@ -10,7 +10,8 @@ While this goes on the preemptor is kept out of the queue: PreEnqueue asks `runn
 moment that the watch tells that the last victim is leaving, also where that is heard before the API server's
 answer.
 
-Source: spec/core.md 6.6.
+Source: pkg/scheduler/framework/preemption/executor.go prepareCandidate, prepareCandidateAsync (Kubernetes
+v1.36).
 """
 
 import logging

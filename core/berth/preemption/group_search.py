@@ -1,6 +1,6 @@
 """Which units have to leave the cluster so that a pod group fits: all that may, then back whatever can stay.
 
-Source: spec/core.md 6.8.
+Source: pkg/scheduler/framework/preemption/podgrouppreemption.go selectVictimsOnDomain (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
     potential nodes -> screening (all at once) -> dry runs, from a random start -> candidates
 
-Source: spec/core.md 6.2-6.4.
+Source: pkg/scheduler/framework/preemption/preemption.go findCandidates, DryRunPreemption (Kubernetes v1.36).
 """
 
 import random

@@ -5,7 +5,7 @@ all others. Sums change as columns; which pods a row has is worked out only for 
 that count over several nodes follow the changes in the cycle state; where one of them cannot do so for
 several worlds at once, a trial has one row.
 
-Source: spec/core.md 4.7, 6.4.
+Source: pkg/scheduler/framework/runtime/framework.go RunFilterPluginsWithNominatedPods (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable, Sequence

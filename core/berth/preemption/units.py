@@ -1,6 +1,7 @@
 """Victims that go together: the pods of a group that is not to be disrupted in part, or one pod alone.
 
-Source: spec/core.md 6.8.
+Source: pkg/scheduler/framework/preemption/types.go newDomainForWorkloadPreemption, newVictim (Kubernetes
+v1.36).
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,7 @@
 """Which pods of a node could go for a pod, in which order they are spared, and which a budget protects.
 
-Source: spec/core.md 6.4; spec/plugins.md 4.10, 5.18.
+Source: pkg/scheduler/framework/preemption/preemption.go filterVictimsWithPDBViolation; util/utils.go
+MoreImportantPod (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable, Sequence

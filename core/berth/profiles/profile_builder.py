@@ -1,6 +1,7 @@
 """From a resolved configuration to one Framework for each profile.
 
-Source: spec/core.md 9.3.
+Source: pkg/scheduler/framework/runtime/framework.go NewFramework; profile/profile.go NewMap (Kubernetes
+v1.36).
 """
 
 import logging

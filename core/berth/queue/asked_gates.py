@@ -7,7 +7,8 @@
 Events that come in between are kept for the pod, as they are for a pod in flight: the plugin's "no" may be
 older than they are.
 
-Source: spec/core.md 2.6; docs/protocol.md "Order of calls".
+Source: pkg/scheduler/backend/queue/scheduling_queue.go runPreEnqueuePlugins (Kubernetes v1.36);
+docs/protocol.md "Order of calls".
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -2,7 +2,7 @@
 
 The normal heap may be popped from before its time when nothing else is ready; the others never are.
 
-Source: spec/core.md 2.4, 2.5.
+Source: pkg/scheduler/backend/queue/backoff_queue.go (Kubernetes v1.36).
 """
 
 import logging

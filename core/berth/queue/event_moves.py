@@ -7,7 +7,7 @@
 Events are kept for pods in flight and for pods whose gates are being asked: what those will be told may be
 older than the event.
 
-Source: spec/core.md 2.8, 2.9.
+Source: pkg/scheduler/backend/queue/scheduling_queue.go movePodsToActiveOrBackoffQueue (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -2,7 +2,7 @@
 
 Called by: the scheduling queue, while the pod is still in flight, so that what it missed counts.
 
-Source: spec/core.md 2.11, 2.12.
+Source: pkg/scheduler/backend/queue/scheduling_queue.go AddUnschedulableIfNotPresent (Kubernetes v1.36).
 """
 
 import logging

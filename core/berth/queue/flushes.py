@@ -1,6 +1,7 @@
 """What time alone moves: pods whose backoff is over, and pods that no event has helped for too long.
 
-Source: spec/core.md 2.15.
+Source: pkg/scheduler/backend/queue/scheduling_queue.go flushBackoffQCompleted, flushUnschedulablePodsLeftover
+(Kubernetes v1.36).
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,7 @@
 """What the answers of gates mean for pods that wait: gates in other processes, and gates that are new.
 
-Source: spec/core.md 2.6; docs/protocol.md "Order of calls".
+Source: pkg/scheduler/backend/queue/scheduling_queue.go runPreEnqueuePlugins (Kubernetes v1.36);
+docs/protocol.md "Order of calls".
 """
 
 from collections.abc import Iterable

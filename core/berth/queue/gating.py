@@ -3,7 +3,7 @@
 Plugins in other processes are asked last, all at once and beside the queue's work (`asked_gates.py`). One
 that orders the queue is asked for the pod's key after them: it holds the pod back until it has answered.
 
-Source: spec/core.md 2.6.
+Source: pkg/scheduler/backend/queue/scheduling_queue.go runPreEnqueuePlugins (Kubernetes v1.36).
 """
 
 import logging

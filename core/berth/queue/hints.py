@@ -1,6 +1,6 @@
 """Which plugins want to hear of which events, and what they are asked then.
 
-Source: spec/core.md 1.6, 1.7, 1.10, 9.7.
+Source: pkg/scheduler/scheduler.go buildQueueingHintMap (Kubernetes v1.36).
 """
 
 import logging

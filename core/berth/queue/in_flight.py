@@ -8,7 +8,7 @@ A pod may be in flight for minutes, at Permit, while users cause events as often
 keeps them all; here a pod that missed forgotten events is tried again, which is what any one of them can do
 at most.
 
-Source: spec/core.md 2.11.
+Source: pkg/scheduler/backend/queue/active_queue.go clusterEventsForPod, done (Kubernetes v1.36).
 """
 
 from collections import OrderedDict, deque

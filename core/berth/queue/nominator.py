@@ -3,7 +3,7 @@
 Only references are kept; the pod is looked up in the queue when somebody asks, so that a pod in flight is a
 bare reference: priority 0, no requests.
 
-Source: spec/core.md 2.14.
+Source: pkg/scheduler/backend/queue/nominator.go (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Iterator

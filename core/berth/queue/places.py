@@ -6,7 +6,7 @@
 
 Called by: the scheduling queue, which decides; a record is in one place at a time.
 
-Source: spec/core.md 2.7.
+Source: pkg/scheduler/backend/queue/scheduling_queue.go moveToActiveQ, moveToBackoffQ (Kubernetes v1.36).
 """
 
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 Sizes are not pushed: `SchedulingQueue.sizes()` is read when metrics are collected.
 
-Source: spec/core.md 2.16, 2.6, 2.8.
+Source: pkg/scheduler/metrics/metrics.go, metrics/metric_recorder.go (Kubernetes v1.36).
 """
 
 from typing import Protocol

@@ -1,6 +1,6 @@
 """The order of activeQ, and of pods within a second of backoffQ, as the QueueSort plugin has it.
 
-Source: spec/core.md 2.1, 2.3.
+Source: pkg/scheduler/backend/queue/scheduling_queue.go convertLessFn (Kubernetes v1.36).
 """
 
 from collections.abc import Callable

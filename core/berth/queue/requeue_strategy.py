@@ -1,6 +1,6 @@
 """Whether an event makes a waiting pod worth another attempt, and how soon.
 
-Source: spec/core.md 2.8, 2.9.
+Source: pkg/scheduler/backend/queue/scheduling_queue.go isPodWorthRequeuing (Kubernetes v1.36).
 """
 
 import logging

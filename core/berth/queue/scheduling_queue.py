@@ -13,7 +13,7 @@ a plugin's "no" and the pod's way into the pool. Hints and PreEnqueue plugins mu
 Called by: event handlers, the scheduling and binding cycles, and a driver that waits for `on_ready` or for
 `next_flush_time()`, whatever comes first, and then calls `flush()` and `pop()`.
 
-Source: spec/core.md 2.
+Source: pkg/scheduler/backend/queue/scheduling_queue.go PriorityQueue (Kubernetes v1.36).
 """
 
 import logging

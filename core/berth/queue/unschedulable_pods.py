@@ -3,7 +3,7 @@
 Records are grouped by what decides about them, so that an event nobody of a group waits for costs one
 look at the group, however many pods are in it; within a group by kind, so that hints are asked once for each.
 
-Source: spec/core.md 2.1, 2.7, 2.9.
+Source: pkg/scheduler/backend/queue/unschedulable_pods.go (Kubernetes v1.36).
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
 """Pod groups and workloads (scheduling.k8s.io/v1alpha2): defaults, priority, and what is fixed at creation.
 
-Source: pkg/registry/scheduling/{podgroup,workload}, pkg/apis/scheduling/validation (v1.36); spec/core.md 7.1.
+Source: pkg/registry/scheduling/{podgroup,workload}, pkg/apis/scheduling/validation (Kubernetes v1.36).
 """
 
 from typing import Final

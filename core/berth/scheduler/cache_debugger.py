@@ -3,7 +3,7 @@
 On SIGUSR2 the comparison and a dump go into the log; `/debug/cache` answers with the same as JSON. Both are
 taken between two turns of the scheduling loop, when everything that is under way has a place where it counts.
 
-Source: spec/core.md 3.9, 2.13 (PendingPods).
+Source: pkg/scheduler/backend/cache/debugger (Kubernetes v1.36).
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """The core's writes to resource claims: read, change, write that very version, again where it is outdated.
 
-Source: spec/plugins.md 5.19 (PostFilter, Unreserve, PreBind).
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go PostFilter, Unreserve, bindClaim
+(Kubernetes v1.36).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -2,7 +2,8 @@
 
 Text for people, or JSON for those who ask for the kind by name.
 
-Source: spec/core.md 8.4; spec/config.md 15.2 (gates ComponentFlagz, ComponentStatusz).
+Source: component-base zpages/flagz, zpages/statusz (Kubernetes v1.36) (gates ComponentFlagz,
+ComponentStatusz).
 """
 
 import platform

@@ -9,7 +9,7 @@ clients see the paths that are always allowed, and no others.
 Any client can make tokens up. Questions that were answered yes within the last hour are always put; all
 others share a rate: a flood of them becomes neither a flood of reviews nor a denial for those who are known.
 
-Source: spec/config.md 15.1, 14.2 (authentication and authorization flags).
+Source: apiserver pkg/server/options/authentication.go, authorization.go (Kubernetes v1.36).
 """
 
 import asyncio

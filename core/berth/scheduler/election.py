@@ -1,6 +1,6 @@
 """The leases of a scheduler, one for each shard: who campaigns for them, and the events on them.
 
-Source: spec/core.md 8.5; spec/config.md 15.3.
+Source: client-go tools/leaderelection/leaderelection.go (Kubernetes v1.36).
 """
 
 import asyncio

@@ -8,7 +8,7 @@ class StartError(Exception):
 class FinishedError(Exception):
     """The process ended in order, and says so as kube-scheduler does without an election: with exit status 1.
 
-    Source: spec/config.md 15.6.
+    Source: cmd/kube-scheduler/app/server.go Run (Kubernetes v1.36).
     """
 
 

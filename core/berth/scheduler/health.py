@@ -3,7 +3,7 @@
 A check answers with the reason why it fails, or with nothing. The reason is withheld from the list of checks
 and given only where one check is asked for by name. A note says how things are and is shown in both.
 
-Source: spec/core.md 8.4; spec/config.md 15.2.
+Source: apiserver pkg/server/healthz/healthz.go (Kubernetes v1.36).
 """
 
 from collections import Counter

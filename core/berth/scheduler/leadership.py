@@ -6,7 +6,7 @@
 Each shard has a leadership, a fence and a loop of its own, and no part in the others'. Without an election
 the loop simply runs. Writes ask for themselves whether the lease is fresh.
 
-Source: spec/core.md 8.5; spec/config.md 15.3, 15.4.
+Source: cmd/kube-scheduler/app/server.go Run; client-go tools/leaderelection (Kubernetes v1.36).
 """
 
 import asyncio

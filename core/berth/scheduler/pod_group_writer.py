@@ -1,6 +1,7 @@
 """The core's writes to pod groups.
 
-Source: spec/core.md 7.7.
+Source: pkg/scheduler/schedule_one_podgroup.go updatePodGroupCondition; util/utils.go PatchPodGroupStatus
+(Kubernetes v1.36).
 """
 
 import msgspec

@@ -1,6 +1,7 @@
 """The core's writes, made of the client's calls: certain bindings, and status patches that say something.
 
-Source: spec/core.md 5.7, 5.10; docs/architecture.md "Nothing is bound twice, nothing is lost".
+Source: pkg/scheduler/framework/plugins/defaultbinder, util/utils.go PatchPodStatus (Kubernetes v1.36);
+docs/architecture.md "Nothing is bound twice, nothing is lost".
 """
 
 import asyncio

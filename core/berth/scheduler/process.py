@@ -10,7 +10,7 @@
 Everything is put together here, in `Process`; lease and secure port run in control_thread.py. Everything
 durable is in the API server: a process that dies at any point leaves nothing to clean up.
 
-Source: spec/core.md 0.1, 8.5; spec/config.md 15; cmd/kube-scheduler/app/server.go (Kubernetes v1.36).
+Source: cmd/kube-scheduler/app/server.go Run (Kubernetes v1.36).
 """
 
 import asyncio

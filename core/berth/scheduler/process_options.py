@@ -1,6 +1,6 @@
 """What a scheduler process is started with, and where it shows itself.
 
-Source: spec/config.md 15.
+Source: cmd/kube-scheduler/app/options/options.go (Kubernetes v1.36).
 """
 
 from collections.abc import Mapping

@@ -4,7 +4,7 @@
 
 The control thread serves it and times it, whatever keeps the scheduling loop.
 
-Source: spec/config.md 15.1, 15.6.
+Source: apiserver pkg/server/secure_serving.go; cmd/kube-scheduler/app/server.go (Kubernetes v1.36).
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A certificate of one's own, for a server that is given none.
 
-Source: spec/core.md 8.4.
+Source: client-go util/cert GenerateSelfSignedCertKey (Kubernetes v1.36).
 """
 
 from datetime import UTC, datetime, timedelta

@@ -4,7 +4,7 @@ The process starts it before anything else runs, because a standby answers too. 
 gate.py lets requests through; the answers by path are here. What may take long is made in a worker thread,
 one text at a time: health checks need not wait for it.
 
-Source: spec/core.md 8.4; spec/config.md 15.1, 15.2, 15.6.
+Source: cmd/kube-scheduler/app/server.go Run, newEndpointsHandler (Kubernetes v1.36).
 """
 
 import asyncio

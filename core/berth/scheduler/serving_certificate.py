@@ -1,6 +1,6 @@
 """The certificate that a process serves with: that of files, as they are now, or one of its own.
 
-Source: spec/core.md 8.4; staging/src/k8s.io/apiserver/pkg/server/dynamiccertificates (Kubernetes v1.36).
+Source: staging/src/k8s.io/apiserver/pkg/server/dynamiccertificates (Kubernetes v1.36).
 """
 
 import logging

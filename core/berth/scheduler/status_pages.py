@@ -4,7 +4,7 @@ The control thread serves it. What belongs to the scheduling loop is asked of th
 plugins, cache, decisions, a new start of the metrics. All else is read in the control thread, whatever the
 loop does.
 
-Source: spec/core.md 8; spec/config.md 15.
+Source: cmd/kube-scheduler/app/server.go newEndpointsHandler (Kubernetes v1.36).
 """
 
 import asyncio

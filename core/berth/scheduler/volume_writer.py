@@ -1,6 +1,6 @@
 """The core's writes to volumes and claims: merge patches that land on the version they were made for.
 
-Source: spec/plugins.md 5.12 (PreBind).
+Source: pkg/scheduler/framework/plugins/volumebinding/binder.go bindAPIUpdate (Kubernetes v1.36).
 """
 
 from collections.abc import Mapping

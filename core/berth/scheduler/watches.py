@@ -1,6 +1,7 @@
 """Which objects the scheduler watches, and which handler each of their changes goes to.
 
-Source: spec/core.md 1.7.
+Source: pkg/scheduler/eventhandlers.go addAllEventHandlers; scheduler.go NewInformerFactory (Kubernetes
+v1.36).
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
 """Pod affinity terms in the form in which they are compared and counted.
 
-Source: kube-scheduler framework AffinityTerm (v1.36); spec/plugins.md 4.8.
+Source: staging/src/k8s.io/kube-scheduler/framework/types.go AffinityTerm (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable, Mapping

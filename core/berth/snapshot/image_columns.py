@@ -2,7 +2,7 @@
 
 The size of an image is the first one reported while at least one node has it.
 
-Source: spec/core.md 3.7, spec/plugins.md 4.3.
+Source: pkg/scheduler/backend/cache/cache.go addNodeImageStates (Kubernetes v1.36).
 """
 
 from berth.objects.image_names import normalized_image_name

@@ -3,7 +3,7 @@
 The cache changes it; a snapshot copies it into a row. A node that pods name but that does not exist (yet, or
 any more) is a ghost: it keeps its pods and never appears in a snapshot.
 
-Source: kube-scheduler framework NodeInfo (v1.36); spec/core.md 3.6.
+Source: pkg/scheduler/framework/types.go NodeInfo (Kubernetes v1.36).
 """
 
 from typing import TypeVar

@@ -1,6 +1,6 @@
 """Which nodes a node selector allows, for all nodes at once.
 
-Source: component-helpers scheduling/corev1/nodeaffinity (Kubernetes v1.36); spec/plugins.md 4.7.
+Source: component-helpers scheduling/corev1/nodeaffinity (Kubernetes v1.36).
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,7 @@
 """Nodes by zone, and the order in which a search goes through them: one of each zone in turn.
 
-Only a search that stops early has to know it. Source: spec/core.md 3.8.
+Only a search that stops early has to know it. Source: pkg/scheduler/backend/cache/node_tree.go (Kubernetes
+v1.36).
 """
 
 from collections.abc import Mapping

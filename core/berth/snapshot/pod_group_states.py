@@ -6,7 +6,7 @@
 
 The cache keeps them as things are now; a pod-group cycle tries on a copy of its group.
 
-Source: kube-scheduler pod group state (v1.36); spec/core.md 7.3.
+Source: pkg/scheduler/backend/cache/podgroupstate.go (Kubernetes v1.36).
 """
 
 from collections.abc import Iterator

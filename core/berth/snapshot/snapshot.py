@@ -11,7 +11,7 @@ are dense: a removed node's row is filled with the last one, so a row number hol
                                                  |   nominated pods
                                                  +-- view(): some of the rows
 
-Source: spec/core.md 3.5; docs/architecture.md.
+Source: pkg/scheduler/backend/cache/snapshot.go (Kubernetes v1.36); docs/decisions/0001-columnar-snapshot.md.
 """
 
 import copy

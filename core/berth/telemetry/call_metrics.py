@@ -1,6 +1,6 @@
 """Figures of asynchronous API calls, as Prometheus wants them; there are none without SchedulerAsyncAPICalls.
 
-Source: spec/core.md 5.11, 8.1.
+Source: pkg/scheduler/metrics/metrics.go AsyncAPICallsTotal (Kubernetes v1.36); KEP-5229.
 """
 
 from berth.binding.api_dispatcher import CallMetrics

@@ -1,6 +1,6 @@
 """Figures of claimed volumes and devices, as Prometheus wants them.
 
-Source: spec/core.md 8.1.
+Source: pkg/scheduler/metrics/metrics.go (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable

@@ -3,7 +3,7 @@
 Families behind gates (`async_api_call_*`, `podgroup_*`) are left out while the gates are off; what
 mirrors the state of others is in `state_metrics.py`.
 
-Source: pkg/scheduler/metrics (Kubernetes v1.36); spec/core.md 8.1.
+Source: pkg/scheduler/metrics (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """The pod-group cycle's figures, as Prometheus wants them.
 
-Source: spec/core.md 8.1.
+Source: pkg/scheduler/metrics/metrics.go (Kubernetes v1.36).
 """
 
 from berth.pod_groups.pod_group_metrics import PodGroupMetrics

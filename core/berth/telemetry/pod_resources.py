@@ -1,6 +1,6 @@
 """`/metrics/resources`: what each pod requests and is limited to, worked out when somebody asks.
 
-Source: spec/core.md 8.2.
+Source: pkg/scheduler/metrics/resources/resources.go (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable, Iterator, Mapping

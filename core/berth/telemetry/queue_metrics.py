@@ -1,6 +1,6 @@
 """The queue's figures, as Prometheus wants them.
 
-Source: spec/core.md 2.16.
+Source: pkg/scheduler/metrics/metrics.go (Kubernetes v1.36).
 """
 
 from collections import Counter

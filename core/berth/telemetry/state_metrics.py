@@ -1,6 +1,6 @@
 """Metrics that mirror the state of others: read when metrics are collected, and no concern of a reset.
 
-Source: spec/core.md 2.16, 3.9, 8.1.
+Source: pkg/scheduler/metrics/metrics.go, backend/cache/cache.go updateMetrics (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""The rules from assume to PostBind: chapter 5, vectors 11.7, and quirks of chapter 10 that it decides."""
+"""The rules from assume to PostBind: chapter 5 and the cases of 11.7."""
 
 RULES = {
     "5.1.1": "the assumed pod is a copy with the node's name",
@@ -78,10 +78,10 @@ RULES = {
     "5.11.11": "failures reach the caller",
     "5.11.12": "metrics",
     "5.11.13": "off by default, and the same outcome",
-    "10.1": "Q1: pods bound after a flush are counted",
-    "10.14": "Q14: clearing compares with the informer's copy",
-    "10.15": "Q15: a removed waiting pod has no rejecting plugin",
-    "10.16": "Q16: who is notified of a replacement",
+    "10.1": "pods bound after a flush are counted",
+    "10.14": "clearing compares with the informer's copy",
+    "10.15": "a removed waiting pod has no rejecting plugin",
+    "10.16": "who is notified of a replacement",
     "11.6.11": "Reserve rejects",
     "11.7.1": "W1 waits, W2 rejects",
     "11.7.2": "two that wait",

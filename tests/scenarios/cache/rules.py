@@ -1,4 +1,4 @@
-"""The rules of cache and snapshot: chapter 3, vectors 11.5, and quirk Q7."""
+"""The rules of cache and snapshot: chapter 3 and the cases of 11.5."""
 
 RULES = {
     "3.1.1": "pods by UID, assumed pods, nodes with ghosts",
@@ -48,7 +48,7 @@ RULES = {
     "3.8.4": "a change of zones",
     "3.8.5": "region and zone",
     "3.9.1": "cache_size",
-    "10.7": "Q7: a change of zones is known at once",
+    "10.7": "a change of zones is known at once",
     "11.5.1": "assume, add, forget",
     "11.5.2": "assume on n1, add on n2",
     "11.5.3": "a node removed with pods on it",

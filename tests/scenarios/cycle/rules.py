@@ -1,4 +1,4 @@
-"""The rules of the scheduling cycle: chapter 4, vectors 11.6, and quirks of chapter 10 that it decides."""
+"""The rules of the scheduling cycle: chapter 4 and the cases of 11.6."""
 
 RULES = {
     "4.1.1": "cycles run one after another, bindings beside them",
@@ -98,10 +98,10 @@ RULES = {
     "4.15.10": "ignoredByScheduler",
     "4.16.1": "equal pods: the same decisions with remembered answers",
     "4.16.2": "batch_attempts_total",
-    "10.4": "Q4: percent signs stay",
-    "10.8": "Q8: nodes from extenders are the snapshot's",
-    "10.10": "Q10: a uniform choice",
-    "10.13": "Q13: statuses of the fast path",
+    "10.4": "percent signs stay",
+    "10.8": "nodes from extenders are the snapshot's",
+    "10.10": "a uniform choice",
+    "10.13": "statuses of the fast path",
     "11.6.1": "no nodes",
     "11.6.2": "PreFilter a, b",
     "11.6.3": "PreFilter {n1}, {n2}",

@@ -1,4 +1,4 @@
-"""The rules of events and their handlers: chapter 1 and vectors 11.1."""
+"""The rules of events and their handlers: chapter 1 and the cases of 11.1."""
 
 RULES = {
     "1.1.1": "the identifiers of the resources",

@@ -1,4 +1,4 @@
-"""The rules of pod groups: chapter 7, preemption for groups (6.8) and the vectors of 11.9."""
+"""The rules of pod groups: chapter 7, preemption for groups (6.8) and the cases of 11.9."""
 
 RULES = {
     "6.8.1": "the plugin, the group, and no topology constraints",

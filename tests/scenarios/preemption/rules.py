@@ -1,4 +1,4 @@
-"""The rules of preemption by single pods: chapter 6 but for groups (6.8), and vectors 11.8."""
+"""The rules of preemption by single pods: chapter 6 but for groups (6.8), and the cases of 11.8."""
 
 RULES = {
     "6.1.1": "a group's pod: no group, or one that goes to one place, and it does not preempt",

@@ -1,4 +1,4 @@
-"""The queue's rules: chapter 2, vectors 11.2 to 11.4, and quirks of chapter 10 that the queue decides."""
+"""The queue's rules: chapter 2 and the cases of 11.2 to 11.4."""
 
 RULES = {
     "2.1.1": "activeQ, two backoff heaps, the pool and the pods in flight: a pod is in one of them",
@@ -129,10 +129,10 @@ RULES = {
     "2.16.2": "queue_incoming_pods_total",
     "2.16.3": "unschedulable_pods",
     "2.16.4": "inflight_events",
-    "10.2": "Q2: the PreEnqueue point always says Success",
-    "10.3": "Q3: unschedulable_pods goes down for any deletion",
-    "10.11": "Q11: an empty Override is listed under no node",
-    "10.12": "Q12: nominated pods in flight are bare references",
+    "10.2": "the PreEnqueue point always says Success",
+    "10.3": "unschedulable_pods goes down for any deletion",
+    "10.11": "an empty Override is listed under no node",
+    "10.12": "nominated pods in flight are bare references",
     "11.2.1": "backoff durations",
     "11.2.2": "three rejections, an error, a rejection",
     "11.2.3": "the window",

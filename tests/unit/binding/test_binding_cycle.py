@@ -1,6 +1,6 @@
 # ruff: noqa: ARG002 - plugins take the arguments of the points that they extend, whether they look or not
 
-"""From assumed to bound, or back to the queue. Source: spec/core.md 5.4-5.8, 11.7."""
+"""From assumed to bound, or back to the queue."""
 
 import pytest
 

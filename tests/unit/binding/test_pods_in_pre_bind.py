@@ -1,6 +1,6 @@
 # ruff: noqa: ARG002 - plugins take the arguments of the points that they extend, whether they look or not
 
-"""A binding can be stopped until PreBind is over, and not after that. Source: spec/core.md 5.4, 5.6."""
+"""A binding can be stopped until PreBind is over, and not after that."""
 
 import asyncio
 

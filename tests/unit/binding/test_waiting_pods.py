@@ -1,4 +1,4 @@
-"""A pod that waits: the first outcome counts. Source: spec/core.md 5.5."""
+"""A pod that waits: the first outcome counts."""
 
 import pytest
 

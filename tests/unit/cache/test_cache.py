@@ -1,4 +1,4 @@
-"""The cache's state table, case by case. Source: spec/core.md 3.2, 3.3, 11.5."""
+"""The cache's state table, case by case."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Expressions over devices: cel-spec's rules and Kubernetes' extensions (spec/plugins.md 5.19, allocator)."""
+"""Expressions over devices: cel-spec's rules and Kubernetes' extensions."""
 
 from itertools import pairwise
 

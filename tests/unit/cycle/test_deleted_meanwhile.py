@@ -1,7 +1,4 @@
-"""A pod that is deleted, or bound by somebody else, while it is on its way.
-
-Source: spec/core.md 1.12, 3.2, 5.8.
-"""
+"""A pod that is deleted, or bound by somebody else, while it is on its way."""
 
 import pytest
 

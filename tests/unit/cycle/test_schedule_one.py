@@ -1,4 +1,4 @@
-"""One scheduling cycle and what comes of it. Source: spec/core.md 4.1, 4.2, 4.14, 5.1-5.3, 11.6."""
+"""One scheduling cycle and what comes of it."""
 
 from datetime import UTC, datetime
 

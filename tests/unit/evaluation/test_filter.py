@@ -1,9 +1,6 @@
 # ruff: noqa: ARG002 - plugins take the arguments of the points that they extend, whether they look or not
 
-"""Filtering: the first plugin that turns a node down owns it; nominated pods count as if they were there.
-
-Source: spec/core.md 4.7.
-"""
+"""Filtering: the first plugin that turns a node down owns it; nominated pods count as if they were there."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""From a pod to feasible nodes, or to why there are none. Source: spec/core.md 4.3-4.8, 11.6."""
+"""From a pod to feasible nodes, or to why there are none."""
 
 import pytest
 

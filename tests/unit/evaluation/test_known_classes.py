@@ -1,7 +1,4 @@
-"""Pods of one class share answers: what is known of it gives what asking about all nodes gives.
-
-Source: docs/decisions/0008-equal-pods.md; spec/core.md 4.16 for what upstream does in its place.
-"""
+"""Pods of one class share answers: what is known of it gives what asking about all nodes gives."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Pods that were promised nodes count on all of these at once as on each. Source: spec/core.md 4.7."""
+"""Pods that were promised nodes count on all of these at once as on each."""
 
 import asyncio
 

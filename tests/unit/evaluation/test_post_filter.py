@@ -1,4 +1,4 @@
-"""The PostFilter phase. Source: spec/core.md 4.13."""
+"""The PostFilter phase."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The PreFilter phase. Source: spec/core.md 4.4."""
+"""The PreFilter phase."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""PreScore, Score and NormalizeScore over the feasible nodes. Source: spec/core.md 4.10."""
+"""PreScore, Score and NormalizeScore over the feasible nodes."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Claims ahead of the watch (spec/core.md 1.8)."""
+"""Claims ahead of the watch."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""What plugins remember of one attempt. Source: spec/core.md 9.5."""
+"""What plugins remember of one attempt."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Why no node fits, in the words that users read. Source: spec/core.md 4.12, 9.2."""
+"""Why no node fits, in the words that users read."""
 
 import numpy as np
 import pytest

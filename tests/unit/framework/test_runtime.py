@@ -1,6 +1,6 @@
 # ruff: noqa: ARG002 - plugins take the arguments of the points that they extend, whether they look or not
 
-"""Reserve to PostBind. Source: spec/core.md 5.2, 5.3, 5.6, 5.7."""
+"""Reserve to PostBind."""
 
 import pytest
 

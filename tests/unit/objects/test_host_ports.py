@@ -1,4 +1,4 @@
-"""Host ports. Source: spec/plugins.md 4.4."""
+"""Host ports."""
 
 import pytest
 

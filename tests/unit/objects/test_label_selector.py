@@ -1,4 +1,4 @@
-"""Label selectors. Source: spec/plugins.md 4.5, 9.2."""
+"""Label selectors."""
 
 import pytest
 from hypothesis import given

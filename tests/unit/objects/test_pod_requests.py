@@ -1,4 +1,4 @@
-"""What a pod requests in total. Source: spec/plugins.md 4.1-4.3, 9.7."""
+"""What a pod requests in total."""
 
 import msgspec
 import pytest

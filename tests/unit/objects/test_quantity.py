@@ -1,4 +1,4 @@
-"""Quantities are exact and round up once. Source: spec/plugins.md 0.2."""
+"""Quantities are exact and round up once."""
 
 from fractions import Fraction
 from math import ceil

@@ -1,4 +1,4 @@
-"""Tolerations against a taint. Source: spec/plugins.md 4.6, 9.2."""
+"""Tolerations against a taint."""
 
 import pytest
 

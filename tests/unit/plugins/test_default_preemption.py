@@ -1,4 +1,4 @@
-"""What the plugin adds to preemption: its prefix, its gate, its event. Source: spec/core.md 6.1, 6.6."""
+"""What the plugin adds to preemption: its prefix, its gate, its event."""
 
 import pytest
 

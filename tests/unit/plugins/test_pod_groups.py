@@ -1,4 +1,4 @@
-"""GangScheduling, TopologyPlacementGenerator, PodGroupPodsCount (spec/plugins.md 5.21-5.23, 5.8)."""
+"""GangScheduling, TopologyPlacementGenerator, PodGroupPodsCount."""
 
 import numpy as np
 import pytest

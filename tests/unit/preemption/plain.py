@@ -1,7 +1,4 @@
-"""The dry run as the specification words it: one node, one pod after the other, every step on a new table.
-
-Source: spec/core.md 6.4 "Victims on one node".
-"""
+"""The dry run as the specification words it: one node, one pod after the other, every step on a new table."""
 
 from berth.evaluation.beside_nominated import filter_with_nominated
 from berth.evaluation.filtering import filter_one

@@ -1,4 +1,4 @@
-"""How many candidates are looked for, which one is taken. Source: spec/core.md 6.4, 6.5; plugins.md 9.4."""
+"""How many candidates are looked for, which one is taken."""
 
 import pytest
 from hypothesis import given

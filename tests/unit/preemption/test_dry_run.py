@@ -1,6 +1,6 @@
 # ruff: noqa: ARG002 - plugins take the arguments of the points that they extend, whether they look or not
 
-"""Who has to go on a node. Source: spec/core.md 6.4, 11.8."""
+"""Who has to go on a node."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Whether a pod may preempt at all. Source: spec/core.md 6.3; spec/plugins.md 9.4."""
+"""Whether a pod may preempt at all."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""From a pod that fits nowhere to a nomination, or to a reason. Source: spec/core.md 6.2, 11.8."""
+"""From a pod that fits nowhere to a nomination, or to a reason."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # ruff: noqa: ARG002 - fakes take the arguments of what they stand for
-"""Victims are evicted beside the scheduling cycles, the last one last. Source: spec/core.md 6.6, 11.8."""
+"""Victims are evicted beside the scheduling cycles, the last one last."""
 
 import asyncio
 from contextlib import asynccontextmanager

@@ -1,7 +1,4 @@
-"""A whole core on fakes: what becomes of a preemptor, its victims and others nominated to its node.
-
-Source: spec/core.md 6.6 "Typical life of a preemptor", 11.8.
-"""
+"""A whole core on fakes: what becomes of a preemptor, its victims and others nominated to its node."""
 
 import random
 

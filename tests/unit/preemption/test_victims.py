@@ -1,4 +1,4 @@
-"""Importance of pods and protection by budgets. Source: spec/core.md 6.4; spec/plugins.md 4.10, 9.4."""
+"""Importance of pods and protection by budgets."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""From a resolved configuration to wired frameworks. Source: spec/core.md 9.3."""
+"""From a resolved configuration to wired frameworks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Pod groups and workloads as the API server has them (spec/core.md 7.1)."""
+"""Pod groups and workloads as the API server has them."""
 
 import pytest
 

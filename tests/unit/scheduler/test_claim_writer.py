@@ -1,4 +1,4 @@
-"""Writes to claims, against an API server (spec/plugins.md 5.19: PostFilter, Unreserve, PreBind)."""
+"""Writes to claims, against an API server."""
 
 import msgspec
 import pytest

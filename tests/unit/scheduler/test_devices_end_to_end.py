@@ -1,4 +1,4 @@
-"""Pods with device claims, through an API server (spec/plugins.md 5.19)."""
+"""Pods with device claims, through an API server."""
 
 from berth.client import Api, load_endpoint
 from berth.objects.decode import from_document

@@ -1,8 +1,5 @@
 # ruff: noqa: ARG002 - the fake server has the client's signatures
-"""A binding is certain or known to have failed; a status patch says something.
-
-Source: spec/core.md 5.7, 5.10.
-"""
+"""A binding is certain or known to have failed; a status patch says something."""
 
 import asyncio
 

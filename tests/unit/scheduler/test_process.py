@@ -176,7 +176,7 @@ async def test_a_leader_schedules_and_gives_its_lease_back(tmp_path):
 
 @pytest.mark.parametrize("delayed", [True, False])
 async def test_a_standby_knows_everything_unless_told_to_wait(tmp_path, delayed):
-    """With delayCacheUntilActive nothing is listed before the lease is held (spec/config.md 15.4)."""
+    """With delayCacheUntilActive nothing is listed before the lease is held."""
     held = {"holderIdentity": "other", "leaseDurationSeconds": 1, "renewTime": "2026-01-01T00:00:00.000000Z"}
     lease = {
         "apiVersion": "coordination.k8s.io/v1",

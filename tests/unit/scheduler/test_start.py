@@ -7,7 +7,7 @@ from berth.scheduler.start import _end
 
 
 def test_a_second_signal_ends_the_process_at_once(monkeypatch):
-    """The first lets it finish what is under way (spec/core.md 8.5)."""
+    """The first lets it finish what is under way."""
     statuses = []
     monkeypatch.setattr(os, "_exit", statuses.append)
     stop = asyncio.Event()

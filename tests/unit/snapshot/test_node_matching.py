@@ -1,4 +1,4 @@
-"""A node selector over all nodes says what it says of each one. Source: spec/plugins.md 4.7."""
+"""A node selector over all nodes says what it says of each one."""
 
 import pytest
 from hypothesis import given

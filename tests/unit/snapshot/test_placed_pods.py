@@ -1,4 +1,4 @@
-"""Counts of placed pods by question and by the terms they hold. Source: spec/plugins.md 4.8."""
+"""Counts of placed pods by question and by the terms they hold."""
 
 from datetime import UTC, datetime
 

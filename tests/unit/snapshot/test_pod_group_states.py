@@ -1,4 +1,4 @@
-"""The transitions of spec/core.md 7.3."""
+"""From waiting to assumed to assigned, and back: what a group knows of its pods."""
 
 import pytest
 

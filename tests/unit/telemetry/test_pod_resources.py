@@ -1,4 +1,4 @@
-"""What pods request and are limited to, as metrics (spec/core.md 8.2)."""
+"""What pods request and are limited to, as metrics."""
 
 import pytest
 

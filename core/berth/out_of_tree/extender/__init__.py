@@ -7,7 +7,7 @@
 Pods and nodes are sent as the API server wrote them, so that an extender sees every field: while there is an
 extender that wants objects, their bytes are kept (RawObjects).
 
-Source: spec/core.md 4.15; spec/config.md 11.
+Source: pkg/scheduler/extender.go HTTPExtender (Kubernetes v1.36).
 """
 
 from berth.out_of_tree.extender.errors import (

@@ -1,6 +1,6 @@
 """One webhook, asked over HTTP; and all of a configuration's, in calling order.
 
-Source: pkg/scheduler/extender.go (v1.36); spec/core.md 4.15.
+Source: pkg/scheduler/extender.go (v1.36).
 """
 
 import asyncio

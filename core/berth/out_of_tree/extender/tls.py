@@ -2,7 +2,7 @@
 
 The material was loaded and checked when the configuration was read.
 
-Source: client-go rest.TLSConfigFor (v0.36); spec/config.md 11.
+Source: client-go rest.TLSConfigFor (v0.36).
 """
 
 import ssl

@@ -3,7 +3,7 @@
 Objects go into bodies as bytes and are never decoded here. Replies are read whatever the letter case of their
 keys, as Go reads them.
 
-Source: staging/src/k8s.io/kube-scheduler/extender/v1/types.go (v1.36); spec/config.md 11.1.
+Source: staging/src/k8s.io/kube-scheduler/extender/v1/types.go (v1.36).
 """
 
 from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@
     allocation, binding, binding_conditions  from the devices found to the claims as written
     hints             what may help pods that wait
 
-Source: pkg/scheduler/framework/plugins/dynamicresources (Kubernetes v1.36); spec/plugins.md 5.19.
+Source: pkg/scheduler/framework/plugins/dynamicresources (Kubernetes v1.36).
 """
 
 from berth.plugins.dynamic_resources.plugin import DynamicResources

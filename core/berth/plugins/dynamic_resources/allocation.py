@@ -1,6 +1,7 @@
 """From the devices that the search chose to the allocation that is written into the claim.
 
-Source: dynamic-resource-allocation structured allocator (Kubernetes v1.36); spec/plugins.md 5.19.
+Source: dynamic-resource-allocation structured/internal/stable/allocator_stable.go Allocate (Kubernetes
+v1.36).
 """
 
 import random

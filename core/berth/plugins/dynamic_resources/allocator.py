@@ -9,7 +9,7 @@ devices as combinations in the order of their pools.
 At the first dead end the search looks at all devices, and from then on leaves out what cannot lead to a
 solution (dead_ends.py); it finds the same solution, or none, as if it had tried everything.
 
-Source: dynamic-resource-allocation structured allocator (Kubernetes v1.36); spec/plugins.md 5.19.
+Source: dynamic-resource-allocation structured/allocator.go (Kubernetes v1.36).
 """
 
 from collections.abc import Generator, Hashable, Iterator, Sequence

@@ -1,6 +1,6 @@
 """What a claim asks for, made ready for the search: alternatives, selectors, constraints.
 
-Source: spec/plugins.md 5.19 (PreFilter 4).
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go PreFilter (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,6 +1,7 @@
 """Writing a pod's claims before it is bound, and taking that back.
 
-Source: spec/plugins.md 5.19 (Unreserve, PreBind).
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go Unreserve, PreBind (Kubernetes
+v1.36).
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,7 @@
 """Conditions that drivers have to report before a pod with their devices is bound.
 
-Source: spec/plugins.md 5.19 (Filter 2, PreBind).
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go isClaimReadyForBinding,
+isPodReadyForBinding (Kubernetes v1.36).
 """
 
 from datetime import datetime

@@ -1,6 +1,7 @@
 """The claims of a pod: found by name or by what was made from a template for it.
 
-Source: spec/plugins.md 5.19 (PreEnqueue).
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go PreEnqueue,
+foreachPodResourceClaim (Kubernetes v1.36).
 """
 
 from collections.abc import Iterator

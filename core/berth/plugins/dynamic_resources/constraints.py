@@ -1,6 +1,7 @@
 """What devices of different requests have to have in common, followed while the search adds and removes them.
 
-Source: spec/plugins.md 5.19 (allocator).
+Source: dynamic-resource-allocation structured/internal/stable/allocator_stable.go matchAttributeConstraint
+(Kubernetes v1.36).
 """
 
 from collections.abc import Iterable

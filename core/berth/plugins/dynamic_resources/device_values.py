@@ -1,6 +1,6 @@
 """A device as expressions see it: `device.driver`, `device.attributes`, `device.capacity`.
 
-Source: dynamic-resource-allocation cel (Kubernetes v1.36); spec/plugins.md 5.19.
+Source: dynamic-resource-allocation cel/compile.go (Kubernetes v1.36).
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Extended resources that devices stand behind: the claim that the scheduler makes for a pod's requests.
 
-Source: spec/plugins.md 5.19 (PreFilter 2, Filter 1).
+Source: pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go (Kubernetes v1.36).
 """
 
 from collections.abc import Iterator, Mapping

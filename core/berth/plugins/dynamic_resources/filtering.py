@@ -2,7 +2,7 @@
 
 Nodes with one view of the devices get one answer, remembered for the cycle.
 
-Source: spec/plugins.md 5.19 (Filter).
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go Filter (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,7 @@
 """What may help a pod that waits for devices.
 
-Source: spec/plugins.md 5.19 (events and hints).
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go EventsToRegister (Kubernetes
+v1.36).
 """
 
 from typing import Any

@@ -5,7 +5,7 @@ Nodes that reach the same slices and devices share one view, so that they are on
     slices --Inventory--> pools of devices, and the targets that they name (a node, a selector, all nodes)
     targets x nodes --groups--> a number for each node --view--> the pools as those nodes see them
 
-Source: dynamic-resource-allocation structured allocator, pools (Kubernetes v1.36); spec/plugins.md 5.19.
+Source: dynamic-resource-allocation structured/internal/stable/pools_stable.go (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence

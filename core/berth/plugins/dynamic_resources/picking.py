@@ -1,6 +1,6 @@
 """What a search has picked so far, and whether a request may have one more device beside that.
 
-Source: dynamic-resource-allocation structured allocator (Kubernetes v1.36); spec/plugins.md 5.19.
+Source: dynamic-resource-allocation structured/internal/stable/allocator_stable.go (Kubernetes v1.36).
 """
 
 from collections import Counter

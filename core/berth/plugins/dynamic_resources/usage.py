@@ -1,6 +1,6 @@
 """Which devices are in use: by allocated claims, and by allocations in flight.
 
-Source: kube-scheduler dynamicresources allocated devices (v1.36); spec/plugins.md 5.19.
+Source: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go (Kubernetes v1.36).
 """
 
 from collections import Counter

@@ -2,7 +2,7 @@
 
 `filtering.py` holds the verdicts, `scoring.py` the three strategies, `hints.py` what wakes a pod up.
 
-Source: pkg/scheduler/framework/plugins/noderesources (Kubernetes v1.36); spec/plugins.md 5.8.
+Source: pkg/scheduler/framework/plugins/noderesources (Kubernetes v1.36).
 """
 
 from berth.plugins.node_resources_fit.plugin import NodeResourcesFit

@@ -1,6 +1,6 @@
 """How full a part of the cluster would be with a pod group.
 
-Source: spec/plugins.md 5.8 (ScorePlacement).
+Source: pkg/scheduler/framework/plugins/noderesources/fit.go ScorePlacement (Kubernetes v1.36).
 """
 
 from collections.abc import Mapping

@@ -3,7 +3,7 @@
 `constraints.py` prepares what a pod asks for, `filtering.py` counts for the hard constraints, `scoring.py`
 for the soft ones, `hints.py` says what may help.
 
-Source: pkg/scheduler/framework/plugins/podtopologyspread (Kubernetes v1.36); spec/plugins.md 5.14.
+Source: pkg/scheduler/framework/plugins/podtopologyspread (Kubernetes v1.36).
 """
 
 from berth.plugins.pod_topology_spread.plugin import PodTopologySpread

@@ -5,7 +5,7 @@
     Reserve:   the chosen node's volumes and claims are assumed taken
     PreBind:   they are written, and the pod waits until every claim is bound (binding)
 
-Source: pkg/scheduler/framework/plugins/volumebinding (Kubernetes v1.36); spec/plugins.md 5.12.
+Source: pkg/scheduler/framework/plugins/volumebinding (Kubernetes v1.36).
 """
 
 from berth.plugins.volume_binding.plugin import VolumeBinding

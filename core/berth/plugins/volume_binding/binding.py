@@ -2,7 +2,8 @@
 
     assume -> (restore) -> write volumes, then claims -> check every second until bound, or the time is up
 
-Source: spec/plugins.md 5.12, other phases.
+Source: pkg/scheduler/framework/plugins/volumebinding/binder.go AssumePodVolumes, BindPodVolumes (Kubernetes
+v1.36).
 """
 
 from dataclasses import dataclass, field

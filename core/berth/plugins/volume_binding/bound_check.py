@@ -1,6 +1,6 @@
 """Whether the claims of a pod on its way to a node are bound, or whether that will not happen any more.
 
-Source: spec/plugins.md 5.12, PreBind.
+Source: pkg/scheduler/framework/plugins/volumebinding/binder.go checkBindings (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """What becomes of a pod's claims on each node: the Filter step, for all nodes at once.
 
-Source: spec/plugins.md 5.12, Filter.
+Source: pkg/scheduler/framework/plugins/volumebinding/binder.go FindPodVolumes (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

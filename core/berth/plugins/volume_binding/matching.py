@@ -1,6 +1,6 @@
 """From claims to free volumes: for each claim and every node at once, the smallest volume that will do.
 
-Source: component-helpers storage/volume FindMatchingVolume (Kubernetes v1.36); spec/plugins.md 5.12.
+Source: component-helpers storage/volume/pv_helpers.go FindMatchingVolume (Kubernetes v1.36).
 """
 
 from collections.abc import Iterator, Sequence

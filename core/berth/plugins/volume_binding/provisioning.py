@@ -1,6 +1,7 @@
 """New volumes: on which nodes a claim's class can make one, and has the room to.
 
-Source: spec/plugins.md 5.12, Filter step 4.
+Source: pkg/scheduler/framework/plugins/volumebinding/binder.go checkVolumeProvisions, hasEnoughCapacity
+(Kubernetes v1.36).
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Scores by how full volumes, or the storage left for them, would be (feature gate StorageCapacityScoring).
 
-Source: spec/plugins.md 5.12, Scoring.
+Source: pkg/scheduler/framework/plugins/volumebinding/scorer.go (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which devices a claim gets, and from which nodes (spec/plugins.md 5.19: Filter, allocator)."""
+"""Which devices a claim gets, and from which nodes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Pools and views of devices, and what of them outlives a change (spec/plugins.md 5.19, allocator)."""
+"""Pools and views of devices, and what of them outlives a change."""
 
 from berth.plugins.dynamic_resources.inventory import Inventory
 from berth.snapshot.node_info import NodeInfo

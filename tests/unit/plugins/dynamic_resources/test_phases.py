@@ -1,4 +1,4 @@
-"""DynamicResources from PreEnqueue to PreBind, beside the search itself (spec/plugins.md 5.19)."""
+"""DynamicResources from PreEnqueue to PreBind, beside the search itself."""
 
 from datetime import UTC, datetime
 
