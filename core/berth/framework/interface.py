@@ -1,11 +1,19 @@
 """The contracts of every extension point.
 
-A plugin is a class with upstream's name; it implements the points it extends by inheriting from the classes
-below. Filter and score answer for all nodes of a table at once. A method of an in-tree plugin returns its
-answer; one that has to ask another process may return an awaitable of it.
+A plugin is a class with upstream's name that inherits from the class of each point it extends. The order for
+one pod: pre_enqueue - less - pre_filter - filter - (post_filter) - pre_score - score - normalize_score -
+reserve - permit - pre_bind_pre_flight - pre_bind - bind - post_bind.
 
-The way of a pod: pre_enqueue - less - pre_filter - filter - (post_filter) - pre_score - score -
-normalize_score - reserve - permit - pre_bind_pre_flight - pre_bind - bind - post_bind.
+What holds at every point:
+
+- All methods are called from one event loop. Scheduling cycles run one after the other, binding cycles
+  (permit's wait to post_bind) beside them.
+- Filter and score answer for all nodes of a table at once. A method of an in-tree plugin returns its answer;
+  a plugin in another process may return an awaitable of it.
+- What a plugin needs later in the cycle it keeps in `state`, not in itself: the state ends with the attempt.
+- Pods, nodes and tables are shared and must not be changed.
+- A rejection is a Status. An exception is an error of the plugin: the attempt fails with its text and the pod
+  is retried with backoff.
 
 Source: staging/src/k8s.io/kube-scheduler/framework/interface.go (Kubernetes v1.36).
 """
@@ -33,13 +41,13 @@ from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
 ReasonCodes = NDArray[np.unsignedinteger[Any]]
-"""(n,), 0 where the node passes; other numbers mean what the plugin's `filter_status` says."""
+"""Shape (n,): 0 where the node passes, else a code that the plugin's `filter_status` explains."""
 
 Scores = NDArray[np.int64]
-"""(n,), raw before and 0 to 100 after normalising."""
+"""Shape (n,): any int64 before normalisation, 0 to 100 after it."""
 
 UNASKED = -(1 << 63)
-"""What the scalar form of a plugin in another process gives for a row that it is to be asked about first."""
+"""Returned by a scalar form for a row whose answer has to be fetched from another process first."""
 
 MIN_NODE_SCORE = 0
 MAX_NODE_SCORE = 100
@@ -49,7 +57,7 @@ MaybeAwaitable: TypeAlias = T | Awaitable[T]
 
 
 class Reason(NamedTuple):
-    """Why a node is turned down: upstream's text, and whether evicting pods could help."""
+    """A reason to reject a node: upstream's text, and the code that says whether preemption could help."""
 
     text: str
     code: Code = Code.UNSCHEDULABLE
@@ -58,8 +66,8 @@ class Reason(NamedTuple):
 class Depends(Enum):
     """What a plugin's raw answer for a node depends on, besides the pod.
 
-    OBJECT: on what the API server says of nodes, never on the pods that are on them. NODE: on that node's own
-    row, pods included, and nothing else. CLUSTER: on other nodes' pods, too, or on other objects.
+    OBJECT: the Node object only, not the pods on it. NODE: that node's own row, pods included. CLUSTER: also
+    other nodes' pods, or other objects.
     """
 
     OBJECT = "object"
@@ -68,96 +76,98 @@ class Depends(Enum):
 
 
 class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
-    """Anything that a profile can name."""
+    """A plugin that a profile can name. One instance serves one profile."""
 
     in_process: ClassVar[bool] = True
-    """Whether the answers come from this process and can be trusted to keep to the contract."""
+    """Whether the plugin runs in this process; answers of any other are checked against the contract."""
 
     depends: ClassVar[Depends] = Depends.CLUSTER
-    """Whoever says less than CLUSTER also says this: what `pre_filter` and `pre_score` answer, and leave in
-    the cycle's state, depends on the pod alone and is not changed later. Equal pods share it."""
+    """Unless CLUSTER, results of `pre_filter` and `pre_score`, and what they write to the state, may depend
+    only on the pod; they are shared between equal pods and must not be changed afterwards."""
 
     basis_of_pod: ClassVar[bool] = False
-    """Whether `basis` reads the pod alone, and so is always the same for pods of one signature."""
+    """Whether `basis` is the same for all pods of one signature, at any time."""
 
     basis_of_answers: ClassVar[bool] = False
-    """Whether `basis` may become another one by what is answered in the cycle, and is looked at after it."""
+    """Whether answering may change `basis`; it is then read again at the end of the cycle."""
 
     changes: Journal[str] | None = None
-    """The nodes, by name, for which answers changed although nothing did that the snapshot shows."""
+    """Names of nodes whose answers changed without a change in the snapshot; None: there are none, ever."""
 
     @property
     def name(self) -> str:
-        """The name in KubeSchedulerConfiguration."""
+        """The plugin's name in KubeSchedulerConfiguration."""
         return type(self).__name__
 
     def sign_pod(self, pod: Pod) -> Hashable | None:
-        """All that this plugin's verdicts and scores read of the pod; None where it cannot be said.
+        """Everything that this plugin's verdicts and scores read of the pod; None if that is unknown.
 
-        Two pods of one profile that every plugin signs alike are one question. It reads the pod alone: what
-        else an answer hangs on belongs to `basis`.
+        Pods of one profile with equal signatures from every plugin share answers. The signature may read the
+        pod only; all other inputs belong to `basis`. One None disables sharing for the pod.
         """
         del pod
         return None
 
     def holds_elsewhere(self) -> bool:
-        """Whether Reserve or Permit has another process to wait for, as things stand."""
+        """Whether `reserve` or `permit` would wait for another process now."""
         return False
 
     def basis_generation(self, nodes: Snapshot) -> Hashable | None:
-        """A value that is equal as long as `basis` says the same of every pod; None where that is unknown.
+        """A value that stays equal as long as `basis` does, for every pod; None if that is unknown.
 
-        It is looked at in every cycle, and `basis` only where it changed.
+        Read in every cycle, so it must be cheap; `basis` is read only after it changed.
         """
         del nodes
         return None
 
     def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
-        """What answers for pods of this signature hang on besides each node's own row.
+        """Cache key for every input outside the pod's signature and the node's own row.
 
-        While it is equal, answers are used again, and only rows that changed are asked about. None where
-        that cannot be said: then all nodes are asked about for every pod.
+        While it stays equal, earlier answers are reused and only changed rows are evaluated. None disables
+        reuse: all nodes are evaluated for every pod.
         """
         del state, pod, nodes
         return None if self.depends is Depends.CLUSTER else ()
 
 
 class PreEnqueuePlugin(Plugin):
-    """Keeps pods out of the active queue."""
+    """Gates pods before activeQ."""
 
     @abstractmethod
     def pre_enqueue(self, pod: Pod) -> MaybeAwaitable[Status]:
-        """Whether the pod may be queued for scheduling; must be cheap.
+        """Return SUCCESS to admit the pod to activeQ; any other status keeps it gated.
 
-        Only a plugin in another process may give an awaitable: the pod waits in the pool meanwhile.
+        Called when the pod is queued and again after events that the plugin registered, so it must be cheap
+        and repeatable. Only a plugin in another process may return an awaitable: the pod stays among the
+        unschedulable pods until it is answered.
         """
 
 
 class QueueSortPlugin(Plugin):
-    """Orders the active queue."""
+    """Orders activeQ. All profiles of a process must use the same plugin with the same arguments."""
 
     @abstractmethod
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
-        """Whether `a` goes before `b`."""
+        """Whether `a` is scheduled before `b`: a strict weak order that does not change while both wait."""
 
     def sort_key(self, info: QueuedPodInfo) -> Any:
-        """The same order as a value that compares without calling back; override it where there is one."""
+        """A key that sorts as `less` does. Override it where a plain value (a tuple) exists."""
         return _by_less(self)(replace(info))  # a copy: the queue's record changes while the key stands
 
 
 class KeyedQueueSortPlugin(QueueSortPlugin):
-    """Orders the active queue by keys that another process gives to pods."""
+    """Orders activeQ by keys that another process assigns to pods."""
 
     @abstractmethod
     def key_of(self, pod: Pod) -> Awaitable[SortKey]:
-        """The pod's key; NO_KEY where it can't be had in time.
+        """The pod's key; NO_KEY if it is not available in time.
 
-        From now on the plugin may give the pod another one by itself, until `left`.
+        From this call until `left`, the plugin may replace the key at any time.
         """
 
     @abstractmethod
     def left(self, uid: str) -> None:
-        """The pod of that UID, which was asked about, waits no more."""
+        """The pod of that UID left the queue. Called for each pod that `key_of` was called with."""
 
 
 def _by_less(plugin: QueueSortPlugin) -> Callable[[QueuedPodInfo], Any]:
@@ -165,98 +175,104 @@ def _by_less(plugin: QueueSortPlugin) -> Callable[[QueuedPodInfo], Any]:
 
 
 class EnqueueExtensions(Plugin):
-    """Says which cluster events may make a pod schedulable that this plugin rejected."""
+    """Declares which cluster events may make pods schedulable that this plugin rejected."""
 
     @abstractmethod
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """The events, each with its hint function if it has one.
+        """The events, each with an optional hint function. Called once, when the profile is built.
 
-        In process, what a hint reads of the waiting pod is what its template has (objects/pod_template.py),
-        its status but for conditions and nomination, and whether the event is about this pod: it is asked
-        once for all pods that are alike in that.
+        A hint is called once for all waiting pods that are alike, so in process it may read only: the pod's
+        template (objects/pod_template.py), its status except conditions and nomination, and whether the event
+        is about the pod itself. A hint that raises counts as Queue.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """A status, and the only nodes worth looking at, if the plugin can tell."""
+    """A status and, if the plugin can narrow them down, the names of the only candidate nodes."""
 
     status: Status = SUCCESS
     node_names: frozenset[str] | None = None
 
 
 class PreFilterPlugin(Plugin):
-    """Looks at the pod once before nodes are filtered."""
+    """Prepares the filter of one cycle."""
 
     @abstractmethod
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[PreFilterResult]:
-        """Prepare; SKIP leaves this plugin's filter out of the cycle."""
+        """Compute what `filter` needs and write it to `state`. Called once a cycle, before any filter.
+
+        SUCCESS goes on; SKIP leaves this plugin's filter and extensions out of the cycle; UNSCHEDULABLE and
+        UNSCHEDULABLE_AND_UNRESOLVABLE reject the pod on all nodes. Node names of several plugins intersect.
+        """
 
 
 class PreFilterExtensions(PreFilterPlugin):
-    """A pre-filter whose state has to follow pods that are thought added or removed."""
+    """A pre-filter whose state follows simulated additions and removals of pods (preemption, nominations)."""
 
     follows_side_by_side: ClassVar[bool] = False
-    """Whether `follow_pods` is there, so that several nodes can be thought about in one state."""
+    """Whether `follow_pods` is implemented, so that one state can simulate several nodes."""
 
     @abstractmethod
     def add_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
-        """Count `other` in on that node, a table of one row."""
+        """Update `state` as if `other` ran on `node` (a table of one row). Undone by `remove_pod`."""
 
     @abstractmethod
     def remove_pod(self, state: CycleState, pod: Pod, other: PodInfo, node: Snapshot) -> Status:
-        """Count `other` out."""
+        """Update `state` as if `other` did not run on `node`. Undone by `add_pod`."""
 
     def follow_pods(
         self, state: CycleState, pod: Pod, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int
     ) -> None:
-        """Count pods in (sign 1) or out (-1), each on its row of the table.
+        """Update `state` as if each pod had come to (sign 1) or left (-1) the row it is paired with.
 
-        Each row is a world of its own: what comes and goes there changes the answer for that row alone. One
-        state follows one table, and `filter` is asked about that table.
+        Rows are simulated independently: a change on one row must not affect the answer for any other. One
+        state belongs to one table, and `filter` is called with that table.
         """
         raise NotImplementedError
 
 
 class FilterPlugin(Plugin):
-    """Turns down nodes."""
+    """Rejects nodes."""
 
     reasons: ClassVar[tuple[Reason, ...]] = ()
-    """What the codes 1, 2, ... mean."""
+    """Meaning of the codes 1, 2, ... in this order."""
 
     @abstractmethod
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:
-        """A code for each node of the table, 0 where it passes.
+        """Return a code for each node of the table, 0 where the node passes.
 
-        Raises: any exception fails the whole cycle with its text.
+        May be called several times a cycle with different tables (rows that changed, nominated pods,
+        preemption), so it must not have side effects. When several plugins reject a node, the first in
+        profile order owns it. Raises: any exception fails the cycle with its text.
         """
 
     def filter_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
-        """A function from a row of the whole snapshot to the code that `filter` has there.
+        """Return a function from a row of the whole snapshot to the code that `filter` would return there.
 
-        None where there is only the vector form. It is made once for pods of one class and may be called as
-        long as `nodes.static_generation` and `nodes.resource_names` stay; it reads columns when it is called.
-        It gives `UNASKED` where another process is to be asked first, by `bring_verdicts`.
+        None if there is only the vector form. Called once for pods of one class; the function may be called
+        until `nodes.static_generation` or `nodes.resource_names` changes, and reads the columns when it is
+        called. It returns `UNASKED` where `bring_verdicts` has to be awaited first.
         """
         del state, pod, nodes
         return None
 
     def bring_verdicts(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
-        """Have verdicts on these rows at hand; awaited, they are. Shapes: rows intp (k,).
+        """Fetch the verdicts on these rows, so that `filter_row` has them. Shapes: rows intp (k,).
 
-        Raises: any exception fails the whole cycle with its text.
+        Raises: any exception fails the cycle with its text.
         """
         raise NotImplementedError
 
     def filter_status(self, state: CycleState, code: int) -> Status:
-        """What a code stands for in this cycle."""
+        """The status that a code of this cycle stands for."""
         del state
         reason = self.reasons[code - 1]
         return Status(reason.code, (reason.text,), self.name)
 
 
 class NominatingMode(Enum):
-    """Whether a nomination is to be written or left as it is."""
+    """Whether a nomination is written or left unchanged."""
 
     NOOP = "noop"
     OVERRIDE = "override"
@@ -264,7 +280,7 @@ class NominatingMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NominatingInfo:
-    """What becomes of the pod's nomination; OVERRIDE with no name takes it back."""
+    """The change of the pod's nomination; OVERRIDE with an empty name clears it."""
 
     mode: NominatingMode = NominatingMode.NOOP
     node_name: str = ""
@@ -276,51 +292,63 @@ CLEAR_NOMINATION = NominatingInfo(NominatingMode.OVERRIDE, "")
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """A status, and what becomes of the nomination; None leaves it."""
+    """A status, and the change of the nomination; None leaves it unchanged."""
 
     status: Status
     nominating_info: NominatingInfo | None = None
 
 
 class PostFilterPlugin(Plugin):
-    """Tries to make room once no node fits."""
+    """Tries to make a pod schedulable after no node passed the filters."""
 
     @abstractmethod
     def post_filter(self, state: CycleState, pod: Pod, diagnosis: Any) -> MaybeAwaitable[PostFilterResult]:
-        """Nominate a node, or say why not; `diagnosis` is a berth.framework.diagnosis.Diagnosis."""
+        """Return SUCCESS with a nomination, or a rejection that says why not.
+
+        Plugins are called in profile order until one returns SUCCESS or an error. The pod is never bound in
+        this cycle; it is retried once events make room. `diagnosis` is a
+        berth.framework.diagnosis.Diagnosis: the status of each rejected node.
+        """
 
 
 class GroupTrial(Protocol):
-    """Placed pods removed on trial and added again, and whether a pod group fits then. Source: KEP-5710."""
+    """Simulated eviction and restoration of placed pods for a pod group. Source: KEP-5710."""
 
     def take_out(self, pod: PodInfo) -> None:
-        """Think a placed pod away."""
+        """Simulate the eviction of a placed pod."""
 
     def put_back(self, pod: PodInfo) -> None:
-        """Think a pod back that was taken out."""
+        """Restore a pod that was taken out."""
 
     async def fits(self) -> Status:
-        """Success where the group would be scheduled now, else its status."""
+        """SUCCESS if the group would be scheduled in the simulated cluster, else its rejection."""
 
 
 class PodGroupPostFilterPlugin(Plugin):
-    """Tries to make room for a pod group that was turned down as a whole."""
+    """Tries to make a pod group schedulable that was rejected as a whole."""
 
     @abstractmethod
     def pod_group_post_filter(
         self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial
     ) -> Awaitable[Status]:
-        """Success where the group may wait for room, or why not; `pods` are those that were tried."""
+        """Return SUCCESS if victims were chosen and the group may wait for their room, else why not.
+
+        `pods` are the members that the group cycle tried. The trial is undone by the caller.
+        """
 
 
 class PreScorePlugin(Plugin):
-    """Looks at the feasible nodes once before they are scored."""
+    """Prepares the scores of one cycle."""
 
     @abstractmethod
     def pre_score(
         self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask
     ) -> MaybeAwaitable[Status]:
-        """Prepare; SKIP leaves this plugin's score out of the cycle. Shapes: feasible bool (n,)."""
+        """Compute what `score` needs and write it to `state`. Called once a cycle, before any score.
+
+        SKIP leaves this plugin's score out of the cycle; any other status but SUCCESS fails the cycle.
+        Shapes: feasible bool (n,).
+        """
 
 
 class ScorePlugin(Plugin):
@@ -328,90 +356,105 @@ class ScorePlugin(Plugin):
 
     @abstractmethod
     def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[Scores]:
-        """A raw score for each node of the table, whether feasible or not.
+        """Return a raw score for each node of the table, feasible or not; more is better.
 
-        Raises: any exception fails the whole cycle with its text.
+        Without `normalize_score` each must be from 0 to 100. Must not have side effects.
+        Raises: any exception fails the cycle with its text.
         """
 
     def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
-        """A function from a row of the whole snapshot to the raw score that `score` has there.
+        """Return a function from a row of the whole snapshot to the raw score that `score` would give.
 
-        None where there is only the vector form. The rules of `FilterPlugin.filter_row` hold.
+        None if there is only the vector form. The rules of `FilterPlugin.filter_row` apply.
         """
         del state, pod, nodes
         return None
 
     def bring_scores(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
-        """Have raw scores on these rows at hand, as `FilterPlugin.bring_verdicts`."""
+        """Fetch the raw scores of these rows, as `FilterPlugin.bring_verdicts` does verdicts."""
         raise NotImplementedError
 
 
 class NormalizeScorePlugin(ScorePlugin):
-    """A score that is mapped to 0 to 100 once it is known for every feasible node."""
+    """Scores that are mapped to 0 to 100 once all feasible nodes have one."""
 
     normalizes_by_extremes: ClassVar[bool] = False
-    """Whether a final score depends on the raw one, the lowest and the highest raw score, and nothing else.
+    """Whether a final score depends only on the raw one and on the lowest and highest raw scores.
 
-    Then a node that comes or goes between the two changes no other one's.
+    Other nodes' final scores then stay valid while these two do.
     """
 
     @abstractmethod
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
-        """The final scores. Shapes: scores and result int64 (k,), the feasible nodes in table order."""
+        """Return the final scores, each from 0 to 100; anything else fails the cycle.
+
+        Shapes: scores and result int64 (k,), the feasible nodes in table order.
+        """
 
     def leaves_scores(self, state: CycleState) -> bool:
-        """Whether in this cycle every raw score is the final one, whatever the others are."""
+        """Whether every raw score of this cycle is final, whatever the others are."""
         del state
         return False
 
 
 class ReservePlugin(Plugin):
-    """Holds things outside the node's sums for a pod that is about to be bound."""
+    """Accounts for resources that the node's own sums do not cover, before a pod is bound."""
 
     @abstractmethod
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[Status]:
-        """Hold."""
+        """Reserve the pod's share on the node. Called once an attempt, after the pod was assumed there.
+
+        Plugins are called in profile order; the first status but SUCCESS ends the attempt. On this and any
+        later failure `unreserve` of all Reserve plugins is called, in reverse order.
+        """
 
     @abstractmethod
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[None]:
-        """Let go; called for every plugin after a failure, also where `reserve` never ran, maybe twice."""
+        """Release what `reserve` took. It cannot fail.
+
+        Must be idempotent: it is also called if `reserve` was not, or returned a rejection.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class PermitResult:
-    """A status; WAIT comes with how long to wait at most."""
+    """A status; WAIT comes with the longest time to wait, in seconds."""
 
     status: Status = SUCCESS
     timeout_seconds: float = 0.0
 
 
 class PermitPlugin(Plugin):
-    """Allows, denies or delays the binding."""
+    """Approves, rejects or delays the binding."""
 
     @abstractmethod
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[PermitResult]:
-        """Decide."""
+        """Return SUCCESS, a rejection, or WAIT: the binding cycle then waits for approval up to the timeout.
+
+        A waiting pod is approved or rejected through `Handle.waiting_pods`. A rejection or a timeout ends the
+        attempt and `unreserve` is called.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class PreFlightResult:
-    """Whether `pre_bind` has work to do (SKIP: none), and whether it may run beside others."""
+    """Whether `pre_bind` has work to do (SKIP: none), and whether it may run in parallel with others."""
 
     status: Status = SUCCESS
     allow_parallel: bool = False
 
 
 class PreBindPlugin(Plugin):
-    """Does what has to be done before the pod may be bound."""
+    """Performs work that must be complete before the pod is bound, such as provisioning volumes."""
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlightResult:
-        """Say what `pre_bind` is going to do: light, without any call."""
+        """Announce the work of `pre_bind`. Must be cheap and call nothing; SKIP leaves `pre_bind` out."""
         del state, pod, node_name
         return PreFlightResult()
 
     @abstractmethod
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Do it."""
+        """Perform the work; may take long. Any status but SUCCESS ends the attempt: `unreserve` is called."""
 
 
 class BindPlugin(Plugin):
@@ -419,33 +462,33 @@ class BindPlugin(Plugin):
 
     @abstractmethod
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Bind; SKIP passes on to the next."""
+        """Bind the pod. SKIP passes it to the next Bind plugin; any other status is the outcome."""
 
 
 class DirectBindPlugin(BindPlugin):
-    """Binds every pod without a task of its own, which is how nearly all pods are bound."""
+    """A bind plugin that needs no task for each pod."""
 
     @abstractmethod
     def begin_bind(
         self, state: CycleState, pod: Pod, node_name: str, done: Callable[[Status], object]
     ) -> None:
-        """Begin what `bind` does; `done` is called once with its status, maybe before this returns.
+        """Start the binding. `done` is called exactly once with its status, possibly before this returns.
 
-        The status is not SKIP.
+        The status is never SKIP.
         """
 
 
 class PostBindPlugin(Plugin):
-    """Is told of pods that were bound."""
+    """Is notified of pods that were bound."""
 
     @abstractmethod
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[None]:
-        """Take note."""
+        """The pod was bound. Nothing depends on the answer; an exception is recorded with the attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A part of the cluster that a pod group may go to as a whole.
+    """A set of nodes on which a pod group may be scheduled as a whole.
 
     Shapes: rows intp (k,), row numbers of the snapshot, ascending.
     """
@@ -463,18 +506,18 @@ class PlacementsResult:
 
 
 class PlacementGeneratePlugin(Plugin):
-    """Says which parts of the cluster a pod group may go to. Source: KEP-5732."""
+    """Proposes placements for pod groups. Source: KEP-5732."""
 
     @abstractmethod
     def generate_placements(
         self, state: CycleState, group: GroupKey, nodes: Snapshot, parent: Placement
     ) -> MaybeAwaitable[PlacementsResult]:
-        """The placements within the parent."""
+        """Return the placements within the parent, in the order in which they are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProposedPlacement:
-    """A placement in which the group fits, and the node of each pod that would go there."""
+    """A placement in which the group fits, and the node of each member in it."""
 
     placement: Placement
     assignments: Sequence[tuple[Pod, str]]
@@ -487,7 +530,7 @@ class PlacementScorePlugin(Plugin):
     def score_placements(
         self, state: CycleState, group: GroupKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]
     ) -> MaybeAwaitable[Scores]:
-        """A score for each placement, from 0 to 100.
+        """Return a score from 0 to 100 for each placement; the highest total is taken.
 
         Shapes: result int64 (k,), in the order of the placements. Raises: any exception fails the cycle.
         """
