@@ -14,7 +14,7 @@ from berth.objects.pod import (
     WeightedPodAffinityTerm,
 )
 from berth.snapshot import placed_pods
-from berth.snapshot.placed_pods import LEAST_BYTES, MOST_BYTES, PlacedPods, PodsLike, Question
+from berth.snapshot.placed_pods import LEAST_BYTES, MOST_BYTES, PlacedPods, PodQuery, PodsLike
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_pod
 from tests.hostile.cluster import Cluster, waiting
@@ -185,7 +185,7 @@ def test_columns_take_a_bounded_amount_whatever_the_number_of_nodes(monkeypatch)
     monkeypatch.setattr(placed_pods, "LEAST_COLUMNS", 20)
     counts = PlacedPods(100_000)
     counts.add(7, PodInfo(make_pod(labels={"app": "web"}, affinity=anti_affinity(100))))
-    questions = [Question((PodsLike(None, held.term.selector),)) for held in list(counts.held())]
+    questions = [PodQuery((PodsLike(None, held.term.selector),)) for held in list(counts.held())]
 
     def ask():
         for held in list(counts.held()):
@@ -216,7 +216,7 @@ def among_classes(selector, n):
     counts = PlacedPods(4)
     for i in range(n):
         counts.add(0, PodInfo(make_pod(labels={"app": f"a{i}"})))
-    return lambda: counts.count(Question((PodsLike(None, selector),)), 4).tolist()
+    return lambda: counts.count(PodQuery((PodsLike(None, selector),)), 4).tolist()
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_a_question_of_many_terms_is_filed_once():
     terms = [Selector((values,)), *(Selector((Requirement(f"k{i}", "DoesNotExist"),)) for i in range(1000))]
     counts = PlacedPods(4)
     counts.add(0, PodInfo(make_pod(labels={"app": "a7"})))
-    question = Question(tuple(PodsLike(None, term) for term in terms))
+    question = PodQuery(tuple(PodsLike(None, term) for term in terms))
 
     assert calls(lambda: counts.count(question, 4)) < 15 * 2000
     assert [1, 0, 0, 0] == counts.count(question, 4).tolist()
@@ -256,7 +256,7 @@ def test_a_new_question_leaves_what_is_known_of_classes():
 
     def after_questions(first, last):
         for i in range(first, last):
-            counts.count(Question((PodsLike(None, Selector((Requirement("app", "In", (f"x{i}",)),))),)), 4)
+            counts.count(PodQuery((PodsLike(None, Selector((Requirement("app", "In", (f"x{i}",)),))),)), 4)
         return calls(lambda: counts.add(1, web))
 
     assert sum(after_questions(i, i + 60) for i in range(0, 6000, 60)) < 100 * alone * 1.1
@@ -266,7 +266,7 @@ def test_a_pod_changes_a_bounded_number_of_columns():
     """However many questions a pod counts in, those asked last have columns, and no others."""
     counts = PlacedPods(4)
     for i in range(6000):
-        counts.count(Question((PodsLike(None, Selector((Requirement("app", "NotIn", (f"x{i}",)),))),)), 4)
+        counts.count(PodQuery((PodsLike(None, Selector((Requirement("app", "NotIn", (f"x{i}",)),))),)), 4)
     web = PodInfo(make_pod(labels={"app": "web"}))
 
     assert calls(lambda: counts.add(0, web)) < 5 * MOST_BYTES / LEAST_BYTES

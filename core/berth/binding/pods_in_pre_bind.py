@@ -8,14 +8,14 @@ Either end excludes the other, so a preemptor knows whether it has to delete the
 Source: pkg/scheduler/framework/runtime/pods_in_prebind_map.go (Kubernetes v1.36).
 """
 
-from berth.framework.background import Background, Outcome
+from berth.framework.background import Background, Promise
 
 
 class PodInPreBind:
     """One pod; `cancelled` is awaited beside its plugins and gives the message."""
 
     def __init__(self, background: Background) -> None:
-        self.cancelled: Outcome = background.outcome()
+        self.cancelled: Promise = background.outcome()
         self.message = ""
         """Why the binding was cancelled; empty if it was not."""
         self._prebound = False

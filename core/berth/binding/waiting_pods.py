@@ -11,7 +11,7 @@ Source: pkg/scheduler/framework/runtime/waiting_pods_map.go (Kubernetes v1.36).
 
 from collections.abc import Iterator, Mapping
 
-from berth.framework.background import Background, Outcome, Timer
+from berth.framework.background import Background, Promise, Timer
 from berth.framework.status import SUCCESS, Status, failed, unschedulable
 from berth.objects.pod import Pod
 
@@ -21,7 +21,7 @@ class WaitingPod:
 
     def __init__(self, pod: Pod, timeouts_seconds: Mapping[str, float], background: Background) -> None:
         self.pod = pod
-        self._outcome: Outcome = background.outcome()
+        self._outcome: Promise = background.outcome()
         self._timers: dict[str, Timer] = {}
         for plugin, seconds in timeouts_seconds.items():
             message = f"rejected due to timeout after waiting {go_duration(seconds)} at plugin {plugin}"

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from berth.conformance.check import expect
+from berth.conformance.host_state import HostState
 from berth.conformance.samples import Document
-from berth.conformance.world import World
 from berth.out_of_tree._generated import common_pb2, scheduling_pb2
 from berth.out_of_tree.packing import scores_of, status_of, verdicts_of
 from berth.snapshot.columns import Rows
@@ -42,20 +42,22 @@ def scores_in(response: Any, n: int, rows: Iterable[int] | None = None) -> Compa
     return "SUCCESS", response.scores.normalization, tuple(scores.tolist())
 
 
-def _candidates(world: World, rows: Iterable[int] | None) -> scheduling_pb2.Candidates | None:
-    return None if rows is None else world.candidates(rows)
+def _candidates(host: HostState, rows: Iterable[int] | None) -> scheduling_pb2.Candidates | None:
+    return None if rows is None else host.candidates(rows)
 
 
-async def filtered(world: World, pod: Document, rows: list[int] | None = None, **fields: Any) -> Comparable:
+async def filtered(
+    host: HostState, pod: Document, rows: list[int] | None = None, **fields: Any
+) -> Comparable:
     """Filter's answer."""
-    answer = await world.ask("Filter", pod, candidates=_candidates(world, rows), **fields)
-    return verdicts_in(answer, len(world.nodes), rows)
+    answer = await host.ask("Filter", pod, candidates=_candidates(host, rows), **fields)
+    return verdicts_in(answer, len(host.nodes), rows)
 
 
-async def scored(world: World, pod: Document, rows: list[int] | None = None, **fields: Any) -> Comparable:
+async def scored(host: HostState, pod: Document, rows: list[int] | None = None, **fields: Any) -> Comparable:
     """Score's answer; where the plugin wants to see feasible nodes only, about those."""
-    answer = await world.ask("Score", pod, candidates=_candidates(world, rows), **fields)
-    return scores_in(answer, len(world.nodes), rows)
+    answer = await host.ask("Score", pod, candidates=_candidates(host, rows), **fields)
+    return scores_in(answer, len(host.nodes), rows)
 
 
 def passing(answer: Comparable, n: int) -> list[int]:
@@ -66,26 +68,26 @@ def passing(answer: Comparable, n: int) -> list[int]:
     return [row for row, text in enumerate(texts) if not text]
 
 
-async def decided(world: World, pod: Document, rows: list[int] | None = None) -> Comparable:
+async def decided(host: HostState, pod: Document, rows: list[int] | None = None) -> Comparable:
     """Everything that the plugin says of the nodes, by Filter and by Score."""
     verdict: Comparable = ()
     feasible = rows
-    if world.subject.offers("FILTER"):
-        verdict = await filtered(world, pod, rows)
-        if world.subject.capabilities.score_needs_feasible:
-            asked = range(len(world.nodes)) if rows is None else rows
-            feasible = [row for row in passing(await filtered(world, pod), len(world.nodes)) if row in asked]
-    if not world.subject.offers("SCORE") or verdict[:1] not in ((), ("SUCCESS",), ("SKIP",)):
+    if host.subject.offers("FILTER"):
+        verdict = await filtered(host, pod, rows)
+        if host.subject.capabilities.score_needs_feasible:
+            asked = range(len(host.nodes)) if rows is None else rows
+            feasible = [row for row in passing(await filtered(host, pod), len(host.nodes)) if row in asked]
+    if not host.subject.offers("SCORE") or verdict[:1] not in ((), ("SUCCESS",), ("SKIP",)):
         return verdict
-    return *verdict, *await scored(world, pod, feasible)
+    return *verdict, *await scored(host, pod, feasible)
 
 
-async def picture(world: World, pods: Iterable[Document] | None = None) -> list[Comparable]:
+async def picture(host: HostState, pods: Iterable[Document] | None = None) -> list[Comparable]:
     """What the plugin decides for each sample pod, in the order of nodes' names, whatever their indices."""
-    order = sorted(range(len(world.nodes)), key=lambda row: world.names[row])
+    order = sorted(range(len(host.nodes)), key=lambda row: host.names[row])
     found = []
-    for pod in world.subject.pods if pods is None else pods:
-        answer = await decided(world, pod)
+    for pod in host.subject.pods if pods is None else pods:
+        answer = await decided(host, pod)
         found.append(tuple(_in_order(part, order) for part in answer))
     return found
 

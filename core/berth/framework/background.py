@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 T = TypeVar("T")
 
 
-class Outcome(Protocol):
+class Promise(Protocol):
     """A value that arrives once; awaiting it waits for that."""
 
     def set(self, value: Any) -> bool:
@@ -33,13 +33,13 @@ class Background(Protocol):
         It handles its own failures.
         """
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> Promise:
         """A place for a value that arrives later."""
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
         """Make the call after that time."""
 
-    async def unless(self, stop: Outcome, work: Awaitable[T]) -> T | None:
+    async def unless(self, stop: Promise, work: Awaitable[T]) -> T | None:
         """The work's result; None where the outcome comes first: then the work has been cancelled."""
 
     async def breathe(self) -> None:

@@ -21,7 +21,7 @@ from berth.out_of_tree.connection import Connection
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.metadata_patch import MetadataPatch
 from berth.out_of_tree.node_answers import NodeAnswers
-from berth.out_of_tree.standing import Standing
+from berth.out_of_tree.response_validity import ResponseValidity
 
 FILTER = identity_pb2.EXTENSION_POINT_FILTER
 RESERVE = identity_pb2.EXTENSION_POINT_RESERVE
@@ -53,7 +53,7 @@ class Answers:
     """Which start of the connection answered Reserve."""
 
 
-class AskedElsewhere(Plugin):
+class SidecarPoint(Plugin):
     """What all extension points of a plugin in another process have in common.
 
     `caller` reaches its present version; an attempt stays with the version that it began with.
@@ -66,7 +66,7 @@ class AskedElsewhere(Plugin):
         self._look_ahead = look_ahead
         self.caller = caller
         self.changes = caller.feed.touched
-        self._standing = Standing(lambda: self.caller)
+        self._validity = ResponseValidity(lambda: self.caller)
         self.leaving = False
         """Whether only attempts that began with it are still its business."""
         self._handle = handle

@@ -18,7 +18,7 @@ from berth.snapshot.columns import Ints, Rows
 LATEST = 10
 
 
-class Outcome(StrEnum):
+class ShadowOutcome(StrEnum):
     """How an attempt would have gone on with the plugin; the first that holds counts."""
 
     SKIPPED = "skipped"
@@ -32,9 +32,17 @@ class Outcome(StrEnum):
     SAME = "same"
 
 
-DIFFERENCES = frozenset({Outcome.GATED, Outcome.REJECTED, Outcome.MOVED, Outcome.REFUSED, Outcome.ROOM})
+DIFFERENCES = frozenset(
+    {
+        ShadowOutcome.GATED,
+        ShadowOutcome.REJECTED,
+        ShadowOutcome.MOVED,
+        ShadowOutcome.REFUSED,
+        ShadowOutcome.ROOM,
+    }
+)
 
-Verdict = tuple[Outcome, str]
+Verdict = tuple[ShadowOutcome, str]
 """How the attempt would have gone on, and what the plugin says to that."""
 
 
@@ -75,7 +83,7 @@ class Comparison(NamedTuple):
     or what it would do to make room.
     """
 
-    outcome: Outcome
+    outcome: ShadowOutcome
     pod: str
     node: str
     detail: str = ""
@@ -86,7 +94,7 @@ class Comparison(NamedTuple):
 class Tally:
     """What comparisons came to since the plugin is in shadow."""
 
-    attempts: Counter[Outcome] = field(default_factory=Counter)
+    attempts: Counter[ShadowOutcome] = field(default_factory=Counter)
     nodes_rejected: int = 0
     latest: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=LATEST))
     """The last attempts that would have gone another way, or that the plugin failed at."""
@@ -96,14 +104,14 @@ class Tally:
         outcome = comparison.outcome
         self.attempts[outcome] += 1
         self.nodes_rejected += comparison.nodes_rejected
-        if outcome in DIFFERENCES or outcome is Outcome.FAILED:
+        if outcome in DIFFERENCES or outcome is ShadowOutcome.FAILED:
             facts = {"pod": comparison.pod, "node": comparison.node, "outcome": outcome.value}
             self.latest.append(facts | {"detail": comparison.detail})
 
     def report(self) -> dict[str, Any]:
         """For `berth plugin describe`."""
         return {
-            "attempts": {each.value: self.attempts[each] for each in Outcome if self.attempts[each]},
+            "attempts": {each.value: self.attempts[each] for each in ShadowOutcome if self.attempts[each]},
             "nodesRejected": self.nodes_rejected,
             "latest": list(self.latest),
         }

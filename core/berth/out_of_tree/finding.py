@@ -26,7 +26,7 @@ from berth.framework.interface import (
 from berth.framework.status import Status
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
-from berth.out_of_tree.answers import FILTER, Answers, AskedElsewhere
+from berth.out_of_tree.answers import FILTER, Answers, SidecarPoint
 from berth.out_of_tree.asking_ahead import ROWS_AHEAD, AskingAhead, LookAhead, example_of
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, SidecarError
@@ -57,7 +57,7 @@ def all_pass(n: int) -> ReasonCodes:
     return np.zeros(n, dtype=np.uint8)
 
 
-class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
+class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
     """The points that look at nodes.
 
     The plugin answers for the rows of the snapshot that its state follows; other tables of the same nodes get
@@ -78,7 +78,7 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         start = connection.starts if connection.ready else 0
         signed, since, signature = self._signed
         if signed is not pod or since != start:
-            signature = self._standing.sign(pod)
+            signature = self._validity.sign(pod)
             self._signed = pod, start, signature
         return signature
 
@@ -86,7 +86,7 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
         """The plugin's process as it is, if its answers are about single nodes and none is missing."""
         del nodes
         answers = self._answers(state)
-        return None if answers.failed else self._standing.basis(self._of_nodes(answers, pod).normalization)
+        return None if answers.failed else self._validity.basis(self._of_nodes(answers, pod).normalization)
 
     def _of_nodes(self, answers: Answers, pod: Pod) -> NodeAnswers:
         """What the plugin said of nodes, up to date with what changed before this cycle."""
@@ -104,7 +104,7 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
 
     def _signature(self, caller: Caller, pod: Pod) -> Hashable | None:
         """What stands for all pods that the same answers hold for; None where they do not last."""
-        basis = self._standing.basis(0) if caller is self.caller else None
+        basis = self._validity.basis(0) if caller is self.caller else None
         if basis is None:
             return None
         self.known.rest_on(basis)
@@ -113,11 +113,11 @@ class FindsNodes(AskedElsewhere, FilterPlugin, NormalizeScorePlugin):
     def _example(self, pod: Pod, signature: Hashable) -> Example | None:
         """A pod to ask about ahead; None where there is none, or the signature is that pod's alone."""
         example = example_of(pod, self.caller)
-        return example if example and self._standing.signs(example.data) == signature else None
+        return example if example and self._validity.signs(example.data) == signature else None
 
     def ask_ahead(self) -> None:
         """Ask about rows that changed, for pods like those asked about last, before one of them comes."""
-        caller, basis = self.caller, self._standing.basis(0)
+        caller, basis = self.caller, self._validity.basis(0)
         # What the plugin does with the calls that it has not answered changes what it says of nodes.
         if basis is None or self.leaving or caller.feed.unanswered:
             return

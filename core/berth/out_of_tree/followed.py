@@ -13,7 +13,7 @@ from berth.framework.cycle_record import CycleRecord, Interval
 from berth.framework.cycle_state import CycleState
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.comparison import Choice, Outcome
+from berth.out_of_tree.comparison import Choice, ShadowOutcome
 from berth.out_of_tree.opinion import NodeQuestion
 from berth.snapshot.snapshot import Snapshot
 
@@ -40,7 +40,7 @@ class Followed:
     nodes: Snapshot | None = None
     static_generation: int = -1
     """The nodes' own, by which rows are the same as at the choice."""
-    outcome: Outcome | None = None
+    outcome: ShadowOutcome | None = None
     detail: str = ""
     nodes_rejected: int = 0
     reserve_sent: bool = False

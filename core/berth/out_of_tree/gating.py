@@ -13,7 +13,7 @@ from berth.framework.interface import EnqueueExtensions, MaybeAwaitable, PreEnqu
 from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import scheduling_pb2
-from berth.out_of_tree.answers import PRE_ENQUEUE, AskedElsewhere
+from berth.out_of_tree.answers import PRE_ENQUEUE, SidecarPoint
 from berth.out_of_tree.asking_ahead import LookAhead
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
@@ -25,7 +25,7 @@ RETRY_SECONDS = 5.0
 """How long a pod is held back by a gate that failed before it is asked again."""
 
 
-class KeepsTheGate(AskedElsewhere, PreEnqueuePlugin, EnqueueExtensions):
+class KeepsTheGate(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
     """The points of a pod that waits."""
 
     def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead, hints: WaitingHints) -> None:

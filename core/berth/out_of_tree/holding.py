@@ -23,7 +23,7 @@ from berth.framework.interface import (
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
-from berth.out_of_tree.answers import RESERVE, Answers, AskedElsewhere
+from berth.out_of_tree.answers import RESERVE, Answers, SidecarPoint
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarError
 from berth.out_of_tree.metadata_patch import MetadataPatch, metadata_patch
@@ -36,7 +36,7 @@ R = TypeVar("R")
 POST_BIND = identity_pb2.EXTENSION_POINT_POST_BIND
 
 
-class HoldsAndBinds(AskedElsewhere, ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin):
+class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin):
     """The points of a pod that has a node."""
 
     def holds_elsewhere(self) -> bool:

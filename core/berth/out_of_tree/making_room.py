@@ -17,7 +17,7 @@ from berth.framework.interface import NominatingInfo, NominatingMode, PostFilter
 from berth.framework.status import Code, Status, failed, unschedulable
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2
-from berth.out_of_tree.answers import AskedElsewhere
+from berth.out_of_tree.answers import SidecarPoint
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.packing import status_of
 from berth.snapshot.pod_info import PodInfo
@@ -29,7 +29,7 @@ OTHER = Status(Code.UNSCHEDULABLE, ("another reason",))
 NOT_SERVED = unschedulable()
 
 
-class MakesRoom(AskedElsewhere, PostFilterPlugin):
+class MakesRoom(SidecarPoint, PostFilterPlugin):
     """The point of a pod that fits nowhere."""
 
     async def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PostFilterResult:

@@ -13,14 +13,14 @@ from berth.framework.handle import Handle
 from berth.framework.interface import KeyedQueueSortPlugin
 from berth.framework.queued_pod import QueuedPodInfo, SortKey
 from berth.objects.pod import Pod
-from berth.out_of_tree.answers import AskedElsewhere
+from berth.out_of_tree.answers import SidecarPoint
 from berth.out_of_tree.asking_ahead import LookAhead
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.sort_key_asker import SortKeyAsker
 from berth.plugins.priority_sort import priority_order
 
 
-class OrdersTheQueue(AskedElsewhere, KeyedQueueSortPlugin):
+class OrdersTheQueue(SidecarPoint, KeyedQueueSortPlugin):
     """The point of pods that wait for their turn."""
 
     def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:

@@ -25,7 +25,7 @@ from berth.framework.interface import (
 from berth.framework.status import failed
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2
-from berth.out_of_tree.answers import AskedElsewhere
+from berth.out_of_tree.answers import SidecarPoint
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.limits import NAME_BYTES, PLACEMENT_NAME_BYTES, PLACEMENTS
@@ -43,7 +43,7 @@ PROPOSED_BYTES = 2 << 20
 """What the placements of one ScorePlacements may come to, beside the group."""
 
 
-class PlacesGroups(AskedElsewhere, PlacementGeneratePlugin, PlacementScorePlugin):
+class PlacesGroups(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin):
     """The points of a pod group in a topology-aware cycle."""
 
     async def generate_placements(

@@ -30,7 +30,7 @@ from berth.framework.status import Code, Status
 from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import FILTER, PRE_ENQUEUE, RESERVE
 from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.comparison import Choice, Comparison, Outcome, Tally, Verdict
+from berth.out_of_tree.comparison import Choice, Comparison, ShadowOutcome, Tally, Verdict
 from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.followed import Followed
@@ -85,7 +85,7 @@ class Shadow:
         looks = self._looks_at_nodes(caller)
         asks = follows and self._idle and looks
         if not asks and (looks or not follows):
-            self._count(caller, Comparison(Outcome.SKIPPED, attempt.pod.key, node_name))
+            self._count(caller, Comparison(ShadowOutcome.SKIPPED, attempt.pod.key, node_name))
         if asks or (follows and self._offers(caller, "reserve", RESERVE)):
             followed = self._open_one(caller, attempt, node_name)
             if asks:
@@ -98,7 +98,7 @@ class Shadow:
         if attempt.state.get(PodGroupStates) is not None or not self._may_make_room(caller, room):
             return
         if not (caller.connection.ready and self._idle):
-            self._count(caller, Comparison(Outcome.SKIPPED, attempt.pod.key, ""))
+            self._count(caller, Comparison(ShadowOutcome.SKIPPED, attempt.pod.key, ""))
             return
         followed = self._open_one(caller, attempt, "")
         followed.asked = True
@@ -182,14 +182,14 @@ class Shadow:
     async def _follow(self, followed: Followed) -> None:
         outcome, detail = await _guarded(self._compared(followed))
         refusal = await _guarded(self._reserved(followed))
-        if outcome is Outcome.SAME:
+        if outcome is ShadowOutcome.SAME:
             outcome, detail = refusal
         self._conclude(followed, outcome, detail)
 
     async def _follow_without_node(self, followed: Followed, question: RoomQuestion) -> None:
         self._conclude(followed, *await _guarded(question.ask(followed.state, followed.pod)))
 
-    def _conclude(self, followed: Followed, outcome: Outcome, detail: str) -> None:
+    def _conclude(self, followed: Followed, outcome: ShadowOutcome, detail: str) -> None:
         if not followed.asked:
             return
         detail = bounded(detail)
@@ -202,19 +202,19 @@ class Shadow:
         """What the plugin says of pod and nodes, beside what was decided. Raises: SidecarError."""
         question, choice = followed.question, followed.choice
         if question is None or choice is None:
-            return Outcome.SKIPPED, ""
+            return ShadowOutcome.SKIPPED, ""
         opinion = await question.ask(followed.state, followed.pod)
         if opinion is None:
-            return Outcome.OUTDATED, ""
+            return ShadowOutcome.OUTDATED, ""
         followed.nodes_rejected = choice.nodes_rejected(opinion.codes)
         held_back = await self._held_back(followed)
         if held_back is not None:
-            return Outcome.GATED, held_back.message
+            return ShadowOutcome.GATED, held_back.message
         if code := int(opinion.codes[choice.row]):
             room = await self._room_instead(followed, question, choice, opinion)
-            return Outcome.REJECTED, "; ".join(filter(None, (opinion.reasons[code - 1].message, room)))
+            return ShadowOutcome.REJECTED, "; ".join(filter(None, (opinion.reasons[code - 1].message, room)))
         rather = self._rather(choice, opinion)
-        return (Outcome.SAME, "") if rather is None else (Outcome.MOVED, followed.name_of(rather))
+        return (ShadowOutcome.SAME, "") if rather is None else (ShadowOutcome.MOVED, followed.name_of(rather))
 
     async def _room_instead(
         self, followed: Followed, question: NodeQuestion, choice: Choice, opinion: Opinion
@@ -227,7 +227,7 @@ class Shadow:
         verdicts = turned_down(choice, opinion, question.n)
         room = RoomQuestion(caller, nodes, question.generation, verdicts)
         outcome, detail = await room.ask(followed.state, followed.pod)
-        return detail if outcome is Outcome.ROOM else ""
+        return detail if outcome is ShadowOutcome.ROOM else ""
 
     def _rather(self, choice: Choice, opinion: Opinion) -> int | None:
         """Raises: ProtocolError where the scores can't be what they say."""
@@ -250,12 +250,12 @@ class Shadow:
         """Let the plugin hold what the pod really uses. Raises: SidecarError."""
         caller = followed.caller
         if not self._offers(caller, "reserve", RESERVE):
-            return Outcome.SAME, ""
+            return ShadowOutcome.SAME, ""
         followed.reserve_sent = True
         call = caller.head(followed.state, followed.pod)
         request = scheduling_pb2.ReserveRequest(call=call, node_name=followed.node_name)
         refusal = await self._turned_down(followed, "Reserve", request)
-        return (Outcome.SAME, "") if refusal is None else (Outcome.REFUSED, refusal.message)
+        return (ShadowOutcome.SAME, "") if refusal is None else (ShadowOutcome.REFUSED, refusal.message)
 
     async def _turned_down(self, followed: Followed, name: str, request: Any) -> Status | None:
         """The status if it turns the pod down. Raises: SidecarError where it is neither that nor success."""
@@ -292,4 +292,4 @@ async def _guarded(step: Awaitable[Verdict]) -> Verdict:
     try:
         return await step
     except SidecarError as error:
-        return Outcome.FAILED, str(error)
+        return ShadowOutcome.FAILED, str(error)

@@ -13,7 +13,7 @@ from berth.framework.status import Code, Status
 from berth.objects.pod import Pod
 from berth.out_of_tree._generated import scheduling_pb2
 from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.comparison import Choice, Outcome, Verdict
+from berth.out_of_tree.comparison import Choice, ShadowOutcome, Verdict
 from berth.out_of_tree.making_room import MAX_REASONS, reason_of, room_of
 from berth.out_of_tree.opinion import Opinion
 from berth.out_of_tree.packing import succeeded
@@ -36,7 +36,7 @@ class RoomQuestion:
         """The node that it would nominate, and whom it would evict there. Raises: SidecarError."""
         caller, call = self.caller, self.caller.head(state, pod)
         if call.generation != self.generation:
-            return Outcome.OUTDATED, ""
+            return ShadowOutcome.OUTDATED, ""
         request = scheduling_pb2.PostFilterRequest(call=call, verdicts=self.verdicts)
         return await caller.ask("PostFilter", request, state, partial(self._read, pod))
 
@@ -44,13 +44,13 @@ class RoomQuestion:
         feed = self.caller.feed
         feed.catch_up()
         if feed.generation != self.generation:
-            return Outcome.OUTDATED, ""
+            return ShadowOutcome.OUTDATED, ""
         status, nominated, victims = room_of(self.caller.plugin, self.nodes, response)
         if not status.rejected:
             succeeded(self.caller.plugin, "PostFilter", status)
         if not nominated or (nominated == pod.nominated_node_name and not victims):
-            return Outcome.SAME, ""
-        return Outcome.ROOM, _told(nominated, sorted(victim.key for victim in victims))
+            return ShadowOutcome.SAME, ""
+        return ShadowOutcome.ROOM, _told(nominated, sorted(victim.key for victim in victims))
 
 
 def _told(node_name: str, victims: list[str]) -> str:

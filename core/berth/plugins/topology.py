@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from berth.snapshot.affinity_terms import HeldTerm
 from berth.snapshot.columns import Ints, Mask
-from berth.snapshot.placed_pods import Division, Question
+from berth.snapshot.placed_pods import Division, PodQuery
 from berth.snapshot.snapshot import Snapshot
 
 Domains: TypeAlias = Ints
@@ -94,7 +94,7 @@ def division(nodes: Snapshot, key: str, name: Hashable, counting: Callable[[Snap
     return nodes.fact(("division", key, name), divide)
 
 
-def count_in(nodes: Snapshot, key: str, question: Question, of: Division | None = None) -> Domains:
+def count_in(nodes: Snapshot, key: str, question: PodQuery, of: Division | None = None) -> Domains:
     """How many placed pods in each domain meet the question, the caller's; 0 in place 0.
 
     `of` is a division of the key's nodes, all of them where it is left out.

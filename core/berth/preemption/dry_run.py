@@ -31,7 +31,7 @@ from berth.snapshot.snapshot import Snapshot
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
-Outcome: TypeAlias = Candidate | Status
+DryRunResult: TypeAlias = Candidate | Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class DryRun:
         diagnosis = Diagnosis(trial.table.names)
         return await trial.fits(among, diagnosis), diagnosis
 
-    async def run(self, rows: Rows) -> list[Outcome]:
+    async def run(self, rows: Rows) -> list[DryRunResult]:
         """A candidate for each row, or the status that says why there is none."""
         if self.side_by_side:
             try:
@@ -114,22 +114,22 @@ class DryRun:
                 pass
         return [await self._alone(rows[i : i + 1]) for i in range(len(rows))]
 
-    async def _alone(self, row: Rows) -> Outcome:
+    async def _alone(self, row: Rows) -> DryRunResult:
         try:
             (outcome,) = await self._try(row)
         except PluginError as error:
             return failed(error)
         return outcome
 
-    async def _try(self, rows: Rows) -> list[Outcome]:
+    async def _try(self, rows: Rows) -> list[DryRunResult]:
         """Raises: PluginError where a plugin fails on any of the nodes."""
-        outcomes: dict[int, Outcome] = dict.fromkeys(rows.tolist(), NO_VICTIMS)
+        outcomes: dict[int, DryRunResult] = dict.fromkeys(rows.tolist(), NO_VICTIMS)
         tried = rows[self.beneath.count[rows] > 0]
         if tried.size:
             outcomes.update(zip(tried.tolist(), await self._reprieve(tried), strict=True))
         return [outcomes[row] for row in rows.tolist()]
 
-    async def _reprieve(self, rows: Rows) -> list[Outcome]:
+    async def _reprieve(self, rows: Rows) -> list[DryRunResult]:
         trial = self._trial(self.beneath.without(rows), rows)
         choices = self._choices(rows)
         trial.begin(choices.turns)
@@ -170,7 +170,7 @@ class DryRun:
             choices.gone[:, turn] = among & ~stays
             trial.take_again(turn, choices.gone[:, turn])
 
-    def _outcome(self, name: str, victims: Sequence[PodInfo], violations: int) -> Outcome:
+    def _outcome(self, name: str, victims: Sequence[PodInfo], violations: int) -> DryRunResult:
         if not victims:
             return failed(f'expected at least one victim pod on node "{name}"')
         return Candidate(name, tuple(info.pod for info in victims), violations)

@@ -14,7 +14,7 @@ import numpy as np
 from berth.framework.diagnosis import Diagnosis, Rejections
 from berth.framework.status import Code, PluginError, Status, unresolvable
 from berth.preemption.candidates import Candidate, Found, candidates_wanted
-from berth.preemption.dry_run import NO_VICTIMS, DryRun, Outcome
+from berth.preemption.dry_run import NO_VICTIMS, DryRun, DryRunResult
 from berth.preemption.screening import may_fit
 from berth.snapshot.columns import Rows
 
@@ -92,7 +92,7 @@ async def _try(dry_run: DryRun, order: Rows, found: Found, diagnosis: Diagnosis)
         _take(batch, await dry_run.run(batch), found, diagnosis)
 
 
-def _take(rows: Rows, outcomes: Sequence[Outcome], found: Found, diagnosis: Diagnosis) -> None:
+def _take(rows: Rows, outcomes: Sequence[DryRunResult], found: Found, diagnosis: Diagnosis) -> None:
     for row, outcome in zip(rows.tolist(), outcomes, strict=True):
         if found.enough:
             return

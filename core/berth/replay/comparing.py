@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from berth.out_of_tree.rpc import RpcError
 from berth.replay.meaning import STATUS, WHERE_BOTH, Meaning
-from berth.replay.outcome import Change
+from berth.replay.replay_result import Change
 
 NOTHING = "nothing"
 _IGNORED_KINDS = {"scores": ("scores", "score", "normalization"), "hints": ("hint",)}

@@ -25,8 +25,8 @@ from berth.replay.comparing import changes, failure
 from berth.replay.errors import RecordingError, ReplayError
 from berth.replay.guest import Guest, connected
 from berth.replay.meaning import STATUS, Meaning, Subject, hints_meaning, meaning_of
-from berth.replay.outcome import Outcome, Timing
 from berth.replay.recording_file import RecordingFile, read_recording
+from berth.replay.replay_result import ReplayResult, Timing
 from berth.replay.steps import Steps, head_of
 
 _OUTSIDE = frozenset(
@@ -55,7 +55,7 @@ class Options:
     bind: bool = False
 
 
-async def replay(recording: Path, options: Options) -> Outcome:
+async def replay(recording: Path, options: Options) -> ReplayResult:
     """What the plugin answers now to what was recorded.
 
     Raises: RecordingError where the file can't be used; ReplayError where the plugin can't be asked.
@@ -77,7 +77,7 @@ class Player:
     """One replay."""
 
     def __init__(self, file: RecordingFile, guest: Guest, options: Options) -> None:
-        self.outcome = Outcome(file.header, options.address, warnings=list(file.warnings))
+        self.outcome = ReplayResult(file.header, options.address, warnings=list(file.warnings))
         self.outcome.version = guest.introduction.version
         self._entries = file.entries
         self._guest = guest

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 
-from berth.replay.outcome import Difference, Outcome
+from berth.replay.replay_result import Difference, ReplayResult
 
 CHANGES_SHOWN = 10
 
 
-def as_text(outcome: Outcome, show: int = 20) -> str:
+def as_text(outcome: ReplayResult, show: int = 20) -> str:
     """The report; so many differences are spelled out."""
     return "\n".join(_lines(outcome, show))
 
 
-def _lines(outcome: Outcome, show: int) -> Iterator[str]:
+def _lines(outcome: ReplayResult, show: int) -> Iterator[str]:
     header = outcome.header
     began = header.began.ToDatetime().strftime("%Y-%m-%d %H:%M:%S UTC")
     yield f"{header.plugin} {outcome.version} at {outcome.address}"
@@ -41,7 +41,7 @@ def _spelled(difference: Difference) -> Iterator[str]:
         yield f"  ... and {left} more"
 
 
-def _table(outcome: Outcome) -> Iterator[str]:
+def _table(outcome: ReplayResult) -> Iterator[str]:
     yield f"{'call':<16}{'calls':>7}{'recorded p50':>15}{'p99':>10}{'now p50':>11}{'p99':>10}   (ms)"
     for name, (count, was, now) in outcome.latencies().items():
         yield f"{name:<16}{count:>7}{was.p50:>15.2f}{was.p99:>10.2f}{now.p50:>11.2f}{now.p99:>10.2f}"

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextvars import Context
 from typing import Any, TypeVar
 
-from berth.framework.background import Outcome
+from berth.framework.background import Promise
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class AsyncioBackground:
         """Make the call after that time."""
         return self._loop.call_later(seconds, call)
 
-    async def unless(self, stop: Outcome, work: Awaitable[T]) -> T | None:
+    async def unless(self, stop: Promise, work: Awaitable[T]) -> T | None:
         """The work's result; None where the outcome comes first: then the work has been cancelled."""
         doing, stopped = asyncio.ensure_future(work), asyncio.ensure_future(_value_of(stop))
         try:
@@ -95,7 +95,7 @@ class AsyncioBackground:
         return list(await asyncio.gather(*work))
 
 
-async def _value_of(outcome: Outcome) -> Any:
+async def _value_of(outcome: Promise) -> Any:
     return await outcome
 
 

@@ -47,7 +47,7 @@ class PodsLike(NamedTuple):
     selector: Selector
 
 
-class Question(NamedTuple):
+class PodQuery(NamedTuple):
     """How many pods meet all of these at once; terminating ones only where `terminating`."""
 
     likes: tuple[PodsLike, ...]
@@ -101,7 +101,7 @@ class _Asked:
 
     __slots__ = ("counts", "namespaces", "nothing", "rules", "terminating")
 
-    def __init__(self, question: Question, counts: _Counts) -> None:
+    def __init__(self, question: PodQuery, counts: _Counts) -> None:
         self.counts = counts
         self.terminating = question.terminating
         likes = question.likes
@@ -162,7 +162,7 @@ class PlacedPods:
     def _begin(self, capacity: int) -> None:
         self._capacity = capacity
         most_bytes = max(MOST_BYTES, LEAST_COLUMNS * capacity * np.dtype(np.int64).itemsize)
-        self._asked: Recent[Question, _Asked] = Recent(most_bytes)
+        self._asked: Recent[PodQuery, _Asked] = Recent(most_bytes)
         self._holders: Recent[HeldTerm, _Counts] = Recent(most_bytes)
         self._divided: WeakSet[_Counts] = WeakSet()
         self._asked_by_selector: BySelector[_Asked] = BySelector()
@@ -201,11 +201,11 @@ class PlacedPods:
             self._terms_by_selector.discard(held, held.term.selector.rules)
             self.terms_generation += 1
 
-    def count(self, question: Question, n: int) -> Ints:
+    def count(self, question: PodQuery, n: int) -> Ints:
         """How many pods on each of the first n nodes meet the question."""
         return self._counts(question).column[:n]
 
-    def count_in(self, question: Question, division: Division) -> Ints:
+    def count_in(self, question: PodQuery, division: Division) -> Ints:
         """How many pods in each domain meet the question, not to be written to. Shapes: result (width,)."""
         return self._by_domain(self._counts(question), division)
 
@@ -259,7 +259,7 @@ class PlacedPods:
             self._holders.put(held, counts, _size(held, counts))
         return counts
 
-    def _counts(self, question: Question) -> _Counts:
+    def _counts(self, question: PodQuery) -> _Counts:
         asked = self._asked[question]
         return self._ask(question) if asked is None else asked.counts
 
@@ -274,7 +274,7 @@ class PlacedPods:
             self.add(source, info, -1)
             self.add(target, info)
 
-    def _ask(self, question: Question) -> _Counts:
+    def _ask(self, question: PodQuery) -> _Counts:
         counts = _Counts(self._capacity)
         asked = _Asked(question, counts)
         for counted in self._classes_by_labels.matching(asked.rules):
@@ -315,7 +315,7 @@ def _added_up(rows: Mapping[int, int], division: Division) -> Ints:
     return np.bincount(domains, weights, division.known.size).astype(np.int64)
 
 
-def _size(key: Question | HeldTerm, counts: _Counts) -> int:
+def _size(key: PodQuery | HeldTerm, counts: _Counts) -> int:
     """How much a column counts: that it is kept, and what its key takes there and where it is filed."""
     return max(counts.column.nbytes + 2 * size_of(key), LEAST_BYTES)
 

@@ -33,7 +33,7 @@ from berth.snapshot.journal import Journal
 from berth.snapshot.label_columns import LabelColumn, LabelColumns
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.node_tree import NodeTree
-from berth.snapshot.placed_pods import Division, PlacedPods, Question
+from berth.snapshot.placed_pods import Division, PlacedPods, PodQuery
 from berth.snapshot.placed_volumes import PlacedVolumes
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.port_columns import PortColumns
@@ -270,7 +270,7 @@ class Snapshot:
         """Counts of pods, over the rows of the whole snapshot."""
         return self._placed
 
-    def count(self, question: Question) -> Ints:
+    def count(self, question: PodQuery) -> Ints:
         """How many placed pods on each node meet the question.
 
         Shapes: result int64 (n,).
@@ -284,7 +284,7 @@ class Snapshot:
         """
         return self._placed.holders(held, len(self._whole))[self.rows]
 
-    def count_in(self, question: Question, division: Division) -> Ints:
+    def count_in(self, question: PodQuery, division: Division) -> Ints:
         """How many placed pods in each domain of the whole snapshot meet the question, not to be written to.
 
         Shapes: result int64 (width,). Cost: O(1) for domains of many nodes that were asked for before.

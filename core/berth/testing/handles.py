@@ -10,7 +10,7 @@ import msgspec
 
 from berth.config.feature_gates import FeatureGates
 from berth.config.plugin_args import ARGS_TYPES
-from berth.framework.background import Outcome, Timer
+from berth.framework.background import Promise, Timer
 from berth.framework.claim_writing import ClaimWriter
 from berth.framework.handle import NO_ANNOTATIONS, Handle, OnBound, VolumeWriter
 from berth.framework.interface import Plugin
@@ -213,7 +213,7 @@ class Unstarted:
         del name, context
         work.close()
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> Promise:
         """Nothing arrives here."""
         raise NotImplementedError("a test that waits for outcomes brings its own background")
 
@@ -222,7 +222,7 @@ class Unstarted:
         del seconds, call
         return StoppedTimer()
 
-    async def unless(self, stop: Outcome, work: Awaitable[T]) -> T | None:
+    async def unless(self, stop: Promise, work: Awaitable[T]) -> T | None:
         """The work; nothing stops it."""
         del stop
         return await work

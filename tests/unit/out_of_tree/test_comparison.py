@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.out_of_tree.comparison import LATEST, Choice, Comparison, Outcome, Tally
+from berth.out_of_tree.comparison import LATEST, Choice, Comparison, ShadowOutcome, Tally
 
 
 def choice(row, rows, totals):
@@ -58,9 +58,9 @@ def test_one_node_at_a_time(nodes, weight, data):
 def test_tally():
     """Attempts are counted by outcome; those that would have gone another way are named, the last ones."""
     tally = Tally()
-    tally.add(Comparison(Outcome.SAME, "default/first", "n0", nodes_rejected=2))
+    tally.add(Comparison(ShadowOutcome.SAME, "default/first", "n0", nodes_rejected=2))
     for i in range(LATEST + 1):
-        tally.add(Comparison(Outcome.MOVED, f"default/p{i}", "n0", "n1"))
+        tally.add(Comparison(ShadowOutcome.MOVED, f"default/p{i}", "n0", "n1"))
     report = tally.report()
 
     assert ({"moved": LATEST + 1, "same": 1}, 2) == (report["attempts"], report["nodesRejected"])

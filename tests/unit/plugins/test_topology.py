@@ -9,12 +9,12 @@ from berth.cache.cache import Cache
 from berth.objects.label_selector import EVERYTHING
 from berth.objects.pod import Affinity, PodAffinity, PodAffinityTerm
 from berth.plugins.topology import count_in, division, holders_in, no_domains, on_nodes, places, topology
-from berth.snapshot.placed_pods import PodsLike, Question
+from berth.snapshot.placed_pods import PodQuery, PodsLike
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 
-ANY = Question((PodsLike(None, EVERYTHING),))
+ANY = PodQuery((PodsLike(None, EVERYTHING),))
 KEYS = ("zone", "name", "missing")
 APART = Affinity(None, None, PodAffinity((PodAffinityTerm(topology_key="zone"),)))
 

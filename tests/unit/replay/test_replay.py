@@ -9,8 +9,7 @@ from click.testing import CliRunner
 from berth.cli import main
 from berth.out_of_tree._generated import recording_pb2
 from berth.out_of_tree.frames import framed
-from berth.replay import Change, RecordingError, ReplayError, as_text, read_recording
-from berth.replay import outcome as outcome_module
+from berth.replay import Change, RecordingError, ReplayError, as_text, read_recording, replay_result
 from berth_sdk import Plugin
 from tests.unit.replay.kit import Teams, a_run, at_work, begun, replayed, serving, tried, written
 
@@ -98,7 +97,7 @@ async def test_changed_plugin(tmp_path, plugin, differences):
 
 async def test_many_changes(tmp_path, monkeypatch):
     """Every call that differs is named, but of what is kept of them there is a bound."""
-    monkeypatch.setattr(outcome_module, "MAX_CHANGES", 3)
+    monkeypatch.setattr(replay_result, "MAX_CHANGES", 3)
 
     class Closed(Teams):
         def filter(self, _pod, _node):

@@ -2,7 +2,7 @@
 
 from berth.objects.host_ports import HostPort
 from berth.objects.label_selector import EVERYTHING, Requirement, Selector
-from berth.snapshot.placed_pods import PodsLike, Question
+from berth.snapshot.placed_pods import PodQuery, PodsLike
 
 KEYS = ("zone", "disk", "gen")
 IMAGES = ("app:latest", "app:1", "registry.example.com/db:2")
@@ -13,9 +13,9 @@ PORTS = tuple(
     for number in (80, 443)
 )
 QUESTIONS = (
-    Question((PodsLike(None, EVERYTHING),)),
-    Question((PodsLike(frozenset({"default"}), Selector((Requirement("zone", "In", ("a",)),))),)),
-    Question((PodsLike(None, Selector((Requirement("disk", "Exists"),))),), terminating=False),
+    PodQuery((PodsLike(None, EVERYTHING),)),
+    PodQuery((PodsLike(frozenset({"default"}), Selector((Requirement("zone", "In", ("a",)),))),)),
+    PodQuery((PodsLike(None, Selector((Requirement("disk", "Exists"),))),), terminating=False),
 )
 
 

@@ -10,7 +10,7 @@ from berth.objects.label_selector import EVERYTHING, LabelSelector, Requirement,
 from berth.objects.pod import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from berth.snapshot import placed_pods
 from berth.snapshot.affinity_terms import TermKind, affinity_term, placed_terms
-from berth.snapshot.placed_pods import PlacedPods, PodsLike, Question
+from berth.snapshot.placed_pods import PlacedPods, PodQuery, PodsLike
 from berth.snapshot.pod_info import PodInfo, claim_keys
 from berth.testing.builders import make_pod
 
@@ -46,13 +46,13 @@ def counted(pods=PODS):
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
-        (Question((ANYWHERE,)), [2, 1, 1]),
-        (Question((WEB,)), [1, 1, 0]),
-        (Question((WEB,), terminating=False), [1, 0, 0]),
-        (Question((PodsLike(None, from_labels({"app": "web"})),)), [1, 1, 1]),
-        (Question((WEB, PodsLike(None, Selector((Requirement("app", "NotIn", ("web",)),))))), [0, 0, 0]),
-        (Question((PodsLike(frozenset({"other"}), EVERYTHING),)), [0, 0, 1]),
-        (Question((PodsLike(frozenset(), EVERYTHING),)), [0, 0, 0]),
+        (PodQuery((ANYWHERE,)), [2, 1, 1]),
+        (PodQuery((WEB,)), [1, 1, 0]),
+        (PodQuery((WEB,), terminating=False), [1, 0, 0]),
+        (PodQuery((PodsLike(None, from_labels({"app": "web"})),)), [1, 1, 1]),
+        (PodQuery((WEB, PodsLike(None, Selector((Requirement("app", "NotIn", ("web",)),))))), [0, 0, 0]),
+        (PodQuery((PodsLike(frozenset({"other"}), EVERYTHING),)), [0, 0, 1]),
+        (PodQuery((PodsLike(frozenset(), EVERYTHING),)), [0, 0, 0]),
     ],
 )
 def test_a_question_asked_before_or_after_the_pods_came(question, expected):
@@ -67,12 +67,12 @@ def test_a_question_asked_before_or_after_the_pods_came(question, expected):
 
 def test_what_came_and_went_leaves_nothing():
     counts = counted()
-    counts.count(Question((ANYWHERE,)), 3)
+    counts.count(PodQuery((ANYWHERE,)), 3)
     for row, placed in PODS:
         counts.add(row, PodInfo(placed), -1)
 
-    assert [0, 0, 0] == counts.count(Question((ANYWHERE,)), 3).tolist()
-    assert [0, 0, 0] == counts.count(Question((WEB,)), 3).tolist()
+    assert [0, 0, 0] == counts.count(PodQuery((ANYWHERE,)), 3).tolist()
+    assert [0, 0, 0] == counts.count(PodQuery((WEB,)), 3).tolist()
     assert [] == list(counts.held())
 
 
@@ -80,7 +80,7 @@ def test_forgotten_questions_are_answered_anew(monkeypatch):
     """Only so many columns are kept; one that was dropped is filled again."""
     monkeypatch.setattr(placed_pods, "MOST_BYTES", 3000)
     counts = counted()
-    questions = [Question((ANYWHERE,)), Question((WEB,)), Question((WEB,), terminating=False)]
+    questions = [PodQuery((ANYWHERE,)), PodQuery((WEB,)), PodQuery((WEB,), terminating=False)]
     for question in questions:
         counts.count(question, 3)
     counts.add(0, PodInfo(pod("e", labels={"app": "web"})))
@@ -90,7 +90,7 @@ def test_forgotten_questions_are_answered_anew(monkeypatch):
 
 def test_growing_keeps_counting():
     counts = counted()
-    question = Question((ANYWHERE,))
+    question = PodQuery((ANYWHERE,))
     counts.count(question, 3)
     counts.grow(8)
     counts.add(7, PodInfo(pod("e")))
@@ -170,4 +170,4 @@ def test_claims_are_those_of_volumes_that_name_one():
 
 
 def test_columns_are_whole_numbers():
-    assert np.int64 == counted().count(Question((ANYWHERE,)), 3).dtype
+    assert np.int64 == counted().count(PodQuery((ANYWHERE,)), 3).dtype

@@ -5,8 +5,8 @@ All other checks build upon these, and say nothing of a plugin that fails one of
 
 from berth.conformance.answers import filtered, same, scored
 from berth.conformance.check import check, expect
+from berth.conformance.host_state import Stream, shown
 from berth.conformance.subject import Subject, brief
-from berth.conformance.world import Stream, shown
 from berth.out_of_tree._generated import common_pb2
 
 STATUSES = frozenset(common_pb2.Code.values()) - {common_pb2.CODE_UNSPECIFIED, common_pb2.CODE_WAIT}
@@ -47,9 +47,9 @@ async def delta(subject: Subject) -> None:
 )
 async def filter_answer(subject: Subject) -> None:
     """A verdict a node; codes have a reason; reasons have a text and an unschedulable code."""
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        await filtered(world, pod)
+        await filtered(host, pod)
 
 
 @check(
@@ -61,9 +61,9 @@ async def filter_answer(subject: Subject) -> None:
 )
 async def filter_status(subject: Subject) -> None:
     """Only Permit makes pods wait."""
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        code = (await world.ask("Filter", pod)).status.code
+        code = (await host.ask("Filter", pod)).status.code
         expect(code in STATUSES, "any status but WAIT", common_pb2.Code.Name(code))
 
 
@@ -76,9 +76,9 @@ async def filter_status(subject: Subject) -> None:
 )
 async def filter_verdicts(subject: Subject) -> None:
     """Otherwise they contradict the status."""
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        response = await world.ask("Filter", pod)
+        response = await host.ask("Filter", pod)
         wanted = response.status.code == common_pb2.CODE_SUCCESS
         expect(response.HasField("verdicts") == wanted, f"verdicts: {wanted}", brief(response))
 
@@ -92,10 +92,10 @@ async def filter_verdicts(subject: Subject) -> None:
 )
 async def filter_deterministic(subject: Subject) -> None:
     """Nothing happened between the two."""
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        first = await filtered(world, pod)
-        same(first, await filtered(world, pod), "the same answer")
+        first = await filtered(host, pod)
+        same(first, await filtered(host, pod), "the same answer")
 
 
 @check(
@@ -107,9 +107,9 @@ async def filter_deterministic(subject: Subject) -> None:
 )
 async def score_answer(subject: Subject) -> None:
     """A number a node, little-endian, in one of the widths."""
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        await scored(world, pod)
+        await scored(host, pod)
 
 
 @check(
@@ -121,10 +121,10 @@ async def score_answer(subject: Subject) -> None:
 )
 async def score_status(subject: Subject) -> None:
     """Scores turn no pod down."""
-    world = await shown(subject)
+    host = await shown(subject)
     allowed = (common_pb2.CODE_SUCCESS, common_pb2.CODE_SKIP, common_pb2.CODE_ERROR)
     for pod in subject.pods:
-        response = await world.ask("Score", pod)
+        response = await host.ask("Score", pod)
         expect(
             response.status.code in allowed,
             "SUCCESS, SKIP or ERROR",
@@ -139,9 +139,9 @@ async def score_status(subject: Subject) -> None:
 )
 async def normalization(subject: Subject) -> None:
     """Unspecified is a protocol error."""
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        response = await world.ask("Score", pod)
+        response = await host.ask("Score", pod)
         if response.status.code == common_pb2.CODE_SUCCESS:
             expect(
                 response.scores.normalization in range(1, 5), "a normalization", response.scores.normalization
@@ -153,7 +153,7 @@ async def normalization(subject: Subject) -> None:
 )
 async def score_deterministic(subject: Subject) -> None:
     """Nothing happened between the two."""
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        first = await scored(world, pod)
-        same(first, await scored(world, pod), "the same scores")
+        first = await scored(host, pod)
+        same(first, await scored(host, pod), "the same scores")

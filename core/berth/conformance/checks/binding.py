@@ -7,8 +7,8 @@ import msgspec
 from berth.config.pod_metadata import is_reserved
 from berth.conformance.check import check, expect
 from berth.conformance.checks.reserving import Hold, reservable
+from berth.conformance.host_state import HostState, shown
 from berth.conformance.subject import Subject, brief
-from berth.conformance.world import World, shown
 from berth.out_of_tree._generated import common_pb2 as pb
 from berth.out_of_tree._generated import scheduling_pb2
 from berth.out_of_tree.metadata_patch import read_patch
@@ -23,21 +23,21 @@ BIND = {pb.CODE_SUCCESS, pb.CODE_SKIP, pb.CODE_ERROR}
 POST_FILTER = {pb.CODE_SUCCESS, *REFUSALS}
 
 
-async def _ready_to_bind(world: World) -> Hold:
+async def _ready_to_bind(host: HostState) -> Hold:
     """A pod and its node, reserved where the plugin reserves."""
-    if world.subject.offers("RESERVE"):
-        return await reservable(world)
-    return Hold(world.subject.pods[0], (world.names or ["node-0"])[0], 1)
+    if host.subject.offers("RESERVE"):
+        return await reservable(host)
+    return Hold(host.subject.pods[0], (host.names or ["node-0"])[0], 1)
 
 
-async def _ask(world: World, name: str, hold: Hold) -> Any:
-    return await world.ask(name, hold.pod, node_name=hold.node, of_call={"attempt": hold.attempt})
+async def _ask(host: HostState, name: str, hold: Hold) -> Any:
+    return await host.ask(name, hold.pod, node_name=hold.node, of_call={"attempt": hold.attempt})
 
 
-async def _verdict(world: World, name: str, allowed: set[Any]) -> Any:
+async def _verdict(host: HostState, name: str, allowed: set[Any]) -> Any:
     """The answer of that call, its status checked."""
-    hold = await _ready_to_bind(world)
-    response = await _ask(world, name, hold)
+    hold = await _ready_to_bind(host)
+    response = await _ask(host, name, hold)
     status_of("under test", response.status)
     codes = ", ".join(sorted(pb.Code.Name(code) for code in allowed))
     expect(response.status.code in allowed, f"one of {codes}", brief(response))
@@ -78,9 +78,9 @@ async def permit_timeout(subject: Subject) -> None:
 )
 async def permit_repeated(subject: Subject) -> None:
     """The answer to the first may be lost."""
-    world = await shown(subject)
-    hold = await _ready_to_bind(world)
-    first, second = [(await _ask(world, "Permit", hold)).status for _ in range(2)]
+    host = await shown(subject)
+    hold = await _ready_to_bind(host)
+    first, second = [(await _ask(host, "Permit", hold)).status for _ in range(2)]
     expect(first.code == second.code, f"again {brief(first)}", brief(second))
 
 
@@ -112,9 +112,9 @@ async def pre_bind_patch(subject: Subject) -> None:
 )
 async def reserve_patch(subject: Subject) -> None:
     """It is written in PreBind's place."""
-    world = await shown(subject)
-    hold = await reservable(world)
-    _check_patch(await _ask(world, "Reserve", hold))
+    host = await shown(subject)
+    hold = await reservable(host)
+    _check_patch(await _ask(host, "Reserve", hold))
 
 
 @check(
@@ -139,8 +139,8 @@ async def pre_bind_keys(subject: Subject) -> None:
 )
 async def reserve_keys(subject: Subject) -> None:
     """As PreBind's."""
-    world = await shown(subject)
-    _check_keys(await _ask(world, "Reserve", await reservable(world)))
+    host = await shown(subject)
+    _check_keys(await _ask(host, "Reserve", await reservable(host)))
 
 
 def _check_keys(response: Any) -> None:
@@ -171,9 +171,9 @@ def _check_patch(response: Any) -> None:
 )
 async def pre_bind_repeated(subject: Subject) -> None:
     """The answer to the first may be lost."""
-    world = await shown(subject)
-    hold = await _ready_to_bind(world)
-    first, second = [await _ask(world, "PreBind", hold) for _ in range(2)]
+    host = await shown(subject)
+    hold = await _ready_to_bind(host)
+    first, second = [await _ask(host, "PreBind", hold) for _ in range(2)]
     expect(first == second, f"again {brief(first)}", brief(second))
 
 
@@ -191,17 +191,17 @@ async def bind(subject: Subject) -> None:
 )
 async def post_bind(subject: Subject) -> None:
     """Epoch and generation are not checked, and the pod may be left out."""
-    world = await shown(subject)
+    host = await shown(subject)
     of_call = {"with_object": False, "generation": 77, "epoch": "bygone"}
-    await world.ask("PostBind", subject.pods[0], node_name="node-0", of_call=of_call)
+    await host.ask("PostBind", subject.pods[0], node_name="node-0", of_call=of_call)
 
 
 @check("cycle-done/outcomes", "every outcome of an attempt is heard", CLAUSE, needs=("CYCLE_DONE",))
 async def outcomes(subject: Subject) -> None:
     """Of attempts that the plugin was never asked about too."""
-    world = await shown(subject)
+    host = await shown(subject)
     for outcome in sorted(set(scheduling_pb2.CycleOutcome.values()) - {0}):
-        await world.ask("CycleDone", subject.pods[0], outcome=outcome, of_call={"with_object": False})
+        await host.ask("CycleDone", subject.pods[0], outcome=outcome, of_call={"with_object": False})
 
 
 @check(
@@ -213,17 +213,17 @@ async def outcomes(subject: Subject) -> None:
 )
 async def cycle_done(subject: Subject) -> None:
     """Epoch and generation are not checked."""
-    world = await shown(subject)
+    host = await shown(subject)
     of_call = {"with_object": False, "generation": 77, "epoch": "bygone"}
     outcome = scheduling_pb2.CYCLE_OUTCOME_ABORTED
-    await world.ask("CycleDone", subject.pods[0], outcome=outcome, of_call=of_call)
+    await host.ask("CycleDone", subject.pods[0], outcome=outcome, of_call=of_call)
 
 
-async def _made_room(subject: Subject) -> tuple[World, list[Any]]:
-    world = await shown(subject)
+async def _made_room(subject: Subject) -> tuple[HostState, list[Any]]:
+    host = await shown(subject)
     reason = pb.Reason(code=pb.CODE_UNSCHEDULABLE, text="the kit turns all nodes down")
     verdicts = scheduling_pb2.Verdicts(all=1, reasons=[reason])
-    return world, [await world.ask("PostFilter", pod, verdicts=verdicts) for pod in subject.pods]
+    return host, [await host.ask("PostFilter", pod, verdicts=verdicts) for pod in subject.pods]
 
 
 @check(
@@ -251,9 +251,9 @@ async def post_filter(subject: Subject) -> None:
 )
 async def victims(subject: Subject) -> None:
     """A pod that is not on the nominated node is a protocol error; here no pod is placed."""
-    world, responses = await _made_room(subject)
+    host, responses = await _made_room(subject)
     for response in responses:
-        placed = {uid for uid, pod in world.placed.items() if pod.node_name == response.nominated_node_name}
+        placed = {uid for uid, pod in host.placed.items() if pod.node_name == response.nominated_node_name}
         expect(
             set(response.victim_uids) <= placed, f"victims among {sorted(placed)}", list(response.victim_uids)
         )
@@ -268,7 +268,7 @@ async def victims(subject: Subject) -> None:
 )
 async def nominated(subject: Subject) -> None:
     """An empty name takes a nomination back."""
-    world, responses = await _made_room(subject)
+    host, responses = await _made_room(subject)
     for response in responses:
-        known = response.nominated_node_name in ("", *world.names)
-        expect(known, f"one of {', '.join(world.names)}", response.nominated_node_name)
+        known = response.nominated_node_name in ("", *host.names)
+        expect(known, f"one of {', '.join(host.names)}", response.nominated_node_name)

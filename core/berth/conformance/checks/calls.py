@@ -6,9 +6,9 @@ import grpc
 
 from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
+from berth.conformance.host_state import shown
 from berth.conformance.samples import renamed
 from berth.conformance.subject import Subject, fails, refused, skip
-from berth.conformance.world import shown
 
 CLAUSE = "Scheduling calls"
 NEEDS = ("FILTER", "nodes")
@@ -17,19 +17,19 @@ NEEDS = ("FILTER", "nodes")
 @check("calls/generation", "the answer says which generation it is about", CLAUSE, needs=NEEDS)
 async def generation(subject: Subject) -> None:
     """The one asked for; a later one only where that is held."""
-    world = await shown(subject)
-    await world.step()
-    came = (await world.ask("Filter", subject.pods[0])).generation
-    expect(came == world.generation, f"generation {world.generation}", came)
+    host = await shown(subject)
+    await host.step()
+    came = (await host.ask("Filter", subject.pods[0])).generation
+    expect(came == host.generation, f"generation {host.generation}", came)
 
 
 @check("calls/deltas", "a call's own deltas are applied", CLAUSE, needs=NEEDS, after=("calls/generation",))
 async def deltas(subject: Subject) -> None:
     """They spare a wait for the stream."""
-    world = await shown(subject)
-    carried = world.delta(world.put_node(renamed(world.nodes[0], "carried")))
-    answer = await world.ask("Filter", subject.pods[0], of_call={"deltas": [carried]})
-    expect(answer.generation == world.generation, f"generation {world.generation}", answer.generation)
+    host = await shown(subject)
+    carried = host.delta(host.put_node(renamed(host.nodes[0], "carried")))
+    answer = await host.ask("Filter", subject.pods[0], of_call={"deltas": [carried]})
+    expect(answer.generation == host.generation, f"generation {host.generation}", answer.generation)
 
 
 @check(
@@ -44,11 +44,11 @@ async def deltas(subject: Subject) -> None:
 )
 async def deltas_again(subject: Subject) -> None:
     """It is skipped, and acknowledged."""
-    world = await shown(subject)
-    carried = world.delta(world.put_node(renamed(world.nodes[0], "carried")))
-    await world.ask("Filter", subject.pods[0], of_call={"deltas": [carried]})
-    await world.stream.write(delta=carried)
-    await world.stream.acked(world.generation)
+    host = await shown(subject)
+    carried = host.delta(host.put_node(renamed(host.nodes[0], "carried")))
+    await host.ask("Filter", subject.pods[0], of_call={"deltas": [carried]})
+    await host.stream.write(delta=carried)
+    await host.stream.acked(host.generation)
 
 
 @check(
@@ -60,10 +60,10 @@ async def deltas_again(subject: Subject) -> None:
 )
 async def held_deltas(subject: Subject) -> None:
     """The host may not know yet what is held."""
-    world = await shown(subject)
-    step = await world.step(world.put_node(renamed(world.nodes[0], "held")))
-    before = await filtered(world, subject.pods[0])
-    same(before, await filtered(world, subject.pods[0], of_call={"deltas": [step]}), "the same answer")
+    host = await shown(subject)
+    step = await host.step(host.put_node(renamed(host.nodes[0], "held")))
+    before = await filtered(host, subject.pods[0])
+    same(before, await filtered(host, subject.pods[0], of_call={"deltas": [step]}), "the same answer")
 
 
 @check(
@@ -75,17 +75,17 @@ async def held_deltas(subject: Subject) -> None:
 )
 async def waits(subject: Subject) -> None:
     """Up to its deadline, and is then answered."""
-    world = await shown(subject)
-    coming = world.delta()
-    request = world.request("Filter", subject.pods[0])
+    host = await shown(subject)
+    coming = host.delta()
+    request = host.request("Filter", subject.pods[0])
     waiting = subject.scheduling.Filter(request, timeout=subject.options.seconds)
     subject.open.callback(waiting.cancel)
     # Calls for what is held give the plugin time to read the one before them.
     for pod in subject.pods:
-        await world.ask("Filter", pod, of_call={"generation": 1})
+        await host.ask("Filter", pod, of_call={"generation": 1})
     expect(not waiting.done(), "a call that waits for the stream", "an end of the call before that")
-    await world.stream.write(delta=coming)
-    await world.stream.acked(coming.generation)
+    await host.stream.write(delta=coming)
+    await host.stream.acked(coming.generation)
     came = (await subject.in_time(waiting, "an answer once the step has come")).generation
     expect(came == coming.generation, f"generation {coming.generation}", came)
 
@@ -99,9 +99,9 @@ async def waits(subject: Subject) -> None:
 )
 async def later_generation(subject: Subject) -> None:
     """As long as no node has changed its index since."""
-    world = await shown(subject)
-    await world.step(world.put_pod(renamed(subject.pods[-1], "later"), (world.names or [""])[0]))
-    await world.ask("Filter", subject.pods[0], of_call={"generation": 1})
+    host = await shown(subject)
+    await host.step(host.put_pod(renamed(subject.pods[-1], "later"), (host.names or [""])[0]))
+    await host.ask("Filter", subject.pods[0], of_call={"generation": 1})
 
 
 @check(
@@ -112,17 +112,17 @@ async def later_generation(subject: Subject) -> None:
 )
 async def generation_gone(subject: Subject) -> None:
     """The host repeats it with its newest generation."""
-    world = await shown(subject)
-    await world.step(world.drop_node(0))
-    call = world.ask("Filter", subject.pods[0], of_call={"generation": 1})
+    host = await shown(subject)
+    await host.step(host.drop_node(0))
+    call = host.ask("Filter", subject.pods[0], of_call={"generation": 1})
     await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "GENERATION_GONE", what="a call for old indices")
 
 
 @check("calls/unknown-epoch", "a call of an unknown epoch is refused", CLAUSE, needs=NEEDS)
 async def unknown_epoch(subject: Subject) -> None:
     """The plugin has another state than the host means."""
-    world = await shown(subject)
-    call = world.ask("Filter", subject.pods[0], of_call={"epoch": "never-used"})
+    host = await shown(subject)
+    call = host.ask("Filter", subject.pods[0], of_call={"epoch": "never-used"})
     await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED", what="a call of an unknown epoch")
 
 
@@ -130,9 +130,9 @@ async def unknown_epoch(subject: Subject) -> None:
 async def unknown_pod(subject: Subject) -> None:
     """The host repeats the call with the pod's object."""
     _skip_where_no_pod_is_read(subject)
-    world = await shown(subject)
-    pod = renamed(subject.pods[0], f"never-sent-{world.epoch}")
-    call = world.ask("Filter", pod, of_call={"with_object": False})
+    host = await shown(subject)
+    pod = renamed(subject.pods[0], f"never-sent-{host.epoch}")
+    call = host.ask("Filter", pod, of_call={"with_object": False})
     await refused(
         call, grpc.StatusCode.FAILED_PRECONDITION, "POD_UNKNOWN", what="a call without the pod's object"
     )
@@ -147,12 +147,12 @@ def _skip_where_no_pod_is_read(subject: Subject) -> None:
 @check("calls/pod-left-out", "a later call of an attempt may leave the pod out", CLAUSE, needs=NEEDS)
 async def pod_left_out(subject: Subject) -> None:
     """It is answered alike, or the pod is asked for."""
-    world = await shown(subject)
-    before = await filtered(world, subject.pods[0])
+    host = await shown(subject)
+    before = await filtered(host, subject.pods[0])
     try:
-        again = await filtered(world, subject.pods[0], of_call={"with_object": False})
+        again = await filtered(host, subject.pods[0], of_call={"with_object": False})
     except grpc.aio.AioRpcError:
-        call = world.ask("Filter", subject.pods[0], of_call={"with_object": False})
+        call = host.ask("Filter", subject.pods[0], of_call={"with_object": False})
         await refused(
             call, grpc.StatusCode.FAILED_PRECONDITION, "POD_UNKNOWN", what="a call without the pod's object"
         )
@@ -168,36 +168,34 @@ async def pod_left_out(subject: Subject) -> None:
 )
 async def pod_sent_again(subject: Subject) -> None:
     """Another attempt brings another object under the same UID."""
-    world = await shown(subject)
+    host = await shown(subject)
     one, other = subject.pods[0], subject.pods[-1]
-    wanted = await filtered(world, other)
+    wanted = await filtered(host, other)
     changed = {**other, "metadata": {**other["metadata"], "uid": one["metadata"]["uid"]}}
-    await filtered(world, one)
-    same(
-        wanted, await filtered(world, changed, of_call={"attempt": 2}), "the answer for the pod as it is now"
-    )
+    await filtered(host, one)
+    same(wanted, await filtered(host, changed, of_call={"attempt": 2}), "the answer for the pod as it is now")
 
 
 @check("calls/bad-pod", "a pod that can't be decoded is an error of that call", CLAUSE, needs=NEEDS)
 async def bad_pod(subject: Subject) -> None:
     """The plugin goes on."""
     _skip_where_no_pod_is_read(subject)
-    world = await shown(subject)
-    request = world.request("Filter", subject.pods[0])
+    host = await shown(subject)
+    request = host.request("Filter", subject.pods[0])
     request.call.pod.object = b'{"metadata": ['
     seconds = subject.options.seconds
     code = await fails(subject.scheduling.Filter(request, timeout=seconds), "a pod that is no JSON")
     wanted = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.INTERNAL)
     expect(code in wanted, "INVALID_ARGUMENT or INTERNAL", code.name)
-    await world.ask("Filter", subject.pods[0])
+    await host.ask("Filter", subject.pods[0])
 
 
 @check("calls/side-by-side", "calls may come side by side", CLAUSE, needs=NEEDS)
 async def side_by_side(subject: Subject) -> None:
     """Each is answered for its own pod."""
-    world = await shown(subject)
-    apart = [await filtered(world, pod) for pod in subject.pods]
-    together = await asyncio.gather(*(filtered(world, pod) for pod in subject.pods))
+    host = await shown(subject)
+    apart = [await filtered(host, pod) for pod in subject.pods]
+    together = await asyncio.gather(*(filtered(host, pod) for pod in subject.pods))
     same(apart, together, "the answers as one by one")
 
 
@@ -210,9 +208,9 @@ async def side_by_side(subject: Subject) -> None:
 )
 async def waiting_holds_up_nobody(subject: Subject) -> None:
     """Not even once it was given up."""
-    world = await shown(subject)
-    request = world.request("Filter", subject.pods[0], of_call={"generation": 99})
+    host = await shown(subject)
+    request = host.request("Filter", subject.pods[0], of_call={"generation": 99})
     waiting = subject.scheduling.Filter(request, timeout=subject.options.seconds)
-    await world.ask("Filter", subject.pods[0])
+    await host.ask("Filter", subject.pods[0])
     waiting.cancel()
-    await world.ask("Filter", subject.pods[0])
+    await host.ask("Filter", subject.pods[0])

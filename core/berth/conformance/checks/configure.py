@@ -5,9 +5,9 @@ import msgspec
 
 from berth.conformance.answers import decided, same
 from berth.conformance.check import check, expect
+from berth.conformance.host_state import shown
 from berth.conformance.samples import make_pod
 from berth.conformance.subject import Subject, refused, skip
-from berth.conformance.world import shown
 
 CLAUSE = "Order of calls"
 OTHER = "another-profile"
@@ -78,10 +78,10 @@ async def schema(subject: Subject) -> None:
 )
 async def old_ones_stay(subject: Subject) -> None:
     """A bad edit of a configuration breaks nothing that works."""
-    world = await shown(subject)
-    before = await decided(world, subject.pods[0])
+    host = await shown(subject)
+    before = await decided(host, subject.pods[0])
     await subject.configure(arguments=b"[1, 2]")
-    same(before, await decided(world, subject.pods[0]), "the answer by the old arguments")
+    same(before, await decided(host, subject.pods[0]), "the answer by the old arguments")
 
 
 @check(
@@ -92,8 +92,8 @@ async def old_ones_stay(subject: Subject) -> None:
 )
 async def unknown_profile(subject: Subject) -> None:
     """The host configures it and repeats the call."""
-    world = await shown(subject)
-    call = world.ask("Filter", make_pod("stranger", OTHER), of_call={"profile": "never-configured"})
+    host = await shown(subject)
+    call = host.ask("Filter", make_pod("stranger", OTHER), of_call={"profile": "never-configured"})
     await refused(
         call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_CONFIGURED", what="a call for an unknown profile"
     )
@@ -120,11 +120,11 @@ async def removed(subject: Subject) -> None:
 )
 async def profiles_apart(subject: Subject) -> None:
     """Profiles know nothing of one another."""
-    world = await shown(subject)
-    before = await decided(world, subject.pods[0])
+    host = await shown(subject)
+    before = await decided(host, subject.pods[0])
     await subject.configure(OTHER)
     await subject.configure(OTHER, removed=True, arguments=None)
-    same(before, await decided(world, subject.pods[0]), "the same answer")
+    same(before, await decided(host, subject.pods[0]), "the same answer")
 
 
 @check("configure/shadow", "a plugin can be configured as a shadow", "Shadow and recording")

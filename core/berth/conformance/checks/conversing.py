@@ -7,8 +7,8 @@ import grpc
 
 from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
+from berth.conformance.host_state import shown
 from berth.conformance.subject import Subject, brief, refused
-from berth.conformance.world import shown
 from berth.out_of_tree._generated import scheduling_pb2
 from berth.out_of_tree.conversation import Conversation
 
@@ -49,10 +49,10 @@ async def _answers(subject: Subject, stream: Any, count: int) -> dict[int, str]:
 )
 async def answer(subject: Subject) -> None:
     """By the message of its own kind, with the request's id."""
-    world = await shown(subject)
+    host = await shown(subject)
     stream: Any = subject.scheduling.Converse()
     subject.open.callback(stream.cancel)
-    request = scheduling_pb2.ConverseRequest(id=41, filter=world.request("Filter", subject.pods[0]))
+    request = scheduling_pb2.ConverseRequest(id=41, filter=host.request("Filter", subject.pods[0]))
     request.timeout.FromNanoseconds(int(subject.options.seconds * 1e9))
     await stream.write(request)
     came = await subject.in_time(stream.read(), "an answer on the stream")
@@ -68,12 +68,12 @@ async def answer(subject: Subject) -> None:
 )
 async def alike(subject: Subject) -> None:
     """It is another way for the same calls."""
-    world = await shown(subject)
+    host = await shown(subject)
     conversation = _conversation(subject)
     for pod in subject.pods:
         same(
-            await filtered(world, pod),
-            await filtered(world, pod, stub=conversation),
+            await filtered(host, pod),
+            await filtered(host, pod, stub=conversation),
             "the answer of a call of its own",
         )
 
@@ -91,12 +91,12 @@ async def alike(subject: Subject) -> None:
 )
 async def many(subject: Subject) -> None:
     """Answers come in any order, each under its request's id."""
-    world = await shown(subject)
+    host = await shown(subject)
     conversation, pods = _conversation(subject), subject.pods * 3
-    apart = [await filtered(world, pod) for pod in pods]
+    apart = [await filtered(host, pod) for pod in pods]
     same(
         apart,
-        await asyncio.gather(*(filtered(world, pod, stub=conversation) for pod in pods)),
+        await asyncio.gather(*(filtered(host, pod, stub=conversation) for pod in pods)),
         "the answers as one by one",
     )
 
@@ -110,11 +110,11 @@ async def many(subject: Subject) -> None:
 )
 async def together(subject: Subject) -> None:
     """Each under its own id, in as many messages as the plugin likes."""
-    world = await shown(subject)
+    host = await shown(subject)
     stream: Any = subject.scheduling.Converse()
     subject.open.callback(stream.cancel)
     first, *others = (
-        scheduling_pb2.ConverseRequest(id=number, filter=world.request("Filter", subject.pods[0]))
+        scheduling_pb2.ConverseRequest(id=number, filter=host.request("Filter", subject.pods[0]))
         for number in (7, 8, 9)
     )
     first.also.extend(others)
@@ -135,11 +135,11 @@ async def together(subject: Subject) -> None:
 )
 async def refusal(subject: Subject) -> None:
     """As a CallError with code and reason."""
-    world = await shown(subject)
+    host = await shown(subject)
     conversation = _conversation(subject)
-    call = world.ask("Filter", subject.pods[0], stub=conversation, of_call={"epoch": "never-used"})
+    call = host.ask("Filter", subject.pods[0], stub=conversation, of_call={"epoch": "never-used"})
     await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED", what="a call of an unknown epoch")
-    await world.ask("Filter", subject.pods[0], stub=conversation)
+    await host.ask("Filter", subject.pods[0], stub=conversation)
 
 
 @check(
@@ -151,11 +151,11 @@ async def refusal(subject: Subject) -> None:
 )
 async def no_call(subject: Subject) -> None:
     """The stream goes on."""
-    world = await shown(subject)
+    host = await shown(subject)
     stream: Any = subject.scheduling.Converse()
     subject.open.callback(stream.cancel)
     await stream.write(scheduling_pb2.ConverseRequest(id=1))
-    await stream.write(scheduling_pb2.ConverseRequest(id=2, filter=world.request("Filter", subject.pods[0])))
+    await stream.write(scheduling_pb2.ConverseRequest(id=2, filter=host.request("Filter", subject.pods[0])))
     kinds = await _answers(subject, stream, 2)
     expect(kinds == {1: "error", 2: "filter"}, "an error for 1 and an answer for 2", kinds)
 
@@ -172,13 +172,13 @@ async def no_call(subject: Subject) -> None:
 )
 async def waiting(subject: Subject) -> None:
     """It waits for the state stream."""
-    world = await shown(subject)
+    host = await shown(subject)
     conversation = _conversation(subject)
-    coming = world.delta()
-    first = asyncio.create_task(world.ask("Filter", subject.pods[0], stub=conversation))
+    coming = host.delta()
+    first = asyncio.create_task(host.ask("Filter", subject.pods[0], stub=conversation))
     subject.open.callback(first.cancel)
     await asyncio.sleep(0)  # it is on the stream before the next one
-    await world.ask("Filter", subject.pods[0], stub=conversation, of_call={"generation": 1})
-    await world.stream.write(delta=coming)
-    await world.stream.acked(coming.generation)
+    await host.ask("Filter", subject.pods[0], stub=conversation, of_call={"generation": 1})
+    await host.stream.write(delta=coming)
+    await host.stream.acked(coming.generation)
     await subject.in_time(first, "an answer once the step has come")

@@ -6,9 +6,9 @@ import grpc
 
 from berth.conformance.answers import picture, same
 from berth.conformance.check import check
+from berth.conformance.host_state import ASSUMED, NOMINATED, PLACED, HostState, shown
 from berth.conformance.samples import renamed
 from berth.conformance.subject import Subject, refused
-from berth.conformance.world import ASSUMED, NOMINATED, PLACED, World, shown
 from berth.out_of_tree._generated import state_pb2
 
 CLAUSE = "State"
@@ -18,52 +18,52 @@ STEPS = 12
 @check("sync/repeated-delta", "a delta that is behind is skipped", CLAUSE)
 async def repeated_delta(subject: Subject) -> None:
     """What is held stays, and is acknowledged again."""
-    world = await shown(subject)
-    first = await world.step()
-    await world.step()
-    await world.stream.write(delta=first)
-    await world.stream.acked(world.generation)
+    host = await shown(subject)
+    first = await host.step()
+    await host.step()
+    await host.stream.write(delta=first)
+    await host.stream.acked(host.generation)
 
 
 @check("sync/gap", "a delta that starts after what is held is refused", CLAUSE)
 async def gap(subject: Subject) -> None:
     """A step is missing."""
-    world = await shown(subject)
-    world.delta()
-    await world.stream.write(delta=world.delta())
-    await world.stream.nacked(state_pb2.NACK_REASON_GAP)
+    host = await shown(subject)
+    host.delta()
+    await host.stream.write(delta=host.delta())
+    await host.stream.nacked(state_pb2.NACK_REASON_GAP)
 
 
 @check("sync/wrong-index", "a node beyond the end is refused", CLAUSE, needs=("nodes",))
 async def wrong_index(subject: Subject) -> None:
     """Indices are dense."""
-    world = await shown(subject)
-    change = world.put_node(renamed(world.nodes[0], "beyond"))
+    host = await shown(subject)
+    change = host.put_node(renamed(host.nodes[0], "beyond"))
     if change is not None:
         change.node_upsert.index += 1
-    await world.stream.write(delta=world.delta(change))
-    await world.stream.nacked(state_pb2.NACK_REASON_MISMATCH)
+    await host.stream.write(delta=host.delta(change))
+    await host.stream.nacked(state_pb2.NACK_REASON_MISMATCH)
 
 
 @check("sync/wrong-name", "a removal that names another node is refused", CLAUSE, needs=("nodes",))
 async def wrong_name(subject: Subject) -> None:
     """Names are sent along and checked."""
-    world = await shown(subject)
-    change = world.drop_node(0)
+    host = await shown(subject)
+    change = host.drop_node(0)
     if change is not None:
         change.node_remove.name = "somebody-else"
-    await world.stream.write(delta=world.delta(change))
-    await world.stream.nacked(state_pb2.NACK_REASON_MISMATCH)
+    await host.stream.write(delta=host.delta(change))
+    await host.stream.nacked(state_pb2.NACK_REASON_MISMATCH)
 
 
 @check("sync/wrong-count", "a delta that counts other nodes is refused", CLAUSE, needs=("nodes",))
 async def wrong_count(subject: Subject) -> None:
     """Counts are sent along and checked."""
-    world = await shown(subject)
-    step = world.delta()
+    host = await shown(subject)
+    step = host.delta()
     step.node_count += 1
-    await world.stream.write(delta=step)
-    await world.stream.nacked(state_pb2.NACK_REASON_MISMATCH)
+    await host.stream.write(delta=step)
+    await host.stream.nacked(state_pb2.NACK_REASON_MISMATCH)
 
 
 @check(
@@ -74,9 +74,9 @@ async def wrong_count(subject: Subject) -> None:
 )
 async def after_nack(subject: Subject) -> None:
     """Nothing else does, and that does."""
-    world = await _refused_a_delta(subject)
-    await world.transfer()
-    await world.step()
+    host = await _refused_a_delta(subject)
+    await host.transfer()
+    await host.step()
 
 
 @check(
@@ -88,25 +88,25 @@ async def after_nack(subject: Subject) -> None:
 )
 async def nothing_held(subject: Subject) -> None:
     """A call is refused, never answered by what was held before."""
-    world = await _refused_a_delta(subject)
-    call = world.ask("Filter", subject.pods[0], of_call={"generation": 1})
+    host = await _refused_a_delta(subject)
+    call = host.ask("Filter", subject.pods[0], of_call={"generation": 1})
     await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED", what="a call after a Nack")
 
 
-async def _refused_a_delta(subject: Subject) -> World:
-    world = await shown(subject)
-    world.delta()
-    await world.stream.write(delta=world.delta())
-    await world.stream.nacked(state_pb2.NACK_REASON_GAP)
-    return world
+async def _refused_a_delta(subject: Subject) -> HostState:
+    host = await shown(subject)
+    host.delta()
+    await host.stream.write(delta=host.delta())
+    await host.stream.nacked(state_pb2.NACK_REASON_GAP)
+    return host
 
 
 @check("sync/unknown-removals", "removals of what is not there are ignored", CLAUSE)
 async def unknown_removals(subject: Subject) -> None:
     """Pods and watched objects that the plugin was not told of."""
-    world = await shown(subject)
+    host = await shown(subject)
     key = state_pb2.ObjectKey(version="v1", resource="nothings", name="nobody")
-    await world.step(
+    await host.step(
         state_pb2.Change(pod_remove=state_pb2.PodRemove(uid="nobody")),
         state_pb2.Change(object_remove=state_pb2.ObjectRemove(key=key)),
     )
@@ -120,25 +120,25 @@ async def unknown_removals(subject: Subject) -> None:
 )
 async def node_removal(subject: Subject) -> None:
     """Node indices are dense."""
-    world = await shown(subject)
-    await world.step(world.drop_node(0))
-    await _equals_transfer(world)
+    host = await shown(subject)
+    await host.step(host.drop_node(0))
+    await _equals_transfer(host)
 
 
 @check("sync/node-update", "a node that changes is seen as it is now", CLAUSE, needs=("nodes",))
 async def node_update(subject: Subject) -> None:
     """Its row is replaced."""
-    world = await shown(subject)
-    node = world.nodes[0]
+    host = await shown(subject)
+    node = host.nodes[0]
     other = {
         **node,
         "metadata": {
             **node["metadata"],
-            "labels": {**world.nodes[-1]["metadata"]["labels"], "team": "green"},
+            "labels": {**host.nodes[-1]["metadata"]["labels"], "team": "green"},
         },
     }
-    await world.step(world.put_node({**other, "status": world.nodes[-1]["status"]}))
-    await _equals_transfer(world)
+    await host.step(host.put_node({**other, "status": host.nodes[-1]["status"]}))
+    await _equals_transfer(host)
 
 
 @check(
@@ -149,22 +149,22 @@ async def node_update(subject: Subject) -> None:
 )
 async def pod_stages(subject: Subject) -> None:
     """Its placed form follows without a removal in between."""
-    world = await shown(subject)
+    host = await shown(subject)
     pod = renamed(subject.pods[-1], "staged")
-    await world.step(world.put_pod(pod, world.names[1], ASSUMED, 1))
-    await world.step(world.put_pod(pod, world.names[1], PLACED))
-    await _equals_transfer(world)
+    await host.step(host.put_pod(pod, host.names[1], ASSUMED, 1))
+    await host.step(host.put_pod(pod, host.names[1], PLACED))
+    await _equals_transfer(host)
 
 
 @check("sync/pod-removal", "a pod that is removed counts nowhere", CLAUSE, needs=("pods", "nodes"))
 async def pod_removal(subject: Subject) -> None:
     """When an attempt fails, or a pod ends, its room is free again."""
-    world = await shown(subject)
-    before = await picture(world)
+    host = await shown(subject)
+    before = await picture(host)
     pod = renamed(subject.pods[-1], "passing")
-    await world.step(world.put_pod(pod, world.names[1], ASSUMED, 1))
-    await world.step(world.drop_pod(pod["metadata"]["uid"]))
-    same(before, await picture(world), "the answers as before the pod came")
+    await host.step(host.put_pod(pod, host.names[1], ASSUMED, 1))
+    await host.step(host.drop_pod(pod["metadata"]["uid"]))
+    same(before, await picture(host), "the answers as before the pod came")
 
 
 @check(
@@ -176,11 +176,11 @@ async def pod_removal(subject: Subject) -> None:
 )
 async def nominated(subject: Subject) -> None:
     """Where it was nominated before it counts no more."""
-    world = await shown(subject)
+    host = await shown(subject)
     pod = renamed(subject.pods[-1], "promised")
-    for name in world.names[:2]:
-        await world.step(world.put_pod(pod, name, NOMINATED))
-    await _equals_transfer(world)
+    for name in host.names[:2]:
+        await host.step(host.put_pod(pod, name, NOMINATED))
+    await _equals_transfer(host)
 
 
 @check(
@@ -192,12 +192,12 @@ async def nominated(subject: Subject) -> None:
 )
 async def nomination_gone(subject: Subject) -> None:
     """The room is anybody's again."""
-    world = await shown(subject)
-    before = await picture(world)
+    host = await shown(subject)
+    before = await picture(host)
     pod = renamed(subject.pods[-1], "promised")
-    await world.step(world.put_pod(pod, world.names[1], NOMINATED))
-    await world.step(world.drop_pod(pod["metadata"]["uid"]))
-    same(before, await picture(world), "the answers as before the pod was nominated")
+    await host.step(host.put_pod(pod, host.names[1], NOMINATED))
+    await host.step(host.drop_pod(pod["metadata"]["uid"]))
+    same(before, await picture(host), "the answers as before the pod was nominated")
 
 
 @check(
@@ -215,29 +215,29 @@ async def nomination_gone(subject: Subject) -> None:
 async def random_steps(subject: Subject) -> None:
     """(epoch, generation) stands for exactly one state, however it came about."""
     chance = random.Random(subject.options.seed)
-    world = await shown(subject)
+    host = await shown(subject)
     for number in range(STEPS):
-        await world.step(_random_change(world, chance, number))
-    await _equals_transfer(world)
+        await host.step(_random_change(host, chance, number))
+    await _equals_transfer(host)
 
 
-def _random_change(world: World, chance: random.Random, number: int) -> state_pb2.Change | None:
+def _random_change(host: HostState, chance: random.Random, number: int) -> state_pb2.Change | None:
     kind = chance.choice(("node", "pod", "pod", "no node", "no pod"))
     if kind == "node":
-        return world.put_node(renamed(chance.choice(world.nodes), f"new-{number}"))
-    if kind == "no node" and len(world.nodes) > 2:  # noqa: PLR2004 - some are left to be asked about
-        return world.drop_node(chance.randrange(len(world.nodes)))
-    if kind == "no pod" and world.placed:
-        return world.drop_pod(chance.choice(sorted(world.placed)))
-    return world.put_pod(
-        renamed(chance.choice(world.subject.pods), f"placed-{number}"), chance.choice(world.names)
+        return host.put_node(renamed(chance.choice(host.nodes), f"new-{number}"))
+    if kind == "no node" and len(host.nodes) > 2:  # noqa: PLR2004 - some are left to be asked about
+        return host.drop_node(chance.randrange(len(host.nodes)))
+    if kind == "no pod" and host.placed:
+        return host.drop_pod(chance.choice(sorted(host.placed)))
+    return host.put_pod(
+        renamed(chance.choice(host.subject.pods), f"placed-{number}"), chance.choice(host.names)
     )
 
 
-async def _equals_transfer(world: World) -> None:
+async def _equals_transfer(host: HostState) -> None:
     """Raises: UnmetError unless the plugin decides as where it was given the present state at once."""
-    came = await picture(world)
-    fresh = World(world.subject, world.nodes)
-    fresh.placed = dict(world.placed)
+    came = await picture(host)
+    fresh = HostState(host.subject, host.nodes)
+    fresh.placed = dict(host.placed)
     await fresh.shown()
     same(await picture(fresh), came, "the answers of a plugin that was given this state at once")

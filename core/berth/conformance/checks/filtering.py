@@ -4,8 +4,8 @@ import grpc
 
 from berth.conformance.answers import Comparable, filtered, same
 from berth.conformance.check import check, expect
+from berth.conformance.host_state import shown
 from berth.conformance.subject import Subject, refused
-from berth.conformance.world import shown
 from berth.out_of_tree._generated import common_pb2, scheduling_pb2
 from berth.out_of_tree.limits import REASON_BYTES, TABLE_BYTES
 from berth.out_of_tree.plugin_text import bounded
@@ -23,10 +23,10 @@ STATUSES = frozenset(common_pb2.Code.values()) - {common_pb2.CODE_UNSPECIFIED, c
 )
 async def one_by_one(subject: Subject) -> None:
     """The answer for all nodes together is the answer for each node alone."""
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        together = await filtered(world, pod)
-        alone = [await filtered(world, pod, [row]) for row in range(len(world.nodes))]
+        together = await filtered(host, pod)
+        alone = [await filtered(host, pod, [row]) for row in range(len(host.nodes))]
         same(together, _joined(together, alone), "the verdicts of all nodes together")
 
 
@@ -45,12 +45,12 @@ def _joined(together: Comparable, alone: list[Comparable]) -> Comparable:
 )
 async def candidates(subject: Subject) -> None:
     """Every second node is asked about."""
-    world = await shown(subject)
-    rows = list(range(0, len(world.nodes), 2))
+    host = await shown(subject)
+    rows = list(range(0, len(host.nodes), 2))
     for pod in subject.pods:
-        status, reasons, texts = await filtered(world, pod)
+        status, reasons, texts = await filtered(host, pod)
         wanted = (status, reasons, tuple(texts[row] for row in rows) if texts else ())
-        same(wanted, await filtered(world, pod, rows), "the verdicts as of all nodes")
+        same(wanted, await filtered(host, pod, rows), "the verdicts as of all nodes")
 
 
 @check(
@@ -61,9 +61,9 @@ async def candidates(subject: Subject) -> None:
 )
 async def texts(subject: Subject) -> None:
     """The host cuts and escapes them otherwise, since they come to stand in pods' conditions."""
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        response = await world.ask("Filter", pod)
+        response = await host.ask("Filter", pod)
         reasons = [each.text for each in response.verdicts.reasons]
         most = min(REASON_BYTES, TABLE_BYTES // max(len(reasons), 1))
         for text in (*reasons, *response.status.reasons):
@@ -73,18 +73,18 @@ async def texts(subject: Subject) -> None:
 @check("filter/no-candidates", "to ask about no node is a question", CLAUSE, needs=NEEDS)
 async def no_candidates(subject: Subject) -> None:
     """A bitmap of zeros has an answer of the usual length."""
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        await filtered(world, pod, [])
+        await filtered(host, pod, [])
 
 
 @check("filter/wrong-bitmap", "a bitmap of another length is refused", CLAUSE, needs=NEEDS)
 async def wrong_bitmap(subject: Subject) -> None:
     """The host means another generation's nodes."""
-    world = await shown(subject)
+    host = await shown(subject)
     pod = subject.pods[0]
-    status = (await world.ask("Filter", pod)).status.code
-    call = world.ask("Filter", pod, candidates=scheduling_pb2.Candidates(bitmap=bytes(9)))
+    status = (await host.ask("Filter", pod)).status.code
+    call = host.ask("Filter", pod, candidates=scheduling_pb2.Candidates(bitmap=bytes(9)))
     if status == common_pb2.CODE_SUCCESS:
         await refused(call, grpc.StatusCode.INVALID_ARGUMENT, what="9 bytes of bitmap for a few nodes")
     else:

@@ -11,8 +11,8 @@ from berth.config.sidecars import socket_path
 from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
 from berth.conformance.errors import UnmetError
+from berth.conformance.host_state import shown
 from berth.conformance.subject import Subject, brief, refused
-from berth.conformance.world import shown
 from berth.out_of_tree._generated import scheduling_pb2, ttrpc_pb2
 from berth.out_of_tree.limits import MESSAGE_BYTES
 from berth.out_of_tree.rpc import RpcError
@@ -59,8 +59,8 @@ async def _frame_or_end(subject: Subject, reader: asyncio.StreamReader) -> bytes
 @check("ttrpc/answer", "a call over ttrpc is answered", CLAUSE, needs=NEEDS)
 async def answer(subject: Subject) -> None:
     """The socket that was announced is served, beside the first and as private."""
-    world = await shown(subject)
-    came = await world.ask("Filter", subject.pods[0], stub=await _scheduling(subject))
+    host = await shown(subject)
+    came = await host.ask("Filter", subject.pods[0], stub=await _scheduling(subject))
     expect(came.HasField("status"), "an answer with a status", brief(came))
 
 
@@ -73,10 +73,10 @@ async def answer(subject: Subject) -> None:
 )
 async def alike(subject: Subject) -> None:
     """It is another way for the same calls."""
-    world, scheduling = await shown(subject), await _scheduling(subject)
+    host, scheduling = await shown(subject), await _scheduling(subject)
     for pod in subject.pods:
-        over_ttrpc = await filtered(world, pod, stub=scheduling)
-        same(await filtered(world, pod), over_ttrpc, "the answer over gRPC")
+        over_ttrpc = await filtered(host, pod, stub=scheduling)
+        same(await filtered(host, pod), over_ttrpc, "the answer over gRPC")
 
 
 @check(
@@ -88,9 +88,9 @@ async def alike(subject: Subject) -> None:
 )
 async def many(subject: Subject) -> None:
     """Answers come in any order, each on its request's stream."""
-    world, scheduling, pods = await shown(subject), await _scheduling(subject), subject.pods * 3
-    apart = [await filtered(world, pod) for pod in pods]
-    together = await asyncio.gather(*(filtered(world, pod, stub=scheduling) for pod in pods))
+    host, scheduling, pods = await shown(subject), await _scheduling(subject), subject.pods * 3
+    apart = [await filtered(host, pod) for pod in pods]
+    together = await asyncio.gather(*(filtered(host, pod, stub=scheduling) for pod in pods))
     same(apart, together, "the answers as one by one")
 
 
@@ -103,9 +103,9 @@ async def many(subject: Subject) -> None:
 )
 async def deltas(subject: Subject) -> None:
     """They spare the call a wait for the stream."""
-    world, scheduling = await shown(subject), await _scheduling(subject)
-    delta = world.delta()
-    call = world.ask("Filter", subject.pods[0], stub=scheduling, of_call={"deltas": [delta]})
+    host, scheduling = await shown(subject), await _scheduling(subject)
+    delta = host.delta()
+    call = host.ask("Filter", subject.pods[0], stub=scheduling, of_call={"deltas": [delta]})
     await subject.in_time(call, "an answer to a call that carries its step")
 
 
@@ -118,10 +118,10 @@ async def deltas(subject: Subject) -> None:
 )
 async def refusal(subject: Subject) -> None:
     """As google.rpc.Status with gRPC's code, and an ErrorInfo with the reason."""
-    world, scheduling = await shown(subject), await _scheduling(subject)
-    call = world.ask("Filter", subject.pods[0], stub=scheduling, of_call={"epoch": "never-used"})
+    host, scheduling = await shown(subject), await _scheduling(subject)
+    call = host.ask("Filter", subject.pods[0], stub=scheduling, of_call={"epoch": "never-used"})
     await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED", what="a call of an unknown epoch")
-    await world.ask("Filter", subject.pods[0], stub=scheduling)
+    await host.ask("Filter", subject.pods[0], stub=scheduling)
 
 
 @check(
@@ -133,12 +133,12 @@ async def refusal(subject: Subject) -> None:
 )
 async def unknown_method(subject: Subject) -> None:
     """So that a later version of the protocol can add calls."""
-    world, connection = await shown(subject), await subject.over_ttrpc()
+    host, connection = await shown(subject), await subject.over_ttrpc()
     head = ttrpc_pb2.TtrpcRequest(service=SERVICE, method="NoSuchCall").SerializeToString()
     request, response = scheduling_pb2.FilterRequest(), scheduling_pb2.FilterResponse
     unknown = connection.send(head, request, response, subject.options.seconds, ())
     await refused(unknown, grpc.StatusCode.UNIMPLEMENTED, what="a method that there is not")
-    await world.ask("Filter", subject.pods[0], stub=connection.service("SchedulingService"))
+    await host.ask("Filter", subject.pods[0], stub=connection.service("SchedulingService"))
 
 
 @check(
@@ -150,14 +150,14 @@ async def unknown_method(subject: Subject) -> None:
 )
 async def deadline(subject: Subject) -> None:
     """It waits for a step that does not come; what it is answered, if anything, is too late."""
-    world, scheduling = await shown(subject), await _scheduling(subject)
-    request = world.request("Filter", subject.pods[0], of_call={"generation": world.generation + 1})
+    host, scheduling = await shown(subject), await _scheduling(subject)
+    request = host.request("Filter", subject.pods[0], of_call={"generation": host.generation + 1})
     waiting = scheduling.Filter(request, timeout=CUT_OFF_SECONDS)
-    await world.ask("Filter", subject.pods[0], stub=scheduling)
+    await host.ask("Filter", subject.pods[0], stub=scheduling)
     try:
         came = await waiting
     except RpcError:
-        await world.ask("Filter", subject.pods[0], stub=scheduling)
+        await host.ask("Filter", subject.pods[0], stub=scheduling)
         return
     raise UnmetError("no answer about a generation that is not held", brief(came))
 
@@ -171,7 +171,7 @@ async def deadline(subject: Subject) -> None:
 )
 async def broken_frame(subject: Subject) -> None:
     """Another connection is answered meanwhile, and a new one afterwards."""
-    world, beside = await shown(subject), await _scheduling(subject)
+    host, beside = await shown(subject), await _scheduling(subject)
     broken = (
         HEADER.pack(3, 1, REQUEST, 0) + b"\xff\xff\xff",
         HEADER.pack(0, 1, 99, 0),
@@ -183,8 +183,8 @@ async def broken_frame(subject: Subject) -> None:
         with suppress(ConnectionError):
             writer.write(data)
             await writer.drain()
-        await world.ask("Filter", subject.pods[0], stub=beside)
-    await world.ask("Filter", subject.pods[0], stub=await _scheduling(subject))
+        await host.ask("Filter", subject.pods[0], stub=beside)
+    await host.ask("Filter", subject.pods[0], stub=await _scheduling(subject))
 
 
 @check(
@@ -196,7 +196,7 @@ async def broken_frame(subject: Subject) -> None:
 )
 async def large_frame(subject: Subject) -> None:
     """The connection ends, or the call is answered RESOURCE_EXHAUSTED; others are answered."""
-    world, beside = await shown(subject), await _scheduling(subject)
+    host, beside = await shown(subject), await _scheduling(subject)
     reader, writer = await _dialled(subject)
     size = MESSAGE_BYTES + 1
     writer.write(HEADER.pack(size, 1, REQUEST, 0) + bytes(size))
@@ -204,4 +204,4 @@ async def large_frame(subject: Subject) -> None:
         status = ttrpc_pb2.TtrpcResponse.FromString(came).status
         code = grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]
         expect(status.code == code, "RESOURCE_EXHAUSTED, or the end of the connection", brief(status))
-    await world.ask("Filter", subject.pods[0], stub=beside)
+    await host.ask("Filter", subject.pods[0], stub=beside)

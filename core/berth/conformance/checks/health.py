@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 from berth.conformance.check import check, expect
+from berth.conformance.host_state import HostState, shown
 from berth.conformance.subject import Subject
-from berth.conformance.world import World, shown
 from berth.out_of_tree._generated import state_pb2
 
 CLAUSE = "Transport"
@@ -62,9 +62,9 @@ async def ready(subject: Subject) -> None:
 )
 async def not_ready(subject: Subject) -> None:
     """After a Nack only a full transfer helps."""
-    world: World = await shown(subject)
-    await world.stream.write(delta=state_pb2.Delta(base_generation=90, generation=91, node_count=1))
-    await world.stream.read()
+    host: HostState = await shown(subject)
+    await host.stream.write(delta=state_pb2.Delta(base_generation=90, generation=91, node_count=1))
+    await host.stream.read()
     await becomes(subject, "NOT_SERVING")
     expect(
         await status(subject, "") == "SERVING", "SERVING under the empty name all the while", "another status"

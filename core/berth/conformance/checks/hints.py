@@ -11,9 +11,9 @@ import numpy as np
 
 from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
+from berth.conformance.host_state import HostState, shown
 from berth.conformance.samples import Document, renamed
 from berth.conformance.subject import Subject, brief, readable, skip
-from berth.conformance.world import World, shown
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
@@ -40,9 +40,9 @@ def event(
     )
 
 
-def node_events(world: World) -> list[queueing_pb2.ClusterEvent]:
+def node_events(host: HostState) -> list[queueing_pb2.ClusterEvent]:
     """Some events about nodes."""
-    nodes = world.nodes or world.subject.nodes()
+    nodes = host.nodes or host.subject.nodes()
     relabelled = {**nodes[0], "metadata": {**nodes[0]["metadata"], "labels": nodes[-1]["metadata"]["labels"]}}
     return [
         event("Node", identity_pb2.ACTION_TYPE_UPDATE_NODE_LABEL, nodes[0], relabelled),
@@ -51,22 +51,26 @@ def node_events(world: World) -> list[queueing_pb2.ClusterEvent]:
 
 
 async def _answer(
-    world: World, pods: list[Document], events: list[queueing_pb2.ClusterEvent], *, with_object: bool = True
+    host: HostState,
+    pods: list[Document],
+    events: list[queueing_pb2.ClusterEvent],
+    *,
+    with_object: bool = True,
 ) -> queueing_pb2.QueueingHintsResponse:
-    refs = [world.call(pod, with_object=with_object).pod for pod in pods]
+    refs = [host.call(pod, with_object=with_object).pod for pod in pods]
     request = queueing_pb2.QueueingHintsRequest(
-        profile=world.subject.options.profile, events=events, pods=refs
+        profile=host.subject.options.profile, events=events, pods=refs
     )
-    seconds = world.subject.options.seconds
+    seconds = host.subject.options.seconds
     answer: queueing_pb2.QueueingHintsResponse = readable(
-        await world.subject.queueing.QueueingHints(request, timeout=seconds)
+        await host.subject.queueing.QueueingHints(request, timeout=seconds)
     )
     return answer
 
 
-async def _table(world: World, pods: list[Document], events: list[queueing_pb2.ClusterEvent]) -> Mask:
+async def _table(host: HostState, pods: list[Document], events: list[queueing_pb2.ClusterEvent]) -> Mask:
     """Which events queue which pods."""
-    return hints_of("under test", await _answer(world, pods, events), len(events), len(pods))
+    return hints_of("under test", await _answer(host, pods, events), len(events), len(pods))
 
 
 def _many(subject: Subject) -> list[Document]:
@@ -82,10 +86,10 @@ def _many(subject: Subject) -> list[Document]:
 )
 async def table(subject: Subject) -> None:
     """As hints, lists, bitmaps or one matrix."""
-    world = await shown(subject)
-    events = node_events(world)
+    host = await shown(subject)
+    events = node_events(host)
     for count in (1, 8, MANY_PODS):
-        await _table(world, _many(subject)[:count], events)
+        await _table(host, _many(subject)[:count], events)
 
 
 @check(
@@ -97,9 +101,9 @@ async def table(subject: Subject) -> None:
 )
 async def nothing_asked(subject: Subject) -> None:
     """Its answer is as empty."""
-    world = await shown(subject)
-    await _table(world, [], node_events(world))
-    await _table(world, subject.pods, [])
+    host = await shown(subject)
+    await _table(host, [], node_events(host))
+    await _table(host, subject.pods, [])
 
 
 @check(
@@ -107,10 +111,10 @@ async def nothing_asked(subject: Subject) -> None:
 )
 async def deterministic(subject: Subject) -> None:
     """Nothing happened between the two."""
-    world = await shown(subject)
-    events, pods = node_events(world), _many(subject)
-    first = await _table(world, pods, events)
-    same(first.tolist(), (await _table(world, pods, events)).tolist(), "the same table")
+    host = await shown(subject)
+    events, pods = node_events(host), _many(subject)
+    first = await _table(host, pods, events)
+    same(first.tolist(), (await _table(host, pods, events)).tolist(), "the same table")
 
 
 @check(
@@ -125,10 +129,10 @@ async def deterministic(subject: Subject) -> None:
 )
 async def one_by_one(subject: Subject) -> None:
     """Rows and columns do not know of one another."""
-    world = await shown(subject)
-    events, pods = node_events(world), subject.pods
-    together = await _table(world, pods, events)
-    alone = np.array([[(await _table(world, [pod], [each]))[0, 0] for pod in pods] for each in events])
+    host = await shown(subject)
+    events, pods = node_events(host), subject.pods
+    together = await _table(host, pods, events)
+    alone = np.array([[(await _table(host, [pod], [each]))[0, 0] for pod in pods] for each in events])
     same(together.tolist(), alone.tolist(), "the table as asked at once")
 
 
@@ -141,10 +145,10 @@ async def one_by_one(subject: Subject) -> None:
 )
 async def unknown_pods(subject: Subject) -> None:
     """Or the hint queues it anyway; it is not passed over."""
-    world = await shown(subject)
-    pods = [renamed(subject.pods[0], f"never-sent-{world.epoch}")]
-    events = node_events(world)
-    response = await _answer(world, pods, events, with_object=False)
+    host = await shown(subject)
+    pods = [renamed(subject.pods[0], f"never-sent-{host.epoch}")]
+    events = node_events(host)
+    response = await _answer(host, pods, events, with_object=False)
     unknown = (
         bits_of("under test", response.unknown_pods, 1)[0] if response.HasField("unknown_pods") else False
     )
@@ -161,12 +165,12 @@ async def unknown_pods(subject: Subject) -> None:
 )
 async def bad_object(subject: Subject) -> None:
     """The host takes an error for: queue them all."""
-    world = await shown(subject)
+    host = await shown(subject)
     garbled = queueing_pb2.ClusterEvent(
         resource="Node", action=identity_pb2.ACTION_TYPE_ADD, new_object=b'{"metadata": ['
     )
     try:
-        queued = await _table(world, subject.pods[:1], [garbled])
+        queued = await _table(host, subject.pods[:1], [garbled])
     except grpc.aio.AioRpcError as error:
         gone = error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
         expect(not gone, "an error, or a hint that queues", error.code().name)
@@ -186,35 +190,35 @@ async def bad_object(subject: Subject) -> None:
 )
 async def no_miss(subject: Subject) -> None:
     """Otherwise the pod waits for the five-minute flush."""
-    world = await shown(subject)
+    host = await shown(subject)
     helped = 0
     for pod in subject.pods:
-        before = await filtered(world, pod)
-        for row, (node, changed) in enumerate(_changes(world)):
+        before = await filtered(host, pod)
+        for row, (node, changed) in enumerate(_changes(host)):
             if before[0] != "SUCCESS" or row >= len(before[2]) or not before[2][row]:
                 continue
-            await world.step(world.put_node(changed))
-            after = await filtered(world, pod)
+            await host.step(host.put_node(changed))
+            after = await filtered(host, pod)
             if after[0] == "SUCCESS" and not after[2][row]:
                 helped += 1
-                await _is_queued(world, pod, node, changed)
-            await world.step(world.put_node(node))
+                await _is_queued(host, pod, node, changed)
+            await host.step(host.put_node(node))
     if not helped:
         raise skip(
             "no change that the kit knows lets a rejected pod pass; give others with --pods and --nodes"
         )
 
 
-def _changes(world: World) -> Iterator[tuple[Document, Document]]:
+def _changes(host: HostState) -> Iterator[tuple[Document, Document]]:
     """Each node, and itself with another's labels, room and taints."""
-    nodes = list(world.nodes)
+    nodes = list(host.nodes)
     for row, node in enumerate(nodes):
         other = nodes[(row + 1) % len(nodes)]
         metadata = {**node["metadata"], "labels": other["metadata"].get("labels", {})}
         yield node, {**node, "metadata": metadata, "spec": other.get("spec", {}), "status": other["status"]}
 
 
-async def _is_queued(world: World, pod: Document, old: Document, new: Document) -> None:
+async def _is_queued(host: HostState, pod: Document, old: Document, new: Document) -> None:
     """Raises: UnmetError where the host would leave the pod."""
     before, after, waiting = (
         _node(msgspec.json.encode(old)),
@@ -223,7 +227,7 @@ async def _is_queued(world: World, pod: Document, old: Document, new: Document) 
     )
     covering = [
         each
-        for each in compiled(world.subject.capabilities.events)
+        for each in compiled(host.subject.capabilities.events)
         if each.resource == "Node"
         and each.covers(before, after, lambda _: b"")
         and each.concerns(waiting, after)
@@ -232,11 +236,11 @@ async def _is_queued(world: World, pod: Document, old: Document, new: Document) 
     expect(
         covering, f"an announced event, since labels, room or taints let {name} pass", "none that covers it"
     )
-    if not all(each.asks for each in covering) or not world.subject.offers("QUEUEING_HINTS"):
+    if not all(each.asks for each in covering) or not host.subject.offers("QUEUEING_HINTS"):
         return
     update = event("Node", identity_pb2.ACTION_TYPE_UPDATE, old, new)
     expect(
-        (await _table(world, [pod], [update])).all(),
+        (await _table(host, [pod], [update])).all(),
         f"a hint that queues, since it lets {name} pass",
         "a hint that leaves it",
     )
@@ -254,8 +258,8 @@ async def _is_queued(world: World, pod: Document, old: Document, new: Document) 
 )
 async def side_by_side(subject: Subject) -> None:
     """They are asked while pods are scheduled."""
-    world = await shown(subject)
-    events = node_events(world)
-    wanted = await _table(world, subject.pods, events)
-    came, _ = await asyncio.gather(_table(world, subject.pods, events), filtered(world, subject.pods[0]))
+    host = await shown(subject)
+    events = node_events(host)
+    wanted = await _table(host, subject.pods, events)
+    came, _ = await asyncio.gather(_table(host, subject.pods, events), filtered(host, subject.pods[0]))
     same(wanted.tolist(), came.tolist(), "the table as asked alone")

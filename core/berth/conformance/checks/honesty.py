@@ -9,9 +9,9 @@ import msgspec
 from berth.conformance.answers import decided, same
 from berth.conformance.check import check
 from berth.conformance.checks.reserving import reservable
+from berth.conformance.host_state import shown
 from berth.conformance.samples import Document, renamed
 from berth.conformance.subject import Subject
-from berth.conformance.world import shown
 from berth.out_of_tree.pod_fields import PodFields
 
 CLAUSE = "Equal pods"
@@ -55,12 +55,12 @@ def _variants(pod: Document) -> Iterator[tuple[str, Document]]:
 async def fields(subject: Subject) -> None:
     """The host takes them for one question."""
     read = PodFields(subject.capabilities.pod_fields.paths)
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        declared, before = read.of(msgspec.json.encode(pod)), await decided(world, pod)
+        declared, before = read.of(msgspec.json.encode(pod)), await decided(host, pod)
         for pointer, changed in _variants(pod):
             if read.of(msgspec.json.encode(changed)) == declared:
-                same(before, await decided(world, changed), f"the same answer with another {pointer}")
+                same(before, await decided(host, changed), f"the same answer with another {pointer}")
 
 
 @check(
@@ -71,14 +71,14 @@ async def fields(subject: Subject) -> None:
 )
 async def other_nodes_pods(subject: Subject) -> None:
     """The host asks again only about nodes to which something happened."""
-    world = await shown(subject)
-    rows = list(range(1, len(world.nodes)))
-    before = [await decided(world, pod, rows) for pod in subject.pods]
+    host = await shown(subject)
+    rows = list(range(1, len(host.nodes)))
+    before = [await decided(host, pod, rows) for pod in subject.pods]
     for number, pod in enumerate(subject.pods):
-        await world.step(world.put_pod(renamed(pod, f"elsewhere-{number}"), world.names[0]))
+        await host.step(host.put_pod(renamed(pod, f"elsewhere-{number}"), host.names[0]))
     same(
         before,
-        [await decided(world, pod, rows) for pod in subject.pods],
+        [await decided(host, pod, rows) for pod in subject.pods],
         "the answers for the other nodes as before",
     )
 
@@ -95,16 +95,15 @@ async def other_nodes_pods(subject: Subject) -> None:
 )
 async def other_reservations(subject: Subject) -> None:
     """The host asks again only about the node that the call named."""
-    world = await shown(subject)
+    host = await shown(subject)
     before = {
-        name: [await decided(world, pod, [row]) for pod in subject.pods]
-        for row, name in enumerate(world.names)
+        name: [await decided(host, pod, [row]) for pod in subject.pods] for row, name in enumerate(host.names)
     }
-    node = (await reservable(world)).node
-    for row, name in enumerate(world.names):
+    node = (await reservable(host)).node
+    for row, name in enumerate(host.names):
         if name != node:
             same(
                 before[name],
-                [await decided(world, pod, [row]) for pod in subject.pods],
+                [await decided(host, pod, [row]) for pod in subject.pods],
                 f"the answers for {name} as before",
             )

@@ -4,9 +4,9 @@ from typing import Any
 
 from berth.conformance.answers import same
 from berth.conformance.check import check
+from berth.conformance.host_state import HostState, shown
 from berth.conformance.samples import Document, renamed
 from berth.conformance.subject import Subject, readable
-from berth.conformance.world import World, shown
 from berth.framework.queued_pod import SortKey
 from berth.out_of_tree._generated import queueing_pb2
 from berth.out_of_tree.packing import sort_keys_of
@@ -16,7 +16,7 @@ NEEDS = ("QUEUE_SORT",)
 
 
 async def _keys(
-    world: World,
+    host: HostState,
     pods: list[Document],
     *,
     left: tuple[str, ...] = (),
@@ -24,10 +24,10 @@ async def _keys(
     stub: Any = None,
 ) -> list[SortKey]:
     """The pods' keys."""
-    subject = world.subject
+    subject = host.subject
     request = queueing_pb2.SortKeysRequest(
         profile=subject.options.profile,
-        pods=[world.call(pod).pod for pod in pods],
+        pods=[host.call(pod).pod for pod in pods],
         left_uids=left,
         anew=anew,
     )
@@ -51,9 +51,9 @@ async def answer(subject: Subject) -> None:
 )
 async def nothing_asked(subject: Subject) -> None:
     """Such a call says only who left."""
-    world = await shown(subject)
-    await _keys(world, [], anew=True)
-    await _keys(world, [], left=(subject.pods[0]["metadata"]["uid"],))
+    host = await shown(subject)
+    await _keys(host, [], anew=True)
+    await _keys(host, [], left=(subject.pods[0]["metadata"]["uid"],))
 
 
 @check(
@@ -65,11 +65,11 @@ async def nothing_asked(subject: Subject) -> None:
 )
 async def anew_alike(subject: Subject) -> None:
     """What was asked about before a lost connection counts no more."""
-    world = await shown(subject)
-    first = await _keys(world, subject.pods, anew=True)
+    host = await shown(subject)
+    first = await _keys(host, subject.pods, anew=True)
     others = [renamed(pod, f"more-{number}") for number, pod in enumerate(subject.pods)]
-    await _keys(world, others)
-    same(first, await _keys(world, subject.pods, anew=True), "the keys as asked at first")
+    await _keys(host, others)
+    same(first, await _keys(host, subject.pods, anew=True), "the keys as asked at first")
 
 
 @check(
@@ -81,9 +81,9 @@ async def anew_alike(subject: Subject) -> None:
 )
 async def again(subject: Subject) -> None:
     """The host repeats a call that failed for it."""
-    world = await shown(subject)
-    first = await _keys(world, subject.pods, anew=True)
-    same(first, await _keys(world, subject.pods), "the keys as asked at first")
+    host = await shown(subject)
+    first = await _keys(host, subject.pods, anew=True)
+    same(first, await _keys(host, subject.pods), "the keys as asked at first")
 
 
 @check(
@@ -95,14 +95,14 @@ async def again(subject: Subject) -> None:
 )
 async def left(subject: Subject) -> None:
     """Unknown ones are none of the plugin's business."""
-    world = await shown(subject)
-    first = await _keys(world, subject.pods, anew=True)
+    host = await shown(subject)
+    first = await _keys(host, subject.pods, anew=True)
     others = [renamed(pod, f"more-{number}") for number, pod in enumerate(subject.pods)]
-    await _keys(world, others, anew=True)
+    await _keys(host, others, anew=True)
     uids = tuple(pod["metadata"]["uid"] for pod in others)
     same(
         first,
-        await _keys(world, subject.pods, left=(*uids, "unknown")),
+        await _keys(host, subject.pods, left=(*uids, "unknown")),
         "the keys as if none had come before",
     )
 
@@ -116,7 +116,7 @@ async def left(subject: Subject) -> None:
 )
 async def over_ttrpc(subject: Subject) -> None:
     """It is another way for the same calls."""
-    world = await shown(subject)
-    first = await _keys(world, subject.pods, anew=True)
+    host = await shown(subject)
+    first = await _keys(host, subject.pods, anew=True)
     queueing = (await subject.over_ttrpc()).service("QueueingService")
-    same(first, await _keys(world, subject.pods, anew=True, stub=queueing), "the keys over gRPC")
+    same(first, await _keys(host, subject.pods, anew=True, stub=queueing), "the keys over gRPC")

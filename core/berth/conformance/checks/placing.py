@@ -6,8 +6,8 @@ import numpy as np
 
 from berth.conformance.answers import same
 from berth.conformance.check import check, expect
+from berth.conformance.host_state import HostState, shown
 from berth.conformance.subject import Subject
-from berth.conformance.world import World, shown
 from berth.framework.interface import Placement
 from berth.out_of_tree._generated import common_pb2, scheduling_pb2
 from berth.out_of_tree.packing import normalized, scores_of, status_of
@@ -26,18 +26,18 @@ CODES = frozenset(
 )
 
 
-def _group(world: World) -> scheduling_pb2.PodGroup:
-    refs = [world.call(pod, with_object=False).pod for pod in world.subject.pods]
+def _group(host: HostState) -> scheduling_pb2.PodGroup:
+    refs = [host.call(pod, with_object=False).pod for pod in host.subject.pods]
     return scheduling_pb2.PodGroup(namespace="default", name="group", pods=refs)
 
 
-async def _generated(world: World, rows: list[int] | None = None) -> tuple[Any, list[Placement]]:
+async def _generated(host: HostState, rows: list[int] | None = None) -> tuple[Any, list[Placement]]:
     """The answer, and its placements. Raises: ProtocolError."""
-    candidates = None if rows is None else world.candidates(rows)
-    response = await world.ask(
-        "GeneratePlacements", world.subject.pods[0], group=_group(world), candidates=candidates
+    candidates = None if rows is None else host.candidates(rows)
+    response = await host.ask(
+        "GeneratePlacements", host.subject.pods[0], group=_group(host), candidates=candidates
     )
-    n = len(world.nodes)
+    n = len(host.nodes)
     parent = Placement("", np.arange(n) if rows is None else np.array(rows))
     return response, list(placements_of("under test", response, parent, n))
 
@@ -46,17 +46,17 @@ def _as_lists(placements: list[Placement]) -> list[tuple[str, list[int]]]:
     return [(each.name, each.rows.tolist()) for each in placements]
 
 
-async def _scored(world: World, rows: list[int]) -> Any:
+async def _scored(host: HostState, rows: list[int]) -> Any:
     """The answer about a placement for each of these nodes, with the group's first pod on it."""
     proposed = [
         scheduling_pb2.ProposedPlacement(
-            placement=scheduling_pb2.Placement(name=f"on-{row}", bitmap=world.candidates([row]).bitmap),
+            placement=scheduling_pb2.Placement(name=f"on-{row}", bitmap=host.candidates([row]).bitmap),
             pod_indices=[0],
             node_indices=[row],
         )
         for row in rows
     ]
-    return await world.ask("ScorePlacements", world.subject.pods[0], group=_group(world), proposed=proposed)
+    return await host.ask("ScorePlacements", host.subject.pods[0], group=_group(host), proposed=proposed)
 
 
 @check("placements/answer", "placements are sets of nodes with names of their own", CLAUSE, needs=GENERATES)
@@ -90,9 +90,9 @@ async def placements_status(subject: Subject) -> None:
 )
 async def placements_generation(subject: Subject) -> None:
     """As for Filter."""
-    world = await shown(subject)
-    came = (await _generated(world))[0].generation
-    expect(came == world.generation, f"generation {world.generation}", came)
+    host = await shown(subject)
+    came = (await _generated(host))[0].generation
+    expect(came == host.generation, f"generation {host.generation}", came)
 
 
 @check(
@@ -104,9 +104,9 @@ async def placements_generation(subject: Subject) -> None:
 )
 async def placements_deterministic(subject: Subject) -> None:
     """In the same order: the first of equal ones is tried first."""
-    world = await shown(subject)
-    first = _as_lists((await _generated(world))[1])
-    same(first, _as_lists((await _generated(world))[1]), "the same placements")
+    host = await shown(subject)
+    first = _as_lists((await _generated(host))[1])
+    same(first, _as_lists((await _generated(host))[1]), "the same placements")
 
 
 @check(
@@ -118,8 +118,8 @@ async def placements_deterministic(subject: Subject) -> None:
 )
 async def placements_candidates(subject: Subject) -> None:
     """The host makes them of a part of the cluster."""
-    world = await shown(subject)
-    await _generated(world, list(range(0, len(world.nodes), 2)))
+    host = await shown(subject)
+    await _generated(host, list(range(0, len(host.nodes), 2)))
 
 
 @check(
@@ -130,9 +130,9 @@ async def placements_candidates(subject: Subject) -> None:
 )
 async def scores(subject: Subject) -> None:
     """0 to 100 without, not negative where the highest becomes 100."""
-    world = await shown(subject)
-    rows = list(range(len(world.nodes)))
-    response = await _scored(world, rows)
+    host = await shown(subject)
+    rows = list(range(len(host.nodes)))
+    response = await _scored(host, rows)
     if response.status.code == common_pb2.CODE_SUCCESS:
         raw = scores_of("under test", response.scores, len(rows))
         normalized("under test", raw, response.scores.normalization)
@@ -164,11 +164,11 @@ async def scores_status(subject: Subject) -> None:
 )
 async def scores_alone(subject: Subject) -> None:
     """The host asks in several calls where one message can't hold all."""
-    world = await shown(subject)
-    rows = list(range(len(world.nodes)))
-    together = await _scored(world, rows)
+    host = await shown(subject)
+    rows = list(range(len(host.nodes)))
+    together = await _scored(host, rows)
     if together.status.code != common_pb2.CODE_SUCCESS:
         return
     raw = scores_of("under test", together.scores, len(rows)).tolist()
-    alone = [scores_of("under test", (await _scored(world, [row])).scores, 1).tolist()[0] for row in rows]
+    alone = [scores_of("under test", (await _scored(host, [row])).scores, 1).tolist()[0] for row in rows]
     same(raw, alone, "the scores as asked together")

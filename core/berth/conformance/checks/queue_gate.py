@@ -6,8 +6,8 @@ from typing import Any
 import grpc.aio
 
 from berth.conformance.check import check, expect
+from berth.conformance.host_state import HostState, configured, shown
 from berth.conformance.subject import Subject, brief
-from berth.conformance.world import World, configured, shown
 from berth.out_of_tree._generated import common_pb2 as pb
 from berth.out_of_tree._generated import queueing_pb2
 from berth.out_of_tree.packing import status_of
@@ -30,9 +30,9 @@ LISTEN_SECONDS = 0.1
 )
 async def pre_enqueue(subject: Subject) -> None:
     """It neither skips nor waits."""
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        response = await world.ask("PreEnqueue", pod)
+        response = await host.ask("PreEnqueue", pod)
         status_of("under test", response.status)
         expect(
             response.status.code in ALLOWED,
@@ -51,8 +51,8 @@ async def pre_enqueue(subject: Subject) -> None:
 async def without_state(subject: Subject) -> None:
     """Epoch and generation are not checked."""
     await configured(subject)
-    world = World(subject, subject.nodes(), "never-shown")
-    await world.ask("PreEnqueue", subject.pods[0], of_call={"generation": 77})
+    host = HostState(subject, subject.nodes(), "never-shown")
+    await host.ask("PreEnqueue", subject.pods[0], of_call={"generation": 77})
 
 
 @check("requeue/stays-open", "the requeue stream stays open", "Hints", needs=("REQUEUE",))

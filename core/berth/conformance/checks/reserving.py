@@ -8,9 +8,9 @@ import grpc.aio
 
 from berth.conformance.answers import Comparable, filtered, passing, picture, same
 from berth.conformance.check import check, expect
+from berth.conformance.host_state import HostState, shown
 from berth.conformance.samples import Document
 from berth.conformance.subject import Subject, brief, skip
-from berth.conformance.world import World, shown
 from berth.out_of_tree._generated import common_pb2
 from berth.out_of_tree.packing import status_of
 
@@ -25,14 +25,14 @@ ALLOWED = frozenset(common_pb2.Code.values()) - {
 }
 
 
-async def reserve(world: World, pod: Document, node: str, attempt: int = 1) -> Any:
+async def reserve(host: HostState, pod: Document, node: str, attempt: int = 1) -> Any:
     """Reserve's answer."""
-    return await world.ask("Reserve", pod, node_name=node, of_call={"attempt": attempt})
+    return await host.ask("Reserve", pod, node_name=node, of_call={"attempt": attempt})
 
 
-async def unreserve(world: World, pod: Document, node: str, attempt: int = 1) -> None:
+async def unreserve(host: HostState, pod: Document, node: str, attempt: int = 1) -> None:
     """Take it back, as the host does: without the pod's object."""
-    await world.ask("Unreserve", pod, node_name=node, of_call={"attempt": attempt, "with_object": False})
+    await host.ask("Unreserve", pod, node_name=node, of_call={"attempt": attempt, "with_object": False})
 
 
 class Hold(NamedTuple):
@@ -43,38 +43,38 @@ class Hold(NamedTuple):
     attempt: int
 
 
-async def reservable(world: World, attempt: int = 1) -> Hold:
+async def reservable(host: HostState, attempt: int = 1) -> Hold:
     """Something that was just reserved: if there is such, it shows and leaves room for another.
 
     Tries pods and nodes, each in an attempt of its own.
     """
-    before = await picture(world)
+    before = await picture(host)
     best: tuple[int, Hold] | None = None
-    nodes = world.names or [node["metadata"]["name"] for node in world.subject.nodes()]
-    for pod, name in product(reversed(world.subject.pods), nodes):
+    nodes = host.names or [node["metadata"]["name"] for node in host.subject.nodes()]
+    for pod, name in product(reversed(host.subject.pods), nodes):
         hold = Hold(pod, name, attempt)
-        if (await reserve(world, *hold)).status.code == common_pb2.CODE_SUCCESS:
-            rank = await _rank(world, hold, before)
+        if (await reserve(host, *hold)).status.code == common_pb2.CODE_SUCCESS:
+            rank = await _rank(host, hold, before)
             if rank == SHOWS_WITH_ROOM:
                 return hold
             if best is None or rank > best[0]:
                 best = rank, hold
-        await unreserve(world, *hold)
+        await unreserve(host, *hold)
         attempt += 1
     if best is None:
         raise skip("no sample pod could be reserved; give some with --pods and --nodes")
     hold = best[1]._replace(attempt=attempt)
-    await reserve(world, *hold)
+    await reserve(host, *hold)
     return hold
 
 
-async def _rank(world: World, hold: Hold, before: list[Comparable]) -> int:
+async def _rank(host: HostState, hold: Hold, before: list[Comparable]) -> int:
     """How much can be seen of the reservation."""
-    if await picture(world) == before:
+    if await picture(host) == before:
         return 0
-    if world.subject.offers("FILTER") and hold.node in world.names:
-        row = world.names.index(hold.node)
-        return 1 + (row in passing(await filtered(world, hold.pod), len(world.nodes)))
+    if host.subject.offers("FILTER") and hold.node in host.names:
+        row = host.names.index(hold.node)
+        return 1 + (row in passing(await filtered(host, hold.pod), len(host.nodes)))
     return 1
 
 
@@ -86,12 +86,12 @@ async def _rank(world: World, hold: Hold, before: list[Comparable]) -> int:
 )
 async def answer(subject: Subject) -> None:
     """SUCCESS, an unschedulable code, PENDING or ERROR."""
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        response = await reserve(world, pod, world.names[0] if world.names else "node-0")
+        response = await reserve(host, pod, host.names[0] if host.names else "node-0")
         status_of("under test", response.status)
         expect(response.status.code in ALLOWED, "SUCCESS or a refusal", brief(response))
-        await unreserve(world, pod, world.names[0] if world.names else "node-0")
+        await unreserve(host, pod, host.names[0] if host.names else "node-0")
 
 
 @check(
@@ -103,12 +103,12 @@ async def answer(subject: Subject) -> None:
 )
 async def repeated(subject: Subject) -> None:
     """The host may not know whether the first one arrived."""
-    world = await shown(subject)
-    hold = await reservable(world)
-    once = await picture(world)
-    again = await reserve(world, *hold)
+    host = await shown(subject)
+    hold = await reservable(host)
+    once = await picture(host)
+    again = await reserve(host, *hold)
     expect(again.status.code == common_pb2.CODE_SUCCESS, "SUCCESS again", brief(again))
-    same(once, await picture(world), "the answers as after one Reserve")
+    same(once, await picture(host), "the answers as after one Reserve")
 
 
 @check(
@@ -123,9 +123,9 @@ async def repeated(subject: Subject) -> None:
 )
 async def same_answer(subject: Subject) -> None:
     """What was chosen for the attempt stays chosen."""
-    world = await shown(subject)
-    hold = await reservable(world)
-    first, second = await reserve(world, *hold), await reserve(world, *hold)
+    host = await shown(subject)
+    hold = await reservable(host)
+    first, second = await reserve(host, *hold), await reserve(host, *hold)
     expect(first == second, f"again {brief(first)}", brief(second))
 
 
@@ -138,11 +138,11 @@ async def same_answer(subject: Subject) -> None:
 )
 async def gives_back(subject: Subject) -> None:
     """Nothing is left of the attempt."""
-    world = await shown(subject)
-    before = await picture(world)
-    hold = await reservable(world)
-    await unreserve(world, *hold)
-    same(before, await picture(world), "the answers as before Reserve")
+    host = await shown(subject)
+    before = await picture(host)
+    hold = await reservable(host)
+    await unreserve(host, *hold)
+    same(before, await picture(host), "the answers as before Reserve")
 
 
 @check(
@@ -157,12 +157,12 @@ async def gives_back(subject: Subject) -> None:
 )
 async def unreserved_again(subject: Subject) -> None:
     """It can't fail, and may be repeated."""
-    world = await shown(subject)
-    before = await picture(world)
-    hold = await reservable(world)
+    host = await shown(subject)
+    before = await picture(host)
+    hold = await reservable(host)
     for _ in range(2):
-        await unreserve(world, *hold)
-    same(before, await picture(world), "the answers as before Reserve")
+        await unreserve(host, *hold)
+    same(before, await picture(host), "the answers as before Reserve")
 
 
 @check(
@@ -174,11 +174,11 @@ async def unreserved_again(subject: Subject) -> None:
 )
 async def unknown(subject: Subject) -> None:
     """The host sends it for a Reserve that never arrived."""
-    world = await shown(subject)
-    before = await picture(world)
+    host = await shown(subject)
+    before = await picture(host)
     for pod in subject.pods:
-        await unreserve(world, pod, "nowhere")
-    same(before, await picture(world), "the answers as before")
+        await unreserve(host, pod, "nowhere")
+    same(before, await picture(host), "the answers as before")
 
 
 @check(
@@ -193,11 +193,11 @@ async def unknown(subject: Subject) -> None:
 )
 async def old_attempt(subject: Subject) -> None:
     """It may be late."""
-    world = await shown(subject)
-    hold = await reservable(world, attempt=2)
-    held = await picture(world)
-    await unreserve(world, hold.pod, hold.node, hold.attempt - 1)
-    same(held, await picture(world), "the answers as the newer attempt left them")
+    host = await shown(subject)
+    hold = await reservable(host, attempt=2)
+    held = await picture(host)
+    await unreserve(host, hold.pod, hold.node, hold.attempt - 1)
+    same(held, await picture(host), "the answers as the newer attempt left them")
 
 
 @check(
@@ -209,17 +209,17 @@ async def old_attempt(subject: Subject) -> None:
 )
 async def cut_off(subject: Subject) -> None:
     """It waited for a generation when its deadline came; the generation comes later."""
-    world = await shown(subject)
-    hold = await reservable(world)
-    await unreserve(world, *hold)
-    before, again = await picture(world), hold._replace(attempt=hold.attempt + 1)
-    of_call = {"attempt": again.attempt, "generation": world.generation + 1}
-    request = world.request("Reserve", again.pod, node_name=again.node, of_call=of_call)
+    host = await shown(subject)
+    hold = await reservable(host)
+    await unreserve(host, *hold)
+    before, again = await picture(host), hold._replace(attempt=hold.attempt + 1)
+    of_call = {"attempt": again.attempt, "generation": host.generation + 1}
+    request = host.request("Reserve", again.pod, node_name=again.node, of_call=of_call)
     with suppress(grpc.aio.AioRpcError):
         await subject.scheduling.Reserve(request, timeout=CUT_OFF_SECONDS)
-    await unreserve(world, *again)
-    await world.step()
-    same(before, await picture(world), "the answers as before the call")
+    await unreserve(host, *again)
+    await host.step()
+    same(before, await picture(host), "the answers as before the call")
 
 
 @check(
@@ -231,9 +231,9 @@ async def cut_off(subject: Subject) -> None:
 )
 async def any_generation(subject: Subject) -> None:
     """Epoch and generation are not checked: it can't fail."""
-    world = await shown(subject)
+    host = await shown(subject)
     of_call = {"with_object": False, "generation": 77, "epoch": "bygone"}
-    await world.ask("Unreserve", subject.pods[0], node_name="node-0", of_call=of_call)
+    await host.ask("Unreserve", subject.pods[0], node_name="node-0", of_call=of_call)
 
 
 @check(
@@ -248,9 +248,9 @@ async def any_generation(subject: Subject) -> None:
 )
 async def new_epoch(subject: Subject) -> None:
     """Another run of the scheduler knows nothing of them."""
-    world = await shown(subject)
-    before = await picture(world)
-    await reservable(world)
+    host = await shown(subject)
+    before = await picture(host)
+    await reservable(host)
     same(before, await picture(await shown(subject)), "the answers as before Reserve")
 
 
@@ -266,11 +266,11 @@ async def new_epoch(subject: Subject) -> None:
 )
 async def resync(subject: Subject) -> None:
     """The attempt goes on."""
-    world = await shown(subject)
-    hold = await reservable(world)
-    world.generation += 1
-    await world.transfer()
-    again = await reserve(world, *hold)
+    host = await shown(subject)
+    hold = await reservable(host)
+    host.generation += 1
+    await host.transfer()
+    again = await reserve(host, *hold)
     expect(again.status.code == common_pb2.CODE_SUCCESS, "SUCCESS again", brief(again))
 
 
@@ -283,7 +283,7 @@ async def resync(subject: Subject) -> None:
 )
 async def node_gone(subject: Subject) -> None:
     """The choice outlives the generation it was made in."""
-    world = await shown(subject)
-    response = await reserve(world, subject.pods[-1], "nowhere")
-    await unreserve(world, subject.pods[-1], "nowhere")
+    host = await shown(subject)
+    response = await reserve(host, subject.pods[-1], "nowhere")
+    await unreserve(host, subject.pods[-1], "nowhere")
     expect(response.status.code in ALLOWED, "a verdict", brief(response))

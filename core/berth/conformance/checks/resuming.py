@@ -2,40 +2,40 @@
 
 from berth.conformance.answers import decided, same
 from berth.conformance.check import check, expect
+from berth.conformance.host_state import HostState, Stream, shown
 from berth.conformance.subject import Subject, brief, skip
-from berth.conformance.world import Stream, World, shown
 from berth.out_of_tree._generated import state_pb2
 
 CLAUSE = "State"
 
 
-async def _reopened(world: World) -> Stream:
+async def _reopened(host: HostState) -> Stream:
     """A second stream; skips where the plugin does not keep what it held."""
-    stream = await Stream(world.subject).opened()
+    stream = await Stream(host.subject).opened()
     if not stream.held.epoch:
         raise skip("the plugin keeps nothing when a stream ends")
-    world.stream = stream
+    host.stream = stream
     return stream
 
 
 @check("sync/held-again", "a new stream says what survived the last one", CLAUSE)
 async def held_again(subject: Subject) -> None:
     """What is held, or nothing; never anything else."""
-    world = await shown(subject)
-    await world.step()
+    host = await shown(subject)
+    await host.step()
     held = (await Stream(subject).opened()).held
-    wanted = state_pb2.Held(epoch=world.epoch, generation=world.generation)
+    wanted = state_pb2.Held(epoch=host.epoch, generation=host.generation)
     expect(held in (wanted, state_pb2.Held()), f"{brief(wanted)} or nothing", brief(held))
 
 
 @check("sync/resume", "a stream resumes from what is held", CLAUSE, after=("sync/held-again",))
 async def resume(subject: Subject) -> None:
     """The resumption is acknowledged, then deltas go on."""
-    world = await shown(subject)
-    stream = await _reopened(world)
-    await stream.write(begin=state_pb2.Begin(epoch=world.epoch, resume_generation=world.generation))
-    await stream.acked(world.generation)
-    await world.step()
+    host = await shown(subject)
+    stream = await _reopened(host)
+    await stream.write(begin=state_pb2.Begin(epoch=host.epoch, resume_generation=host.generation))
+    await stream.acked(host.generation)
+    await host.step()
 
 
 @check(
@@ -50,14 +50,14 @@ async def resume(subject: Subject) -> None:
 )
 async def resume_early(subject: Subject) -> None:
     """Steps that are held already are skipped."""
-    world = await shown(subject)
-    first = await world.step()
-    stream = await _reopened(world)
-    await stream.write(begin=state_pb2.Begin(epoch=world.epoch, resume_generation=1))
-    await stream.acked(world.generation)
+    host = await shown(subject)
+    first = await host.step()
+    stream = await _reopened(host)
+    await stream.write(begin=state_pb2.Begin(epoch=host.epoch, resume_generation=1))
+    await stream.acked(host.generation)
     await stream.write(delta=first)
-    await stream.acked(world.generation)
-    await world.step()
+    await stream.acked(host.generation)
+    await host.step()
 
 
 @check("sync/resume-unknown-epoch", "an unknown epoch can't be resumed", CLAUSE)
@@ -72,9 +72,9 @@ async def resume_unknown_epoch(subject: Subject) -> None:
 @check("sync/resume-ahead", "a generation that was never held can't be resumed", CLAUSE)
 async def resume_ahead(subject: Subject) -> None:
     """Steps would be missing."""
-    world = await shown(subject)
+    host = await shown(subject)
     stream = await Stream(subject).opened()
-    await stream.write(begin=state_pb2.Begin(epoch=world.epoch, resume_generation=world.generation + 7))
+    await stream.write(begin=state_pb2.Begin(epoch=host.epoch, resume_generation=host.generation + 7))
     await stream.nacked(state_pb2.NACK_REASON_CANNOT_RESUME)
 
 
@@ -86,9 +86,9 @@ async def resume_ahead(subject: Subject) -> None:
 )
 async def mid_cycle(subject: Subject) -> None:
     """The host may resync at any time; the same state gives the same answers."""
-    world = await shown(subject)
+    host = await shown(subject)
     pod = subject.pods[0]
-    before = await decided(world, pod)
-    world.generation += 1
-    await world.transfer()
-    same(before, await decided(world, pod), "the same answer")
+    before = await decided(host, pod)
+    host.generation += 1
+    await host.transfer()
+    same(before, await decided(host, pod), "the same answer")

@@ -11,8 +11,8 @@ import msgspec
 
 from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
+from berth.conformance.host_state import HostState, shown
 from berth.conformance.subject import Subject, fails, skip
-from berth.conformance.world import World, shown
 from berth.out_of_tree._generated import scheduling_pb2
 
 NEEDS = ("FILTER",)
@@ -30,10 +30,10 @@ SERVICE = "/berth.plugin.v1.SchedulingService"
 )
 async def garbage(subject: Subject) -> None:
     """The plugin goes on."""
-    world = await shown(subject)
+    host = await shown(subject)
     call: Any = subject.channel.unary_unary(f"{SERVICE}/Filter")
     await fails(call(b"\xff\xff\xff\xff", timeout=subject.options.seconds), "bytes that are no message")
-    await world.ask("Filter", subject.pods[0])
+    await host.ask("Filter", subject.pods[0])
 
 
 @check(
@@ -44,10 +44,10 @@ async def garbage(subject: Subject) -> None:
 )
 async def empty_request(subject: Subject) -> None:
     """The plugin goes on."""
-    world = await shown(subject)
+    host = await shown(subject)
     call = subject.scheduling.Filter(scheduling_pb2.FilterRequest(), timeout=subject.options.seconds)
     await fails(call, "a request without a head")
-    await world.ask("Filter", subject.pods[0])
+    await host.ask("Filter", subject.pods[0])
 
 
 @check(
@@ -71,8 +71,8 @@ async def unknown_method(subject: Subject) -> None:
 )
 async def unknown_fields(subject: Subject) -> None:
     """A later version adds fields and changes the meaning of none."""
-    world = await shown(subject)
-    request = world.request("Filter", subject.pods[0])
+    host = await shown(subject)
+    request = host.request("Filter", subject.pods[0])
     call: Any = subject.channel.unary_unary(
         f"{SERVICE}/Filter", response_deserializer=scheduling_pb2.FilterResponse.FromString
     )
@@ -88,13 +88,13 @@ async def unknown_fields(subject: Subject) -> None:
 @check("robust/large-request", "requests of more than 4 MiB are taken", "Transport", needs=NEEDS)
 async def large_request(subject: Subject) -> None:
     """Calls grow with the cluster and its objects; only Sync stays below."""
-    world = await shown(subject)
+    host = await shown(subject)
     pod = subject.pods[0]
     metadata = {
         **pod["metadata"],
         "annotations": {**pod["metadata"].get("annotations", {}), "note": "x" * (5 << 20)},
     }
-    await world.ask("Filter", {**pod, "metadata": metadata})
+    await host.ask("Filter", {**pod, "metadata": metadata})
 
 
 @check(
@@ -105,11 +105,11 @@ async def large_request(subject: Subject) -> None:
 )
 async def two_connections(subject: Subject) -> None:
     """The state is the process's, not the connection's."""
-    world = await shown(subject)
+    host = await shown(subject)
     other = await subject.another()
     same(
-        await filtered(world, subject.pods[0]),
-        await filtered(world, subject.pods[0], stub=other.scheduling),
+        await filtered(host, subject.pods[0]),
+        await filtered(host, subject.pods[0], stub=other.scheduling),
         "the same answer",
     )
 
@@ -124,9 +124,9 @@ async def two_connections(subject: Subject) -> None:
 async def lost_connection(subject: Subject) -> None:
     """The host begins at the handshake again."""
     other = await subject.another()
-    world = await World(other, subject.nodes()).shown()
-    waiting = asyncio.create_task(world.ask("Filter", subject.pods[0], of_call={"generation": 99}))
-    await world.ask("Filter", subject.pods[0])
+    host = await HostState(other, subject.nodes()).shown()
+    waiting = asyncio.create_task(host.ask("Filter", subject.pods[0], of_call={"generation": 99}))
+    await host.ask("Filter", subject.pods[0])
     await other.channel.close()
     with suppress(grpc.aio.AioRpcError, asyncio.CancelledError):
         await waiting
@@ -144,14 +144,14 @@ async def lost_connection(subject: Subject) -> None:
 )
 async def context(subject: Subject) -> None:
     """A call with it is answered, sampled or not."""
-    world = await shown(subject)
+    host = await shown(subject)
     for flags in ("00", "01"):
         metadata = (
             ("traceparent", f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-{flags}"),
             ("tracestate", "kit=1"),
         )
         for way in await _ways(subject):
-            await world.ask("Filter", subject.pods[0], stub=way, metadata=metadata)
+            await host.ask("Filter", subject.pods[0], stub=way, metadata=metadata)
 
 
 async def _ways(subject: Subject) -> list[Any]:
@@ -170,10 +170,10 @@ async def _ways(subject: Subject) -> list[Any]:
 )
 async def malformed(subject: Subject) -> None:
     """Tracing never costs an answer."""
-    world = await shown(subject)
+    host = await shown(subject)
     for text in ("", "garbage", "00-0-0-00", f"ff-{'0' * 32}-{'0' * 16}-01"):
         for way in await _ways(subject):
-            await world.ask("Filter", subject.pods[0], stub=way, metadata=(("traceparent", text),))
+            await host.ask("Filter", subject.pods[0], stub=way, metadata=(("traceparent", text),))
 
 
 @check(
@@ -187,9 +187,9 @@ async def spans(subject: Subject) -> None:
     """One trace tells of a pod's whole way."""
     if subject.options.trace_file is None:
         raise skip("no --trace-file: start the plugin with BERTH_TRACE_FILE and name the same file")
-    world = await shown(subject)
+    host = await shown(subject)
     trace, parent = secrets.token_hex(16), secrets.token_hex(8)
-    await world.ask("Filter", subject.pods[0], metadata=(("traceparent", f"00-{trace}-{parent}-01"),))
+    await host.ask("Filter", subject.pods[0], metadata=(("traceparent", f"00-{trace}-{parent}-01"),))
     try:
         async with asyncio.timeout(subject.options.span_seconds):
             while not (found := _spans_of(subject, trace)):  # noqa: ASYNC110 - another process writes

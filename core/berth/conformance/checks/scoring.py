@@ -2,8 +2,8 @@
 
 from berth.conformance.answers import filtered, passing, same, scored, scores_in, verdicts_in
 from berth.conformance.check import check, expect
+from berth.conformance.host_state import shown
 from berth.conformance.subject import Subject, brief, skip
-from berth.conformance.world import shown
 from berth.out_of_tree._generated import common_pb2, scheduling_pb2
 from berth.out_of_tree.packing import normalized, scores_of
 
@@ -24,9 +24,9 @@ def _rows(subject: Subject, n: int) -> list[int] | None:
 )
 async def generation(subject: Subject) -> None:
     """As for Filter."""
-    world = await shown(subject)
-    came = (await world.ask("Score", subject.pods[0])).generation
-    expect(came == world.generation, f"generation {world.generation}", came)
+    host = await shown(subject)
+    came = (await host.ask("Score", subject.pods[0])).generation
+    expect(came == host.generation, f"generation {host.generation}", came)
 
 
 @check(
@@ -37,11 +37,11 @@ async def generation(subject: Subject) -> None:
 )
 async def in_range(subject: Subject) -> None:
     """0 to 100 without, not negative where the highest becomes 100."""
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        response = await world.ask("Score", pod)
+        response = await host.ask("Score", pod)
         if response.status.code == common_pb2.CODE_SUCCESS:
-            raw = scores_of("under test", response.scores, len(world.nodes))
+            raw = scores_of("under test", response.scores, len(host.nodes))
             normalized("under test", raw, response.scores.normalization)
 
 
@@ -55,12 +55,12 @@ async def candidates(subject: Subject) -> None:
     """Where the plugin does not ask to see exactly the feasible nodes."""
     if subject.capabilities.score_needs_feasible:
         raise skip("score_needs_feasible")
-    world = await shown(subject)
-    rows = list(range(0, len(world.nodes), 2))
+    host = await shown(subject)
+    rows = list(range(0, len(host.nodes), 2))
     for pod in subject.pods:
-        status, how, scores = await scored(world, pod)
+        status, how, scores = await scored(host, pod)
         wanted = (status, how, tuple(scores[row] for row in rows) if scores else ())
-        same(wanted, await scored(world, pod, rows), "the scores as of all nodes")
+        same(wanted, await scored(host, pod, rows), "the scores as of all nodes")
 
 
 @check(
@@ -73,12 +73,12 @@ async def filter_score(subject: Subject) -> None:
     """Both answers are read as those of Filter and Score."""
     if subject.capabilities.score_needs_feasible:
         raise skip("score_needs_feasible")
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        response = await world.ask("FilterScore", pod)
-        verdicts_in(response.filter, len(world.nodes))
+        response = await host.ask("FilterScore", pod)
+        verdicts_in(response.filter, len(host.nodes))
         if response.HasField("score"):
-            scores_in(response.score, len(world.nodes))
+            scores_in(response.score, len(host.nodes))
 
 
 @check(
@@ -92,12 +92,12 @@ async def filters_alike(subject: Subject) -> None:
     """It is both calls in one round trip."""
     if subject.capabilities.score_needs_feasible:
         raise skip("score_needs_feasible")
-    world = await shown(subject)
+    host = await shown(subject)
     for pod in subject.pods:
-        response = await world.ask("FilterScore", pod)
+        response = await host.ask("FilterScore", pod)
         same(
-            await filtered(world, pod),
-            verdicts_in(response.filter, len(world.nodes)),
+            await filtered(host, pod),
+            verdicts_in(response.filter, len(host.nodes)),
             "the verdicts of Filter",
         )
 
@@ -117,14 +117,14 @@ async def scores_alike(subject: Subject) -> None:
     """Of nodes that the plugin's own filter let pass."""
     if subject.capabilities.score_needs_feasible:
         raise skip("score_needs_feasible")
-    world = await shown(subject)
-    n = len(world.nodes)
+    host = await shown(subject)
+    n = len(host.nodes)
     for pod in subject.pods:
-        response = await world.ask("FilterScore", pod)
+        response = await host.ask("FilterScore", pod)
         rows = passing(verdicts_in(response.filter, n), n)
         if rows:
             expect(response.HasField("score"), "scores, since nodes passed", brief(response))
-            same(await scored(world, pod, rows), scores_in(response.score, n, rows), "the scores of Score")
+            same(await scored(host, pod, rows), scores_in(response.score, n, rows), "the scores of Score")
 
 
 @check(
@@ -138,7 +138,7 @@ async def none_left(subject: Subject) -> None:
     """The scores may be absent then; the verdicts are not."""
     if subject.capabilities.score_needs_feasible:
         raise skip("score_needs_feasible")
-    world = await shown(subject)
-    nothing = scheduling_pb2.Candidates(bitmap=bytes(-(-len(world.nodes) // 8)))
-    response = await world.ask("FilterScore", subject.pods[0], candidates=nothing)
-    verdicts_in(response.filter, len(world.nodes), [])
+    host = await shown(subject)
+    nothing = scheduling_pb2.Candidates(bitmap=bytes(-(-len(host.nodes) // 8)))
+    response = await host.ask("FilterScore", subject.pods[0], candidates=nothing)
+    verdicts_in(response.filter, len(host.nodes), [])

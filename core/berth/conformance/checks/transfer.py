@@ -8,9 +8,9 @@ import grpc.aio
 
 from berth.conformance.answers import decided, filtered, picture, same
 from berth.conformance.check import check, expect
+from berth.conformance.host_state import HostState, Stream, configured, shown
 from berth.conformance.samples import renamed
 from berth.conformance.subject import Subject, refused
-from berth.conformance.world import Stream, World, configured, shown
 from berth.out_of_tree._generated import state_pb2
 
 CLAUSE = "State"
@@ -30,9 +30,9 @@ async def many_nodes(subject: Subject) -> None:
         {**nodes[i % 6], "metadata": {**nodes[i % 6]["metadata"], "name": f"n{i}"}}
         for i in range(subject.options.many_nodes)
     ]
-    world = await World(subject, many).shown()
+    host = await HostState(subject, many).shown()
     for pod in subject.pods[:2]:
-        await decided(world, pod)
+        await decided(host, pod)
 
 
 @check("sync/no-nodes", "an empty cluster is a cluster", CLAUSE, needs=("nodes",))
@@ -50,12 +50,12 @@ async def one_node(subject: Subject) -> None:
 @check("sync/empty-chunk", "an empty chunk is harmless", CLAUSE)
 async def empty_chunk(subject: Subject) -> None:
     """A host need not count what it sends."""
-    world = await shown(subject)
-    world.generation += 1
-    await world.begin()
-    await world.stream.write(chunk=state_pb2.Chunk())
-    await world.stream.write(commit=world.commit())
-    await world.stream.acked(world.generation)
+    host = await shown(subject)
+    host.generation += 1
+    await host.begin()
+    await host.stream.write(chunk=state_pb2.Chunk())
+    await host.stream.write(commit=host.commit())
+    await host.stream.acked(host.generation)
 
 
 @check(
@@ -66,14 +66,14 @@ async def empty_chunk(subject: Subject) -> None:
 )
 async def until_commit(subject: Subject) -> None:
     """A transfer replaces everything at its commit, in one step."""
-    world = await shown(subject)
-    before = await filtered(world, subject.pods[0])
-    coming = World(subject, world.nodes[:2], world.epoch)
-    coming.stream, coming.generation = world.stream, world.generation + 1
+    host = await shown(subject)
+    before = await filtered(host, subject.pods[0])
+    coming = HostState(subject, host.nodes[:2], host.epoch)
+    coming.stream, coming.generation = host.stream, host.generation + 1
     await coming.begin()
-    same(before, await filtered(world, subject.pods[0]), "the answer of the state that is held")
-    await world.stream.write(commit=coming.commit())
-    await world.stream.acked(coming.generation)
+    same(before, await filtered(host, subject.pods[0]), "the answer of the state that is held")
+    await host.stream.write(commit=coming.commit())
+    await host.stream.acked(coming.generation)
 
 
 @check(
@@ -86,11 +86,11 @@ async def until_commit(subject: Subject) -> None:
 async def replaces(subject: Subject) -> None:
     """Nodes and pods that it does not bring are gone."""
     fresh = await picture(await shown(subject, 3))
-    world = await shown(subject)
-    for number, name in enumerate(world.names[:3]):
-        await world.step(world.put_pod(renamed(subject.pods[-1], f"there-{number}"), name))
-    fewer = World(subject, subject.nodes(3), world.epoch)
-    fewer.stream, fewer.generation = world.stream, world.generation + 1
+    host = await shown(subject)
+    for number, name in enumerate(host.names[:3]):
+        await host.step(host.put_pod(renamed(subject.pods[-1], f"there-{number}"), name))
+    fewer = HostState(subject, subject.nodes(3), host.epoch)
+    fewer.stream, fewer.generation = host.stream, host.generation + 1
     await fewer.transfer()
     same(fresh, await picture(fewer), "the answers of a plugin that never held more")
 
@@ -103,7 +103,7 @@ async def replaces(subject: Subject) -> None:
 )
 async def new_epoch(subject: Subject) -> None:
     """Another run of the scheduler counts anew; the old one's calls are refused."""
-    old = World(subject, subject.nodes())
+    old = HostState(subject, subject.nodes())
     old.generation = 1000
     await old.shown()
     await shown(subject)
@@ -127,21 +127,21 @@ async def newest_stream(subject: Subject) -> None:
 @check("sync/lost-chunk", "a commit that counts other nodes is refused", CLAUSE, needs=("nodes",))
 async def lost_chunk(subject: Subject) -> None:
     """A lost chunk can't go unnoticed."""
-    world = await shown(subject)
-    await world.begin()
-    await world.stream.write(commit=state_pb2.Commit(generation=5, node_count=len(world.nodes) + 1))
-    await world.stream.nacked(state_pb2.NACK_REASON_MISMATCH)
+    host = await shown(subject)
+    await host.begin()
+    await host.stream.write(commit=state_pb2.Commit(generation=5, node_count=len(host.nodes) + 1))
+    await host.stream.nacked(state_pb2.NACK_REASON_MISMATCH)
 
 
 @check("sync/bad-object", "an object that can't be decoded is refused", CLAUSE, needs=("nodes",))
 async def bad_object(subject: Subject) -> None:
     """It must not be passed over: the plugin would hold something else than the host."""
-    world = await shown(subject)
-    bad = state_pb2.NodeUpsert(index=len(world.nodes), name="bad", object=b'{"metadata":')
-    delta = world.delta(state_pb2.Change(node_upsert=bad))
+    host = await shown(subject)
+    bad = state_pb2.NodeUpsert(index=len(host.nodes), name="bad", object=b'{"metadata":')
+    delta = host.delta(state_pb2.Change(node_upsert=bad))
     delta.node_count += 1
-    await world.stream.write(delta=delta)
-    await world.stream.nacked(state_pb2.NACK_REASON_BAD_OBJECT)
+    await host.stream.write(delta=delta)
+    await host.stream.nacked(state_pb2.NACK_REASON_BAD_OBJECT)
 
 
 @check("sync/out-of-order", "a message that does not belong there is refused", CLAUSE)

@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from berth.framework.background import Outcome
+from berth.framework.background import Promise
 from berth.framework.claim_metrics import DeviceWait
 from berth.framework.claim_writing import ClaimWriter
 from berth.framework.handle import Handle
@@ -162,5 +162,5 @@ class ClaimBinder:
         await over
 
 
-def _deliver(over: Outcome) -> None:
+def _deliver(over: Promise) -> None:
     over.set(None)

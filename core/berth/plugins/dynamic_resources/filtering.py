@@ -53,7 +53,7 @@ class OutOfTimeError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class NodeAllocation:
     """The answer for nodes with one view: why not, or the devices and the claims that they are for."""
 
     status: Status | None = None
@@ -70,7 +70,7 @@ class Outcome:
         return sum(ALTERNATIVES - position for position in chosen.values() if position is not None)
 
 
-_NOTHING = Outcome()
+_NOTHING = NodeAllocation()
 
 
 def preference_of(claim: ResourceClaim) -> int:
@@ -109,7 +109,7 @@ class Allocated:
 
 
 @dataclass(slots=True)
-class Question:
+class DeviceQuery:
     """All that is asked of the nodes for one pod."""
 
     pod: Pod
@@ -119,7 +119,7 @@ class Question:
     supply: Supply | None
     clock: Clock
     timeout_seconds: float = 0.0
-    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    outcomes: dict[int, NodeAllocation] = field(default_factory=dict)
     statuses: list[Status] = field(default_factory=list)
     unavailable: dict[int, set[str]] = field(default_factory=dict)
     """The nodes that an allocated claim, by its index, cannot be used from."""
@@ -163,10 +163,10 @@ class Question:
             self._mark(codes, self._away(claim, nodes), NOT_ON_NODE)
         return codes
 
-    def found(self, nodes: Snapshot, node_name: str) -> Outcome | None:
+    def found(self, nodes: Snapshot, node_name: str) -> NodeAllocation | None:
         """What was found for one node; None where the pod cannot be there."""
         if self.supply is None:
-            return Outcome()
+            return NodeAllocation()
         row = nodes.row_of.get(node_name)
         outcome = None if row is None else self.outcomes.get(int(self._keys(nodes)[row]))
         return None if outcome is None or outcome.status is not None else outcome
@@ -241,7 +241,7 @@ class Question:
                 return
             self.outcomes[key] = ended
 
-    async def _pursue(self, task: Task, meter: CycleMeter, stretches: int | None) -> Outcome | None:
+    async def _pursue(self, task: Task, meter: CycleMeter, stretches: int | None) -> NodeAllocation | None:
         """The outcome; None where it takes longer than so many stretches, or than the budget lasts."""
         try:
             while not task.search.advance(STRETCH):
@@ -250,14 +250,14 @@ class Question:
                 if stretches == 0 or not await meter.go_on(PLUGIN):
                     return None
                 if self.timeout_seconds and self.clock.monotonic() >= task.deadline:
-                    return Outcome(failed(f"node {task.node_name}: {TIMED_OUT}"))
+                    return NodeAllocation(failed(f"node {task.node_name}: {TIMED_OUT}"))
         except AllocationError as error:
-            return Outcome(failed(error))
+            return NodeAllocation(failed(error))
         except OutOfTimeError:
             return None
         if task.search.solution is None:
-            return Outcome(unresolvable(INVALID_POOLS if task.view.has_invalid else NO_SOLUTION))
-        return Outcome(None, task.claims, task.search.solution, task.mappings)
+            return NodeAllocation(unresolvable(INVALID_POOLS if task.view.has_invalid else NO_SOLUTION))
+        return NodeAllocation(None, task.claims, task.search.solution, task.mappings)
 
     def _keys(self, nodes: Snapshot) -> Ints:
         """A number for each node: its view, and which extended resources it leaves to devices."""
@@ -271,7 +271,7 @@ class Question:
             keys = keys * 2 + np.where(by_plugin, 0, 1)
         return keys
 
-    def _task(self, key: int, node_name: str, meter: CycleMeter) -> Task | Outcome:
+    def _task(self, key: int, node_name: str, meter: CycleMeter) -> Task | NodeAllocation:
         """The search for one key; an outcome where there is nothing to search for."""
         assert self.supply is not None, "only a question with something to allocate is searched"
         asks = list(self.asks)
@@ -287,7 +287,7 @@ class Question:
                 by_class = {c.name: c for c in classes.values()}
                 asks.append(claim_ask(claim, by_class.get))
         if not asks:
-            return Outcome()
+            return NodeAllocation()
         view = self.supply.inventory.view(key)
         deadline = self.clock.monotonic() + self.timeout_seconds if self.timeout_seconds else inf
 

@@ -48,8 +48,8 @@ from berth.plugins.dynamic_resources.extended_resources import (
 from berth.plugins.dynamic_resources.filtering import (
     NOT_ON_NODE,
     Allocated,
-    Outcome,
-    Question,
+    DeviceQuery,
+    NodeAllocation,
     preference_of,
 )
 from berth.plugins.dynamic_resources.hints import Hints
@@ -72,7 +72,7 @@ class PodDevices:
 
     claims: list[ResourceClaim] = field(default_factory=list)
     extended: ExtendedResources | None = None
-    question: Question | None = None
+    question: DeviceQuery | None = None
     held: Held | None = None
 
     @property
@@ -182,7 +182,7 @@ class DynamicResources(
             extended = extended_resources(pod, self._names, self.handle.listers.resource_claims)
         return PodDevices(list(claims.values()), extended)
 
-    def _question(self, pod: Pod, devices: PodDevices) -> Question:
+    def _question(self, pod: Pod, devices: PodDevices) -> DeviceQuery:
         """What is to be asked of nodes.
 
         Raises: ClassMissingError, PluginError, InvalidSelectorError.
@@ -198,7 +198,7 @@ class DynamicResources(
             else:
                 asks.append(claim_ask(claim, self.handle.listers.device_classes.get))
         supply = self._supply() if asks or devices.extended is not None else None
-        return Question(
+        return DeviceQuery(
             pod, allocated, asks, devices.extended, supply, self.handle.clock, self._filter_seconds
         )
 
@@ -221,7 +221,7 @@ class DynamicResources(
         return Supply(self._inventory, self._usage, self._features)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:
-        """A code for each reason of this cycle; see `Question`."""
+        """A code for each reason of this cycle; see `DeviceQuery`."""
         del pod
         question = state.read(PodDevices).question
         if question is None:
@@ -305,7 +305,7 @@ class DynamicResources(
         devices.held = self._hold(devices, outcome, node_name)
         return SUCCESS
 
-    def _hold(self, devices: PodDevices, outcome: Outcome, node_name: str) -> Held:
+    def _hold(self, devices: PodDevices, outcome: NodeAllocation, node_name: str) -> Held:
         chosen = {
             claim.uid: claim.allocated_as(
                 allocation(claim, picks, node_name, self._features, self.handle.random)

@@ -13,7 +13,7 @@ from berth.plugins.inter_pod_affinity.terms import OwnTerms, Wanted
 from berth.plugins.topology import Domains, count_in, holders_in, no_domains, on_nodes, places, topology
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
 from berth.snapshot.columns import Ints, Mask
-from berth.snapshot.placed_pods import Question
+from berth.snapshot.placed_pods import PodQuery
 from berth.snapshot.pod_info import PodClass, PodInfo
 from berth.snapshot.snapshot import Snapshot
 
@@ -65,13 +65,13 @@ class Neighbours:
                 key = held.term.topology_key
                 _add(self.unwilling, key, holders_in(nodes, key, held))
         if self.terms.affinity:
-            all_of_them = Question(tuple(term.like for term in self.terms.affinity))
+            all_of_them = PodQuery(tuple(term.like for term in self.terms.affinity))
             for term in self.terms.affinity:
                 key = term.topology_key
                 _add(self.near, key, count_in(nodes, key, all_of_them))
         for term in self.terms.anti_affinity:
             key = term.topology_key
-            _add(self.away, key, count_in(nodes, key, Question((term.like,))))
+            _add(self.away, key, count_in(nodes, key, PodQuery((term.like,))))
 
     @property
     def idle(self) -> bool:
@@ -94,7 +94,7 @@ class Neighbours:
                 _bump(self.away, term.topology_key, node, sign)
 
     def follow_rows(self, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int) -> None:
-        """Count pods in or out on rows of a table, each of which is a world of its own.
+        """Count pods in or out on rows of a table, each of which is simulated independently.
 
         Cost: O(pods) look-ups, one for each distinct set of labels and terms more.
         """
@@ -127,7 +127,7 @@ class Neighbours:
         return known
 
     def _pods(self, nodes: Snapshot, name: str, key: str) -> Ints:
-        """How many pods count in each row's domain, in the row's world; none where it has no such label.
+        """How many pods count in each row's domain after its own changes; none where it has no such label.
 
         Shapes: result int64 (n,).
         """
@@ -136,14 +136,14 @@ class Neighbours:
         shift = self._shifts.get(Counted(name, key))
         return pods if shift is None else pods + shift * (where > 0)
 
-    def _codes_by_world(self, nodes: Snapshot) -> ReasonCodes:
+    def _codes_by_row(self, nodes: Snapshot) -> ReasonCodes:
         codes: ReasonCodes = all_pass(len(nodes))
         for code, name in ((NOT_WANTED, "unwilling"), (TOO_NEAR, "away")):
             for key in self._keys(name):
                 codes = np.where(self._pods(nodes, name, key) > 0, np.uint8(code), codes)
         if not self.terms.affinity:
             return codes
-        first = self._first_by_world(nodes)
+        first = self._first_by_row(nodes)
         for term in self.terms.affinity:
             unlabelled = places(nodes, term.topology_key) == 0
             lacking = self._pods(nodes, "near", term.topology_key) <= 0
@@ -153,7 +153,7 @@ class Neighbours:
     def _keys(self, name: str) -> set[str]:
         return {*getattr(self, name), *(key for kind, key in self._shifts if kind == name)}
 
-    def _first_by_world(self, nodes: Snapshot) -> Mask:
+    def _first_by_row(self, nodes: Snapshot) -> Mask:
         """Where the pod is the first of a series: nobody counts anywhere, itself would. Shapes: (n,)."""
         everywhere = np.zeros(len(nodes), dtype=np.int64)
         for key in self._keys("near"):
@@ -170,7 +170,7 @@ class Neighbours:
         Shapes: result uint8 (n,).
         """
         if self._shifts:
-            return self._codes_by_world(nodes)
+            return self._codes_by_row(nodes)
         codes: ReasonCodes = all_pass(len(nodes))
         for code, mask in (
             (NOT_WANTED, _anywhere(self.unwilling, nodes)),

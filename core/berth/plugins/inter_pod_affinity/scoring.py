@@ -9,7 +9,7 @@ from berth.framework.score import TABLED
 from berth.plugins.inter_pod_affinity.terms import Wanted
 from berth.plugins.topology import Domains, count_in, holders_in, on_nodes, topology
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
-from berth.snapshot.placed_pods import Question
+from berth.snapshot.placed_pods import PodQuery
 from berth.snapshot.snapshot import Snapshot
 
 
@@ -26,7 +26,7 @@ class Preferences:
     def add_own(self, term: Wanted, nodes: Snapshot) -> None:
         """Count the pods that a term of the incoming pod means."""
         key = term.topology_key
-        self._add(key, count_in(nodes, key, Question((term.like,))), term.weight)
+        self._add(key, count_in(nodes, key, PodQuery((term.like,))), term.weight)
 
     def add_held(self, held: HeldTerm, hard_weight: int, nodes: Snapshot) -> None:
         """Count the placed pods that hold a term which means the incoming pod."""

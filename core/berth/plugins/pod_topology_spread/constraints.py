@@ -19,7 +19,7 @@ from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
 from berth.plugins.topology import division, with_all
 from berth.snapshot.columns import Mask
-from berth.snapshot.placed_pods import Division, PodsLike, Question
+from berth.snapshot.placed_pods import Division, PodQuery, PodsLike
 from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.snapshot import Snapshot
 
@@ -178,14 +178,14 @@ class Inclusion:
         return known[policy][nodes.rows]
 
 
-def pods_counted(pod: Pod, selector: Selector) -> Question | None:
+def pods_counted(pod: Pod, selector: Selector) -> PodQuery | None:
     """The question for pods beside this one that the selector means; terminating ones do not count.
 
     A selector that asks nothing counts none, although the pod itself counts as matched: upstream's behaviour.
     """
     if selector.empty:
         return None
-    return Question((PodsLike(frozenset((pod.namespace,)), selector),), terminating=False)
+    return PodQuery((PodsLike(frozenset((pod.namespace,)), selector),), terminating=False)
 
 
 def topology_keys(constraints: Sequence[Constraint]) -> frozenset[str]:

@@ -52,24 +52,24 @@ class Tally:
             return 0
         return int((counts if there == known.size else counts[known]).min())
 
-    def in_worlds(self, where: Ints, world: "World", min_domains: int) -> tuple[Ints, Ints]:
-        """How many pods each row's domain has in its world, and how many the emptiest domain has there.
+    def with_delta(self, where: Ints, delta: "DomainDelta", min_domains: int) -> tuple[Ints, Ints]:
+        """How many pods each row's domain has after the row's own changes, and the emptiest domain.
 
         Shapes: where, both results int64 (k,).
         """
-        pods = self.pods[where] + world.shift
+        pods = self.pods[where] + delta.shift
         counts = self.pods[self.known]
         order = np.argsort(counts)[:2]
         least, second = (*counts[order].tolist(), MANY, MANY)[:2]
         emptiest = np.flatnonzero(self.known)[order[0]] if order.size else -1
         elsewhere = np.where(where == emptiest, second, least)
-        smallest = np.where(self.known[where] | world.touched, np.minimum(elsewhere, pods), elsewhere)
-        domains = counts.size + (world.touched & ~self.known[where])
+        smallest = np.where(self.known[where] | delta.touched, np.minimum(elsewhere, pods), elsewhere)
+        domains = counts.size + (delta.touched & ~self.known[where])
         return pods, np.where(domains < max(min_domains, 1), 0, smallest)
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class DomainDelta:
     """What pods that came and went change for one constraint, row by row.
 
     Shapes: shift int64 (k,), pods more in the row's domain; touched bool (k,), where any came or went.
@@ -79,13 +79,13 @@ class World:
     touched: Mask
 
     @classmethod
-    def of(cls, k: int) -> "World":
+    def of(cls, k: int) -> "DomainDelta":
         """Nothing has changed."""
         return cls(np.zeros(k, dtype=np.int64), np.zeros(k, dtype=bool))
 
-    def copy(self) -> "World":
+    def copy(self) -> "DomainDelta":
         """A copy that can change."""
-        return World(self.shift.copy(), self.touched.copy())
+        return DomainDelta(self.shift.copy(), self.touched.copy())
 
     def add(self, rows: Sequence[int], sign: int) -> None:
         """Count a pod in or out on each of the rows, on some perhaps several."""
@@ -96,7 +96,7 @@ class World:
 class Spread:
     """A pod's hard constraints with their tallies; clones follow simulated pods."""
 
-    __slots__ = ("_inclusion", "_meaning", "_worlds", "constraints", "keys", "pod", "tallies")
+    __slots__ = ("_deltas", "_inclusion", "_meaning", "constraints", "keys", "pod", "tallies")
 
     def __init__(self, pod: Pod, constraints: Sequence[Constraint], inclusion: Inclusion) -> None:
         self.pod = pod
@@ -104,14 +104,14 @@ class Spread:
         self.keys = topology_keys(constraints)
         self.tallies: list[Tally] = []
         self._inclusion = inclusion
-        self._worlds: list[World] = []
+        self._deltas: list[DomainDelta] = []
         self._meaning: dict[PodClass, tuple[bool, ...]] = {}
 
     def clone(self) -> "Spread":
         """A copy whose tallies can change."""
         twin = Spread(self.pod, self.constraints, self._inclusion)
         twin.tallies = [Tally(tally.pods.copy(), tally.known.copy()) for tally in self.tallies]
-        twin._worlds = [world.copy() for world in self._worlds]
+        twin._deltas = [delta.copy() for delta in self._deltas]
         twin._meaning = self._meaning
         return twin
 
@@ -138,15 +138,15 @@ class Spread:
                 tally.known[place] = True
 
     def follow_rows(self, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int) -> None:
-        """Count pods in or out on rows of a table, each of which is a world of its own.
+        """Count pods in or out on rows of a table, each of which is simulated independently.
 
         Cost: O(pods) look-ups, one for each distinct set of labels more.
         """
-        self._worlds = self._worlds or [World.of(len(nodes)) for _ in self.constraints]
+        self._deltas = self._deltas or [DomainDelta.of(len(nodes)) for _ in self.constraints]
         for i, constraint in enumerate(self.constraints):
             eligible = self._eligible(nodes, constraint)
             rows = [row for row, other in others if self._meant(other)[i] and eligible[row]]
-            self._worlds[i].add(rows, sign)
+            self._deltas[i].add(rows, sign)
 
     def _meant(self, other: PodInfo) -> tuple[bool, ...]:
         """Which of the constraints' selectors match the pod."""
@@ -163,8 +163,8 @@ class Spread:
 
         Shapes: result uint8 (n,).
         """
-        if self._worlds:
-            return self._codes_by_world(nodes)
+        if self._deltas:
+            return self._codes_by_row(nodes)
         codes: ReasonCodes = all_pass(len(nodes))
         for constraint, tally in zip(self.constraints, self.tallies, strict=True):
             own = int(constraint.selector.matches(self.pod.labels))
@@ -178,12 +178,12 @@ class Spread:
                 codes = np.where(codes == 0, found, codes) if np.count_nonzero(codes) else found
         return codes
 
-    def _codes_by_world(self, nodes: Snapshot) -> ReasonCodes:
+    def _codes_by_row(self, nodes: Snapshot) -> ReasonCodes:
         codes: ReasonCodes = all_pass(len(nodes))
-        for constraint, tally, world in zip(self.constraints, self.tallies, self._worlds, strict=True):
+        for constraint, tally, delta in zip(self.constraints, self.tallies, self._deltas, strict=True):
             where = places(nodes, constraint.topology_key)
             own = int(constraint.selector.matches(self.pod.labels))
-            pods, smallest = tally.in_worlds(where, world, constraint.min_domains)
+            pods, smallest = tally.with_delta(where, delta, constraint.min_domains)
             skewed = pods > constraint.max_skew + smallest - own
             failure = np.where(where == 0, np.uint8(MISSING_LABEL), skewed * np.uint8(SKEWED))
             codes = np.where(codes == 0, failure, codes)

@@ -23,7 +23,7 @@ from berth.plugins.topology import (
     with_all,
 )
 from berth.snapshot.columns import Ints, Mask, Rows
-from berth.snapshot.placed_pods import Division, Question
+from berth.snapshot.placed_pods import Division, PodQuery
 from berth.snapshot.snapshot import Snapshot
 
 Floats = NDArray[np.float64]
@@ -60,7 +60,7 @@ class SoftSpread:
         given = give(constraint, question)
         self._total = given if self._total is None else np.add(self._total, given, out=self._total)
 
-    def _by_node(self, constraint: Constraint, question: Question | None) -> Floats:
+    def _by_node(self, constraint: Constraint, question: PodQuery | None) -> Floats:
         """Every scored node is a domain of its own, whatever its hostname label says."""
         nodes, key = self._nodes, constraint.topology_key
         pods = np.zeros(len(nodes), dtype=np.int64) if question is None else nodes.count(question)
@@ -69,7 +69,7 @@ class SoftSpread:
             given *= places(nodes, key) > 0
         return given
 
-    def _by_domain(self, constraint: Constraint, question: Question | None) -> Floats:
+    def _by_domain(self, constraint: Constraint, question: PodQuery | None) -> Floats:
         """The domains are those that have scored nodes; the pods of each count on its nodes."""
         nodes, key = self._nodes, constraint.topology_key
         if question is None:

@@ -36,7 +36,7 @@ class Reason:
 
 
 @dataclass
-class Outcome:
+class PodCounts:
     """What became of the pods of one scheduler.
 
     `unschedulable` were tried and turned down; `waiting` have no verdict, gated pods included.
@@ -58,13 +58,13 @@ class Summary:
     """Resources by name, outcomes by schedulerName, and the reasons of all of them together."""
 
     resources: Mapping[str, Use]
-    profiles: Mapping[str, Outcome]
+    profiles: Mapping[str, PodCounts]
     reasons: Mapping[str, Reason]
 
 
 def summary(nodes: Sequence[Document], pods: Sequence[Document]) -> Summary:
     """Sum up one state of the API; documents that cannot be read count for nothing (`check` names them)."""
-    profiles: dict[str, Outcome] = defaultdict(Outcome)
+    profiles: dict[str, PodCounts] = defaultdict(PodCounts)
     for pod in pods:
         scheduler = (pod.get("spec") or {}).get("schedulerName") or "default-scheduler"
         _count(pod, profiles[scheduler])
@@ -87,7 +87,7 @@ def reasons_of(message: str) -> dict[str, int]:
     return found
 
 
-def _count(pod: Document, outcome: Outcome) -> None:
+def _count(pod: Document, outcome: PodCounts) -> None:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     verdict: Document = next((c for c in conditions if c.get("type") == "PodScheduled"), {})
     if node_of(pod):
@@ -102,7 +102,7 @@ def _count(pod: Document, outcome: Outcome) -> None:
         outcome.waiting += 1
 
 
-def _together(outcomes: Iterable[Outcome]) -> dict[str, Reason]:
+def _together(outcomes: Iterable[PodCounts]) -> dict[str, Reason]:
     total: dict[str, Reason] = defaultdict(Reason)
     for outcome in outcomes:
         for text, reason in outcome.reasons.items():

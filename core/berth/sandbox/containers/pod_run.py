@@ -18,7 +18,7 @@ _PULL_PROBLEM = "Back-off pulling image"
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class NodeServices:
     """What a pod needs of its node. Units: restart_seconds, the first pause before a restart."""
 
     images: Images
@@ -34,13 +34,13 @@ class PodRun:
     """The containers of one pod; `changed` is called when the status it gives did."""
 
     def __init__(
-        self, pod: Json, folder: PodFolder, surroundings: Surroundings, changed: Callable[[], None]
+        self, pod: Json, folder: PodFolder, services: NodeServices, changed: Callable[[], None]
     ) -> None:
         self.pod = pod
         self.folder = folder
         self.uid: str = pod["metadata"]["uid"]
         self.address: str = pod["status"]["podIP"]
-        self._surroundings = surroundings
+        self._services = services
         spec = pod["spec"]
         self._init = [self._container(one, changed) for one in spec.get("initContainers") or ()]
         self._main = [self._container(one, changed) for one in spec["containers"]]
@@ -83,8 +83,8 @@ class PodRun:
             return
 
     def _container(self, spec: Json, changed: Callable[[], None]) -> Container:
-        surroundings = self._surroundings
-        return Container(spec, changed, surroundings.now, surroundings.restart_seconds)
+        services = self._services
+        return Container(spec, changed, services.now, services.restart_seconds)
 
     async def _run(self) -> None:
         await self._until_prepared()
@@ -103,7 +103,7 @@ class PodRun:
     async def _until_done(self, container: Container, launch: Launch) -> None:
         code = await container.once(launch)
         while code:
-            await asyncio.sleep(self._surroundings.restart_seconds)
+            await asyncio.sleep(self._services.restart_seconds)
             code = await container.once(launch)
 
     async def _until_prepared(self) -> None:
@@ -112,7 +112,7 @@ class PodRun:
                 self.folder.prepare()
             except MissingError as error:
                 self._main[0].wait_for("ContainerCreating", str(error))
-                self._surroundings.complain(self.pod, "FailedMount", str(error))
+                self._services.complain(self.pod, "FailedMount", str(error))
                 await asyncio.sleep(_LOOK_AGAIN_SECONDS)
             else:
                 return
@@ -120,7 +120,7 @@ class PodRun:
     async def _launch(self, container: Container) -> Launch:
         """Give what to start, once the image and all it needs can be had."""
         while True:
-            command = self._surroundings.images.command(container.spec)
+            command = self._services.images.command(container.spec)
             if command is None:
                 text = f'{_PULL_PROBLEM} "{container.spec.get("image", "")}"'
                 container.wait_for("ImagePullBackOff", text)
@@ -137,8 +137,8 @@ class PodRun:
         def translate(text: str) -> str:
             return self.folder.translate(spec, text)
 
-        extra = {**self._surroundings.service, ROOT_VARIABLE: root}
-        variables = environment(spec, self.pod, self._surroundings.read, extra)
+        extra = {**self._services.service, ROOT_VARIABLE: root}
+        variables = environment(spec, self.pod, self._services.read, extra)
         variables = {name: value if name in extra else translate(value) for name, value in variables.items()}
         own = command if not spec.get("command") else (command[0], *map(translate, command[1:]))
         words = [translate(expanded(word, variables)) for word in spec.get("args") or ()]
@@ -147,7 +147,7 @@ class PodRun:
 
     def status(self, before: Json) -> Json:
         """Give the pod's status with what its containers do now."""
-        now = self._surroundings.now()
+        now = self._services.now()
         ready = self._initialized and all(one.ready for one in self._main)
         ready = ready and all(one.ready for one in self._init if one.spec.get("restartPolicy") == "Always")
         facts = {

@@ -16,7 +16,7 @@ from berth.sandbox.access import Access
 from berth.sandbox.access.identity import service_account
 from berth.sandbox.containers.folders import PodFolder, Sources
 from berth.sandbox.containers.images import Images
-from berth.sandbox.containers.pod_run import PodRun, Surroundings
+from berth.sandbox.containers.pod_run import NodeServices, PodRun
 from berth.sandbox.errors import ApiError
 from berth.sandbox.resource import Resource
 from berth.sandbox.rest import Rest
@@ -93,10 +93,10 @@ class PodRuns:
         pod["status"] |= {"hostIP": host, "podIP": _address(self._network, self._count)}
         folder = PodFolder(Path(self._folder.name, str(self._count)), pod, self._sources(pod))
         read = self._reader(pod)
-        surroundings = Surroundings(
+        services = NodeServices(
             self._images, read, self._service, self._rest.now, self._restart_seconds, self._complain
         )
-        run = PodRun(pod, folder, surroundings, lambda: self._report_soon(key))
+        run = PodRun(pod, folder, services, lambda: self._report_soon(key))
         self._runs[key] = run
         run.start()
         self._report_soon(key)

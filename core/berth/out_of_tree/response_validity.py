@@ -21,7 +21,7 @@ class Basis(NamedTuple):
     normalization: int
 
 
-class Standing:
+class ResponseValidity:
     """One plugin's, as told by its connection and by what the feed showed it; `caller` gives its version."""
 
     def __init__(self, caller: Callable[[], Caller]) -> None:

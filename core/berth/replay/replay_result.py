@@ -58,7 +58,7 @@ class Timing:
 
 
 @dataclass(slots=True)
-class Outcome:
+class ReplayResult:
     """What came of a replay. `left_out` counts calls that were not compared, by why."""
 
     header: recording_pb2.RecordingHeader
@@ -93,7 +93,7 @@ class Outcome:
         }
 
 
-def as_json(outcome: Outcome) -> str:
+def as_json(outcome: ReplayResult) -> str:
     """The report for machines."""
     document: dict[str, Any] = {
         "plugin": outcome.header.plugin,

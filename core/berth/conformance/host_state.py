@@ -82,7 +82,7 @@ class Stream:
         return True
 
 
-class World:
+class HostState:
     """Nodes and pods of one epoch, generation by generation."""
 
     def __init__(self, subject: Subject, nodes: Sequence[Document], epoch: str = "") -> None:
@@ -95,7 +95,7 @@ class World:
         self.attempts: dict[str, int] = {}
         self.stream = Stream(subject)
 
-    async def shown(self) -> "World":
+    async def shown(self) -> "HostState":
         """Open the stream, configure the profile, show everything."""
         await configured(self.subject)
         await self.stream.opened()
@@ -227,9 +227,9 @@ async def configured(subject: Subject) -> None:
     expect(not errors, "the arguments to be accepted (give others with --args)", errors)
 
 
-async def shown(subject: Subject, nodes: int | None = None) -> World:
+async def shown(subject: Subject, nodes: int | None = None) -> HostState:
     """A plugin that holds a small cluster."""
-    return await World(subject, subject.nodes(nodes)).shown()
+    return await HostState(subject, subject.nodes(nodes)).shown()
 
 
 def pod_upsert(pod: Document, node_name: str, stage: Any = PLACED, attempt: int = 0) -> state_pb2.PodUpsert:
