@@ -34,7 +34,7 @@ class CallType(StrEnum):
         return 2 if self is CallType.BINDING else 1
 
 
-class NotNeeded(Exception):  # noqa: N818 - nothing went wrong: another call says it, or nobody has to
+class NotNeeded(Exception):  # noqa: N818 - nothing went wrong: another call says it, or it is not needed any more
     """The call was not made, and need not be."""
 
 

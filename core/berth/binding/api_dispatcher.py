@@ -45,7 +45,7 @@ class NoCallMetrics:
 
 
 class _Settled:
-    """The end of a call that somebody is to be called with; a call that is not needed ended well."""
+    """The result of a call for its callback; a call that is not needed ended well."""
 
     def __init__(self, done: OnBound) -> None:
         self._done: OnBound | None = done
@@ -173,7 +173,7 @@ class ApiDispatcher:
         started, error = self._clock.monotonic(), None
         try:
             await call.send(self._writer, self._background)
-        except Exception as raised:  # noqa: BLE001 - whoever waits for the call is told
+        except Exception as raised:  # noqa: BLE001 - the caller that waits for it gets the error
             error = raised
         result = "success" if error is None else "error"
         self._metrics.executed(call.type, result, self._clock.monotonic() - started)

@@ -30,7 +30,7 @@ class PodInPreBind:
         return True
 
     def mark_prebound(self) -> bool:
-        """Let nobody cancel any more; False where somebody has."""
+        """Rule out cancellation from now on; False if it was cancelled before."""
         self._prebound = not self.message
         return self._prebound
 

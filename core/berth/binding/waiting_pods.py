@@ -33,7 +33,7 @@ class WaitingPod:
         return list(self._timers)
 
     def allow(self, plugin: str) -> None:
-        """That plugin waits no longer; with nobody left to wait for, the pod goes on."""
+        """That plugin allows the pod; once all plugins have, the pod goes on."""
         timer = self._timers.pop(plugin, None)
         if timer is not None:
             timer.cancel()

@@ -1,7 +1,7 @@
 """What the cluster looks like now: node and pod events, plus the pods this scheduler has assumed.
 
     unknown --assume--> assumed --add (binding observed)--> added --update--> added
-    unknown --add--> added (bound by somebody else)
+    unknown --add--> added (bound by another scheduler)
     assumed --forget--> unknown
     assumed, added --remove--> unknown
 

@@ -73,7 +73,7 @@ def _write(output: Path, response: Any) -> None:
 
 @contextmanager
 def _private(path: Path) -> Iterator[Any]:
-    """A new file that nobody else may read, unbuffered."""
+    """A new file that only this user may read, unbuffered."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

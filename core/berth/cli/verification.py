@@ -125,7 +125,7 @@ def _ending(pid: int) -> Callable[[], Awaitable[None]]:
 
     async def end() -> None:
         os.kill(pid, signal.SIGTERM)
-        while _runs(pid):  # noqa: ASYNC110 - a process of somebody else has no event
+        while _runs(pid):  # noqa: ASYNC110 - another's child process has no event
             await asyncio.sleep(LOOK_SECONDS)
 
     return end

@@ -225,7 +225,7 @@ class Api:
     async def update(
         self, resource: Resource, namespace: str, name: str, body: bytes, subresource: str = ""
     ) -> bytes:
-        """Replace an object; with its resourceVersion in the body, only if nobody wrote since."""
+        """Replace an object; with its resourceVersion in the body, only if it was not written since."""
         return await self.call("PUT", resource.path(namespace, name, subresource), body)
 
     async def patch(

@@ -148,7 +148,7 @@ def _chosen(chosen: Chosen) -> Loaded:
 
 
 def _refuse_impersonation(chosen: Chosen) -> None:
-    """Acting as somebody else than the file says would be worse than not acting."""
+    """Acting as another user than the file says would be worse than not acting."""
     user = chosen.user
     if user is not None and user.value.get("as"):
         field = f"users[{user.name}].user.as"

@@ -14,7 +14,7 @@ ClientError
 │   └── VersionTooLargeError   504: this server has not seen the resource version yet
 ├── ObjectError                give up on this object; the next event about it starts afresh
 │   ├── NotFoundError          404
-│   ├── ConflictError          409: somebody else wrote first, or the object was replaced
+│   ├── ConflictError          409: another client wrote first, or the object was replaced
 │   └── RejectedError          any other 4xx
 └── FatalError                 leave the process
     ├── ConfigurationError     exit code 2: a file or flag has to be changed by the user

@@ -151,7 +151,7 @@ class LeaderElector:
 
     @property
     def holder(self) -> str:
-        """Who holds the lease, as it was last seen; empty while that is not known, or nobody does."""
+        """Who holds the lease, as it was last seen; empty while that is not known, or there is no holder."""
         return str(self._seen[0]) if self._seen is not None else ""
 
     async def acquire(self) -> None:
@@ -206,7 +206,7 @@ class LeaderElector:
         return self.settings.retry_period * (1.0 + JITTER_FACTOR * self._rng.random())
 
     def _runs_out_in(self) -> float:
-        """Seconds until the lease may be taken if nobody renews it; infinite when that time has come."""
+        """Seconds until the lease may be taken if it is not renewed; infinite when that time has come."""
         left = self._runs_out_at - self._clock.monotonic()
         return left if left > 0 else math.inf
 

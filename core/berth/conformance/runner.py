@@ -34,7 +34,7 @@ async def verify(
 ) -> tuple[Subject, list[Result]]:
     """Run the checks; `report` hears of each as it ends.
 
-    Raises: UnreachableError where nobody answers at the address.
+    Raises: UnreachableError where no plugin answers at the address.
     """
     results: dict[str, Result] = {}
     async with channel_of(options) as channel:

@@ -33,7 +33,7 @@ POINTS = {
 
 
 class UnreachableError(Exception):
-    """There is nobody at the address to be checked."""
+    """No plugin answers at the address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Subject:
 async def channel_of(options: Options) -> AsyncIterator[grpc.aio.Channel]:
     """A channel to the plugin, as the host opens it.
 
-    Raises: UnreachableError where the address is not to be trusted, or nobody is there.
+    Raises: UnreachableError where the address is not to be trusted, or no plugin answers.
     """
     spec = SidecarSpec("under test", options.address, tls=options.tls)
     async with AsyncExitStack() as open_until_the_end:

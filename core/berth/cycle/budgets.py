@@ -191,7 +191,7 @@ class CycleBudgets:
             self._forgive()
 
     def _forgive(self) -> None:
-        """Forget those who owe nothing any more; if that is nobody, who owes least."""
+        """Forget those who owe nothing any more; if there are none, the one that owes least."""
         now = self.clock.monotonic()
         left = {namespace: debt for namespace, debt in self.debts.items() if debt.paid_at > now}
         if len(left) > MOST_DEBTORS:

@@ -1,4 +1,4 @@
-"""Popped pods that nobody has to schedule any more.
+"""Popped pods that need no scheduling any more.
 
 Source: pkg/scheduler/schedule_one.go skipPodSchedule (Kubernetes v1.36).
 """

@@ -24,7 +24,7 @@ class Surface:
 
     @classmethod
     def free(cls) -> "Surface":
-        """A port that nobody uses at the moment."""
+        """A port that is free at the moment."""
         return cls(free_port())
 
     async def wait_ready(self, child: Child, timeout_seconds: float) -> None:

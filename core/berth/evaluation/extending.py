@@ -92,7 +92,7 @@ async def add_priorities(extenders: Sequence[Extender], attempt: Attempt, scores
 async def _priorities(extender: Extender, answer: Answer, names: Sequence[str]) -> PluginScores | None:
     try:
         by_name = await answer
-    except Exception as error:  # noqa: BLE001 - without its scores the pod is scheduled by everybody else's
+    except Exception as error:  # noqa: BLE001 - without its scores the others' decide
         log.warning("no scores from extender extender=%s error=%s", extender.name, error)
         return None
     raw = np.array([by_name.get(name, 0) for name in names], dtype=np.int64)

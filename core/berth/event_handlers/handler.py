@@ -13,7 +13,7 @@ EventHandled = Callable[[str, float], None]
 
 
 def ignore_duration(event: str, duration_seconds: float) -> None:
-    """Nobody counts."""
+    """No-op metrics."""
     del event, duration_seconds
 
 

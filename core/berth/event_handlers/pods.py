@@ -89,7 +89,7 @@ class PodHandler(MovingHandler):
     def _ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._profiles
 
-    # Pods on nodes, whoever scheduled them.
+    # Pods on nodes, of any scheduler.
 
     def _assigned_add(self, pod: Pod) -> None:
         started = self._clock.monotonic()

@@ -41,7 +41,7 @@ class ClaimMetrics(Protocol):
 
 
 class NoClaimMetrics:
-    """Nobody counts."""
+    """No-op metrics."""
 
     def volumes_failed(self, stage: VolumeStage) -> None:
         """Nothing."""

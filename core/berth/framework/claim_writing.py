@@ -12,11 +12,11 @@ from berth.objects.resource_claims import Allocation, ResourceClaim
 
 
 class ClaimWriteError(Exception):
-    """The claim is not what it was taken for: gone, or allocated by somebody else meanwhile."""
+    """The claim is not what it was taken for: gone, or allocated by another writer meanwhile."""
 
 
 class ClaimWriter(Protocol):
-    """Each method tries again where somebody else wrote the claim at the same time.
+    """Each method tries again where the claim was written at the same time.
 
     Raises (all): ClaimWriteError, and whatever the API client raises.
     """

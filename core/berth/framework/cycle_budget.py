@@ -102,7 +102,7 @@ class CycleMeter:
         self.exceeded_in = ""
         """Which plugin was at work when the budget was used up; empty while it is not."""
         self.settled = False
-        """Whether what was used has been put to somebody's account."""
+        """Whether what was used has been charged to an account."""
         self.breathe = breathe
         """Lets everything else have its turn."""
         self._allowed_seconds = limit_seconds

@@ -60,7 +60,7 @@ class ApiWriter(Protocol):
 
 
 class VolumeWriter(Protocol):
-    """Writes volumes and claims, each only if nobody wrote it since the version that is handed in.
+    """Writes volumes and claims, each only if it was not written since the version that is handed in.
 
     Raises: any exception means that the write is not known to have landed.
     """

@@ -69,7 +69,7 @@ class AssumeCache(Generic[T]):
         return assumed
 
     def _stored(self, key: str) -> None:
-        """Let go of an assumption about a version that is gone, though nobody asks for it again."""
+        """Let go of an assumption about a version that is gone, though it is not asked for again."""
         assumed, stored = self._assumed.get(key), self._store.by_key(key)
         if assumed is not None and (
             stored is None or stored.metadata.resource_version != assumed.metadata.resource_version

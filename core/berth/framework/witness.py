@@ -15,7 +15,7 @@ class Witness(Protocol):
         """The pod goes to the node in that row.
 
         Rows of `scores` with a negative total are out of the question. The arrays are the cycle's own, and
-        change with later ones: whoever wants to keep them takes a copy.
+        change with later ones: take a copy to keep them.
         """
 
     def found_none(self, attempt: Attempt, diagnosis: Diagnosis, room: PostFilterResult) -> None:

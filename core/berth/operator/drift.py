@@ -16,7 +16,7 @@ def covers(found: Any, wanted: Any, *, whole: bool = False) -> bool:
     """Say whether every field of `wanted` has its value in `found`; what else is there is others' business.
 
     That goes for items of a list of objects, too: server-side apply leaves those of others where they are.
-    In a `whole` list, and in lists within it, nobody else has items.
+    In a `whole` list, and in lists within it, no other writer has items.
     """
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(

@@ -67,7 +67,7 @@ _OURS = f"{MANAGED_BY}={FIELD_MANAGER}"
 
 @dataclass(frozen=True, slots=True)
 class OperatorSettings:
-    """How to run. Without `lease` nobody is asked whether another operator leads; port 0 serves nothing.
+    """How to run. Without `lease` there is no leader election; port 0 serves nothing.
 
     `namespaces` are those whose Schedulers are kept; none means all. `namespace` is its own.
     """

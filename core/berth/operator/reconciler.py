@@ -28,7 +28,7 @@ from berth.operator.status import plugin_status, scheduler_status
 log = logging.getLogger(__name__)
 
 CONTROLLER = "berth-operator"
-# Reasons of conditions that do not hold and need nobody's attention.
+# Reasons of conditions that are false and need no attention.
 _ORDINARY = frozenset({"RolledOut", "Paused", "Starting", "NotDeployed", "ScaledToZero", "PluginNotReady"})
 
 

@@ -59,7 +59,7 @@ LONGEST_BACKOFF_WHEN_LATE_SECONDS = 30.0
 SLOW_SECONDS = 60.0
 """How long a call that ran out of time makes a plugin count as slow."""
 LATE_CALLS = 3
-"""After so many unanswered calls in a row the host hangs up, so that a plugin that hangs holds up nobody."""
+"""After so many unanswered calls in a row the host hangs up, so that a plugin that hangs holds up no pod."""
 
 
 class Phase(Enum):

@@ -1,7 +1,7 @@
 """All scheduling calls to a plugin over one stream.
 
 A message on a stream that stands costs a quarter of a call of its own; calls that share a message cost even
-less (docs/decisions/0004-one-stream.md). To whoever asks, a conversation looks like the generated stub: a
+less (docs/decisions/0004-one-stream.md). To a caller, a conversation looks like the generated stub: a
 method for each call, and RpcError.
 
 Source: proto/berth/plugin/v1/scheduling.proto Converse.
@@ -57,7 +57,7 @@ class Conversation:
         return call
 
     async def run(self) -> None:
-        """Hand answers to whoever waits for them, until the stream breaks.
+        """Hand answers to their callers, until the stream breaks.
 
         Raises: RpcError.
         """
@@ -100,7 +100,7 @@ class Conversation:
         return getattr(response, field) if response.HasField(field) else None
 
     def _send(self, message: Any) -> None:
-        """Have it written, even if nobody waits any longer: a write that is given up cancels the stream."""
+        """Have it written, even if its caller has given up: a write that is given up cancels the stream."""
         self._outbox.append(message)
         if self._writer is None:
             self._writer = asyncio.get_running_loop().create_task(self._write())
@@ -149,7 +149,7 @@ class Conversation:
             waiting.set_exception(error)
 
     def _deliver(self, message: Any) -> None:
-        """Hand answers over; one that nobody waits for any longer came too late.
+        """Hand answers over; one whose caller has given up came too late.
 
         Raises: RpcError where there are more answers than calls, which ends the stream.
         """

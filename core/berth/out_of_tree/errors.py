@@ -1,7 +1,7 @@
 """What can go wrong between the scheduler and a plugin in another process.
 
 SidecarError               the call has failed; the extension point's failure policy says what that means
-├── NotConnectedError      nobody answers at the address, the plugin is not ready, or its circuit is open
+├── NotConnectedError      no server answers at the address, the plugin is not ready, or its circuit is open
 ├── CallFailedError        the plugin answered with a gRPC error, or was cut off
 │   └── LateError          it did not answer in time
 ├── PluginFailedError      the plugin answered that something broke on its side

@@ -69,7 +69,7 @@ class Interest:
 
     @property
     def tells_pods_apart(self) -> bool:
-        """Whether it hangs on the waiting pod, too."""
+        """Whether it depends on the waiting pod, too."""
         return self.same_namespace or bool(self.equal_labels or self.naming_label)
 
     def covers(self, old: Any, new: Any, data: Bytes) -> bool:

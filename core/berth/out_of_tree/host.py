@@ -264,7 +264,7 @@ class PluginHost:
         self.news_from(connection.spec.name, None)
 
     def check_gates(self, connection: Connection) -> None:
-        """Let a gate that nobody knew of have its say on pods that are queued already."""
+        """Ask a gate that is new about pods that are queued already."""
         if connection.spec.shadow or not connection.offers(PRE_ENQUEUE):
             return
         for (_, profile), plugin in self.plugins.items():

@@ -1,6 +1,6 @@
 """Nodes with other pods on them than they have: what differs, and what a plugin says of the pod there.
 
-Preemption's dry run thinks pods away and back; nominated pods are thought to be there. Everything that a
+Preemption's dry run simulates evictions; nominated pods count as if they were there. Everything that a
 table asks about goes out in as few calls as messages can hold.
 
 Source: proto/berth/plugin/v1/scheduling.proto FilterOverlays.
@@ -25,7 +25,7 @@ from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
 OVERLAYS_A_CALL = 1000
-"""Some 40 bytes for each pod that is thought away keep a call far below gRPC's 4 MiB."""
+"""Some 40 bytes for each pod that is removed in it keep a call far below gRPC's 4 MiB."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the host tells whoever counts.
+"""The metrics interface of the host of plugins.
 
 States are not pushed: `PluginHost.describe()` is read when metrics are collected.
 """

@@ -1,6 +1,6 @@
 """What passes between the host and one plugin, written down while it happens.
 
-    connection --messages--> Recording --frames--> whoever asked for it
+    connection --messages--> Recording --frames--> the client that asked for it
     calls ----> recorded_stub --^
 
 A recording begins with everything that a plugin has to know: handshake, arguments, the whole state. Recorded
@@ -39,7 +39,7 @@ LAST_WORDS_SECONDS = 0.05
 SETTLE_SECONDS = 1.0
 """How long calls that are open at the end are waited for."""
 HEARTBEAT_SECONDS = 0.25
-"""How soon it shows that nobody reads any more."""
+"""How soon it shows that the reader is gone."""
 
 COMPLETE = recording_pb2.RECORDING_END_REASON_COMPLETE
 STOPPED = recording_pb2.RECORDING_END_REASON_STOPPED

@@ -46,7 +46,7 @@ class ResponseValidity:
         return self._fields.of(pod)
 
     def basis(self, normalization: int) -> Basis | None:
-        """The basis of answers given now; None where an answer for a node hangs on more than that node."""
+        """The basis of answers given now; None where an answer for a node depends on more than that node."""
         caller = self._caller()
         connection = caller.connection
         wanted = connection.capabilities

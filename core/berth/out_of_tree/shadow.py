@@ -1,4 +1,4 @@
-"""One plugin in one profile's shadow: asked beside live attempts, told what became of them, heard by nobody.
+"""One plugin in one profile's shadow: asked beside live attempts, told what became of them, without a say.
 
     a node is chosen --chose--> inbox --> Filter, Score, PreEnqueue --> compared --> Reserve --> counted
     no node is left --found_none--> inbox --> PostFilter --> compared --> counted

@@ -190,7 +190,7 @@ class StateFeed:
         return self.picture()
 
     def picture(self) -> Iterator[state_pb2.SyncRequest]:
-        """The same for somebody else's eyes: the plugin is told nothing."""
+        """The same for another reader: nothing counts as told to the plugin."""
         commit = state_pb2.Commit(generation=self.generation, node_count=self._node_count)
         return _in_chunks(self._everything(), commit)
 

@@ -1,4 +1,4 @@
-"""PreFilter state that counts pods, and follows those that are thought added or removed."""
+"""PreFilter state that counts pods, and follows simulated additions and removals."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Protocol

@@ -61,7 +61,7 @@ class DefaultPreemption(
     def preemption(self) -> Preemption:
         """What the scheduler has for making room."""
         preemption = self.handle.preemption
-        assert preemption is not None, "whoever makes a handle for this plugin gives it a Preemption"
+        assert preemption is not None, "a handle made for this plugin has a Preemption"
         return preemption
 
     def pre_enqueue(self, pod: Pod) -> Status:

@@ -50,7 +50,7 @@ class GangScheduling(InTreePlugin, PreEnqueuePlugin, PermitPlugin, EnqueueExtens
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitResult:
         """Wait until enough pods of the gang have a node; the one that makes it enough lets all go.
 
-        In the trial of a group cycle it lets nobody go, and calls nobody: all that are ready are tried.
+        In the trial of a group cycle it lets no pod go, and activates none: all that are ready are tried.
         """
         del node_name
         key = group_of(pod)

@@ -98,7 +98,7 @@ class NodeAffinity(
         return codes
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask) -> Status:
-        """Skip where nobody prefers anything; a preference that does not parse is an error."""
+        """Skip where there are no preferences; a preference that does not parse is an error."""
         del state, nodes, feasible
         preferred = affinity_of(pod).preferred
         if preferred is None and not self._added_preferences:

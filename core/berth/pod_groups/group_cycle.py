@@ -101,7 +101,7 @@ class PodGroupCycle:
             self.submission.fail(Member(info, record), failed(text), CLEAR_NOMINATION)
 
     async def _decide(self, question: GroupQuestion) -> GroupResult:
-        """The algorithm's result; whatever breaks in it costs this group its attempt and nobody else."""
+        """The algorithm's result; whatever breaks in it costs this group its attempt and no other pod."""
         started = self.clock.monotonic()
         try:
             self.ground.cache.update_snapshot(self.ground.snapshot)
@@ -118,7 +118,7 @@ class PodGroupCycle:
             return GroupResult(failed(error))
 
     async def _with_preemption(self, question: GroupQuestion, result: GroupResult) -> GroupResult:
-        """The result once the group may have made room for itself; nobody is evicted for a group twice."""
+        """The result once the group may have made room for itself; no pod is evicted for a group twice."""
         unschedulable = result.status.code is Code.UNSCHEDULABLE and not result.waits_on_preemption
         if not (self.features.preemption and unschedulable):
             return result

@@ -74,7 +74,7 @@ class GroupResult:
         return "scheduled" if self.status.ok else "unschedulable" if self.status.rejected else "error"
 
     def permitted(self, *, requires_preemption: bool) -> None:
-        """A pod was permitted to go: so may the group, unless somebody has to leave first."""
+        """A pod was permitted to go: so may the group, unless victims have to leave first."""
         self.status, self.waits_on_preemption = (WAITING, True) if requires_preemption else (SUCCESS, False)
 
     def broke(self, status: Status) -> None:

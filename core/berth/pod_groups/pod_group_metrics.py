@@ -17,7 +17,7 @@ class PodGroupMetrics(Protocol):
 
 
 class NoPodGroupMetrics:
-    """Nobody counts."""
+    """No-op metrics."""
 
     def attempted(self, result: str, profile: str, seconds: float) -> None:
         """Nothing."""

@@ -159,7 +159,7 @@ class DryRun:
         return _Choices(turns, violating, np.zeros(turns.there.shape, dtype=bool))
 
     async def _bring_back(self, trial: Trial, choices: _Choices, fits: Mask) -> None:
-        """Let stay whoever can, one pod of each node in a turn."""
+        """Reprieve the victims that can stay, one pod of each node in a turn."""
         there = choices.turns.there
         for turn in range(there.shape[1]):
             among = fits & there[:, turn]

@@ -20,7 +20,7 @@ class PreemptionMetrics(Protocol):
 
 
 class NoPreemptionMetrics:
-    """Nobody counts."""
+    """No-op metrics."""
 
     def attempted(self) -> None:
         """Nothing."""

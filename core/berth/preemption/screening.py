@@ -1,6 +1,6 @@
 """Nodes without their less important pods, kept up to date as columns.
 
-A pod that wants to preempt asks first where it would fit if everybody beneath it were gone: one question
+A pod that wants to preempt asks first where it would fit if all less important pods were gone: one question
 about all nodes at once, answered by the same filters as any other. Only nodes that pass are worth a dry run.
 Rows are worked out anew only where pods came or went since the last pod of that priority asked.
 

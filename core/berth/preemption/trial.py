@@ -1,6 +1,6 @@
-"""Nodes on which pods are thought away and back, and whether the preemptor fits there then.
+"""Simulated eviction and restoration of pods on nodes, and whether the preemptor fits there then.
 
-All rows are tried at once, and each of them is a world of its own: what is thought away on one is there for
+All rows are tried at once, and each is simulated independently: what is evicted on one is there for
 all others. Sums change as columns; which pods a row has is worked out only for plugins that look. Plugins
 that count over several nodes follow the changes in the cycle state; where one of them cannot do so for
 several worlds at once, a trial has one row.
@@ -57,7 +57,7 @@ class Turns:
 
 
 NO_TURNS = Turns((), np.zeros((0, 0), dtype=bool), np.zeros((0, 0, 0), dtype=np.int64))
-"""Nobody comes back: the question is only where the preemptor fits without them."""
+"""Nothing is restored: the question is only where the preemptor fits without them."""
 
 
 class Trial:

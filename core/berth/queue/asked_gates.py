@@ -75,7 +75,7 @@ class AskedGates:
         self._answered(record, dict(zip(answers, statuses, strict=True)), missed)
 
     def forget(self, pod: Pod) -> None:
-        """Nobody waits for the pod any longer."""
+        """The pod is not waited for any longer."""
         self._missed.done(pod.uid)
 
 

@@ -1,6 +1,6 @@
 """Pods that were promised a node and are not on it yet.
 
-Only references are kept; the pod is looked up in the queue when somebody asks, so that a pod in flight is a
+Only references are kept; the pod is looked up in the queue when it is asked for, so that a pod in flight is a
 bare reference: priority 0, no requests.
 
 Source: pkg/scheduler/backend/queue/nominator.go (Kubernetes v1.36).

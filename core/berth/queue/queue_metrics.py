@@ -1,4 +1,4 @@
-"""What the queue tells whoever counts.
+"""The metrics interface of the queue.
 
 Sizes are not pushed: `SchedulingQueue.sizes()` is read when metrics are collected.
 

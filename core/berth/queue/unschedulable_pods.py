@@ -1,6 +1,6 @@
 """The unschedulable pool: pods that were rejected or gated, and wait for an event that may help them.
 
-Records are grouped by what decides about them, so that an event nobody of a group waits for costs one
+Records are grouped by what decides about them, so that an event that no pod of a group waits for costs one
 look at the group, however many pods are in it; within a group by kind, so that hints are asked once for each.
 
 Source: pkg/scheduler/backend/queue/unschedulable_pods.go (Kubernetes v1.36).

@@ -129,7 +129,7 @@ class Guest:
 async def connected(spec: SidecarSpec, steps: Steps, seconds: float) -> AsyncIterator[Guest]:
     """The plugin at that address, introduced.
 
-    Raises: ReplayError where nobody is there, or another plugin.
+    Raises: ReplayError where no plugin is there, or another one.
     """
     async with AsyncExitStack() as open_until_the_end:
         try:

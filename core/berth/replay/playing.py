@@ -124,7 +124,7 @@ class Player:
         try:
             await self._guest.advance(generation)
         except LookupError:
-            return  # whoever needs that generation says so
+            return  # a call that needs that generation says so
 
     async def _call(self, entry: recording_pb2.RecordingEntry) -> bool:
         """Put a call to the plugin; False where it is gone."""

@@ -118,7 +118,7 @@ class ApiError(Exception):
 
     @classmethod
     def conflict(cls, plural: str, group: str, name: str, why: str) -> Self:
-        """Somebody else wrote in between, or the state does not allow it."""
+        """Another client wrote in between, or the state does not allow it."""
         text = f'Operation cannot be fulfilled on {qualified(plural, group)} "{name}": {why}'
         return cls(409, "Conflict", text, _details(plural, group, name))
 

@@ -14,7 +14,7 @@ _UNTRIED = itertools.cycle(random.SystemRandom().sample(PORTS, len(PORTS)))
 
 
 def free_port() -> int:
-    """Give a port of loopback that nobody uses just now; it stays free until another server asks for it.
+    """Give a port of loopback that is free now; it stays free until another server asks for it.
 
     Raises: OSError where none is left.
     """

@@ -38,7 +38,7 @@ def write_kubeconfig(path: Path, text: str) -> None:
         fresh = path.with_name(f".{path.name}.new")
         fresh.touch(mode=PRIVATE)
         fresh.write_text(text)
-        # Whoever waits for the file must not read half of it.
+        # A reader that waits for the file must not read half of it.
         fresh.replace(path)
     except OSError as error:
         raise SandboxError(f"cannot write the kubeconfig {path}: {error.strerror}") from None

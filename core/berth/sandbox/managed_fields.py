@@ -15,7 +15,7 @@ from berth.sandbox.store import Json, decode, encode
 Path = tuple[str, ...]
 Fields = dict[Path, Any]
 ITEM: Final = "."
-# What the server owns, so that nobody's field set has it.
+# What the server owns, so that no field set has it.
 _SERVERS_TOP: Final = frozenset({"f:apiVersion", "f:kind"})
 _SERVERS_METADATA: Final = frozenset(
     f"f:{name}"
@@ -38,7 +38,7 @@ _KEY_DEFAULTS: Final = {"protocol": "TCP"}
 
 
 def flatten(document: Json, schema: Json | None) -> Fields:
-    """Give every field that somebody can own, with its value."""
+    """Give every field that can be owned, with its value."""
     return {path: value for path, value in _leaves(document, schema, ()) if not _is_servers(path)}
 
 
@@ -70,7 +70,7 @@ def _leaves(node: Any, schema: Json | None, path: Path) -> Iterator[tuple[Path, 
 
 
 def _quantity(value: Any) -> Any:
-    # 1, "1" and "1000m" are one amount, so nobody is in conflict over them.
+    # 1, "1" and "1000m" are one amount, so there is no conflict over them.
     try:
         return canonical(str(value))
     except ValueError:

@@ -1,6 +1,6 @@
 """Server-side apply: merge what a manager wants, keep what others own, remove what it no longer wants.
 
-An object that nobody has applied yet carries no managedFields here (a real server notes every writer from
+An object that was never applied carries no managedFields here (a real server notes every writer from
 the start); its first apply finds everything owned by `before-first-apply`, as upstream does for such objects.
 Source: sigs.k8s.io/structured-merge-diff/v6/merge/update.go and apimachinery/pkg/util/managedfields (v1.36).
 """

@@ -66,7 +66,7 @@ class Patcher:
     ) -> Json:
         """Give the object as a server-side apply makes it.
 
-        Raises: ApiError when the fields are owned by somebody else, or no manager is named.
+        Raises: ApiError when the fields are owned by another manager, or no manager is named.
         """
         if not request.query.get("fieldManager"):
             raise ApiError(422, "Invalid", _NO_MANAGER)

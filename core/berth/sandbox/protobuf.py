@@ -19,7 +19,7 @@ from berth.sandbox.store import Json
 
 MAGIC: Final = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-# Empty messages that mean something; elsewhere they are Go structs that nobody filled in.
+# Empty messages that mean something; elsewhere they are Go structs that are not filled in.
 _KEPT_EMPTY: Final = frozenset({"selector", "emptyDir", "podSelector", "namespaceSelector", "labelSelector"})
 # Go writes these numbers and flags always; as JSON it leaves them out when they are zero.
 _ZERO_IS_UNSET: Final = frozenset(

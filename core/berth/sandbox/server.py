@@ -109,7 +109,7 @@ class RunningSandbox:
         return "" if self.runs is None else self.runs.log(key, container)
 
     async def close(self) -> None:
-        """Hang up on everybody and stop."""
+        """Close all connections and stop."""
         for part in (*self._controllers, self._kubelets, self._namespaces):
             if part is not None:
                 part.close()
@@ -152,7 +152,7 @@ class RunningSandbox:
         return kubeconfig_text(self.url, authority=self._authority, token=token)
 
     def kubeconfig_for(self, user: User) -> str:
-        """Give a kubeconfig with which somebody else reaches this sandbox, as text."""
+        """Give a kubeconfig with which other programs reach this sandbox, as text."""
         return kubeconfig_text(self.url, authority=self._authority, token=self.access.issue(user))
 
     def write_kubeconfig(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which kinds a scheduler has to know for which plugins: what nobody asks about is not watched.
+"""Which kinds a scheduler has to know for which plugins: a kind that no plugin asks about is not watched.
 
 The operator gives a scheduler the rights for these kinds and no others; kustomize/base/scheduler_rights.yaml
 has them in the same groups.

@@ -5,7 +5,7 @@
     it goes away, an entry names it -----> nothing: the plugin is lost, and its failure policy says the rest
     it goes away, no entry names it -----> detached, once it is away for half a minute
 
-So a plugin that somebody counts on never turns into no plugin by its own crash: only who changes the list
+So a plugin that users count on never turns into no plugin by its own crash: only who changes the list
 detaches it. Looked at once a second, as the list is.
 
 Source: docs/protocol.md "Attach, replace, detach"; docs/decisions/.
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 SUFFIX = ".sock"
 GONE_LOOKS = 30
-"""For how many looks a plugin that nobody named may be away: a restart takes less."""
+"""For how many looks a plugin that no configuration names may be away: a restart takes less."""
 RETRY_LOOKS = 30
 """After how many looks a plugin that could not be attached is tried again."""
 
@@ -91,7 +91,7 @@ class PluginDirectory:
             self._seen[name] = identity
             return
         if self._seen.get(name) == identity:
-            return  # somebody detached it, and it is still the same
+            return  # it was detached, and it is still the same
         rested, looks = self._resting.get(name, (identity, 0))
         if rested == identity and looks:
             self._resting[name] = identity, looks - 1

@@ -1,4 +1,4 @@
-"""Recordings of plugins over the secure port: written to whoever asked, as they come into being.
+"""Recordings of plugins over the secure port: written to the client that asked, as they come into being.
 
     POST /plugins/NAME/recording?attempts=...&seconds=...&bytes=...
 

@@ -29,7 +29,7 @@ class ApiVolumeWriter:
     async def keep_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Write the volume's claim reference and who set it; the volume as stored.
 
-        Raises: ClientError, a ConflictError where somebody wrote the volume since.
+        Raises: ClientError, a ConflictError where the volume was written since.
         """
         spec = {"claimRef": msgspec.to_builtins(volume.spec.claim_ref)}
         patch = {"metadata": _metadata(volume, BOUND_BY_CONTROLLER), "spec": spec}
@@ -38,7 +38,7 @@ class ApiVolumeWriter:
     async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         """Write the node that is selected for the claim's new volume; the claim as stored.
 
-        Raises: ClientError, a ConflictError where somebody wrote the claim since.
+        Raises: ClientError, a ConflictError where the claim was written since.
         """
         patch = {"metadata": _metadata(claim, SELECTED_NODE)}
         return self._read_claim(await self._patch(PERSISTENT_VOLUME_CLAIMS, claim, patch))

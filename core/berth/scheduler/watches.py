@@ -63,7 +63,7 @@ class Watched:
     store: Callable[[Listers], Store[Any]]
     events: str = ""
     gate: str = ""
-    """The feature without which nobody looks at the kind."""
+    """The feature without which the kind is not read."""
 
 
 LOOKED_UP = (
@@ -151,7 +151,7 @@ def reflectors(
 ) -> Iterator[Reflector[Any]]:
     """A reflector for everything the scheduler has to know; nodes come first, kinds that plugins name last.
 
-    `groups` are those of needed_kinds that somebody asks about.
+    `groups` are those of needed_kinds that plugins ask about.
     The bytes of nodes and pods are kept where `kept` says so. Objects that are set aside are reported.
     """
     decode_node, nodes = kept.nodes.decoding(decoder(Node)), kept.nodes.following(scheduler.node_handler)

@@ -30,7 +30,7 @@ def grown(array: NDArray[Any], capacity: int, fill: int = 0) -> NDArray[Any]:
 
 
 def rows_where(mask: Mask) -> Rows:
-    """The rows where the mask holds, not to be written to: where it holds everywhere, nobody has to look.
+    """The rows where the mask holds, not to be written to: where it holds everywhere, the search is skipped.
 
     Shapes: mask bool (n,); result intp (k,).
     """

@@ -1,4 +1,4 @@
-"""Rows that are worked out when somebody looks at one: most questions are answered from columns alone."""
+"""Rows that are computed when they are read: most questions are answered from columns alone."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar, overload

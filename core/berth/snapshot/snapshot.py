@@ -6,7 +6,7 @@ are dense: a removed node's row is filled with the last one, so a row number hol
     cache (NodeInfo by name) --changed rows--> Snapshot --read by--> plugins
                                                  |
                                                  +-- count_apart(), put_back(): pods of a group that are
-                                                 |   thought placed, or away, while its cycle lasts
+                                                 |   placed or removed on trial while its cycle lasts
                                                  +-- what_if(): a node with pods added or removed, for
                                                  |   nominated pods
                                                  +-- view(): some of the rows

@@ -228,7 +228,7 @@ class Unstarted:
         return await work
 
     async def breathe(self) -> None:
-        """Nobody else wants a turn."""
+        """No other task wants a turn."""
 
     async def all_of(self, work: Sequence[Awaitable[T]]) -> list[T]:
         """One after the other."""

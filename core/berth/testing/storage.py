@@ -127,7 +127,7 @@ def make_class(
     mode: str | None = WAIT_FOR_FIRST_CONSUMER,
     **fields: Any,
 ) -> StorageClass:
-    """A class that waits for the first pod, with nobody to make volumes."""
+    """A class that waits for the first pod, with no provisioner."""
     return StorageClass(
         metadata=ObjectMeta(name=name, uid=f"class-{name}"),
         provisioner=provisioner,

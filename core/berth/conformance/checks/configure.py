@@ -129,7 +129,7 @@ async def profiles_apart(subject: Subject) -> None:
 
 @check("configure/shadow", "a plugin can be configured as a shadow", "Shadow and recording")
 async def shadow(subject: Subject) -> None:
-    """It does not have to know that nobody follows it."""
+    """It does not have to know that it is not followed."""
     errors = await subject.configure(OTHER, shadow=True)
     await subject.configure(OTHER, removed=True, arguments=None)
     expect(not errors, "no errors", errors)

@@ -116,7 +116,7 @@ async def added(subject: Subject) -> None:
     after=("overlays/answer",),
 )
 async def nothing_remembered(subject: Subject) -> None:
-    """It was only thought up."""
+    """It existed in the overlay only."""
     host = await shown(subject)
     victims = await _crowded(host)
     before = await picture(host)

@@ -209,7 +209,7 @@ def _spans_of(subject: Subject, trace: str) -> list[str]:
 
 @check("stop/ends", "the plugin ends when it is told to", "Transport")
 async def ends(subject: Subject) -> None:
-    """On SIGTERM, streams that are open notwithstanding, and then nobody answers."""
+    """On SIGTERM, streams that are open notwithstanding, and then nothing answers."""
     if subject.options.stop is None:
         raise skip("no --pid: the kit was not told which process to end")
     await shown(subject)

@@ -75,7 +75,7 @@ def _everything(claims: ClaimTracker) -> list[ChangedClaim]:
 
 
 def _results(claim: ResourceClaim | None) -> Results:
-    """The devices that the claim keeps others from; access for administrators keeps nobody."""
+    """The devices that the claim keeps others from; access for administrators keeps none from it."""
     if claim is None or claim.allocation is None:
         return ()
     return tuple(r for r in claim.allocation.devices.results if not r.admin_access)

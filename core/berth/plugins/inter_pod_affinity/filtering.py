@@ -154,7 +154,7 @@ class Neighbours:
         return {*getattr(self, name), *(key for kind, key in self._shifts if kind == name)}
 
     def _first_by_row(self, nodes: Snapshot) -> Mask:
-        """Where the pod is the first of a series: nobody counts anywhere, itself would. Shapes: (n,)."""
+        """Where the pod is the first of a series: none counts anywhere, and it would itself. Shapes: (n,)."""
         everywhere = np.zeros(len(nodes), dtype=np.int64)
         for key in self._keys("near"):
             domains, shift = self.near.get(key), self._shifts.get(Counted("near", key))

@@ -62,7 +62,7 @@ class InterPodAffinity(
         self._terms_about = TermsAbout(handle.listers)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
-        """Count pods by domain; where nobody objects there is nothing to filter."""
+        """Count pods by domain; where no pod objects there is nothing to filter."""
         try:
             terms = self._own_terms.read(pod)
         except UnparsableTermError as error:

@@ -33,7 +33,7 @@ _NOTHING = np.zeros(1, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class IgnoredResources:
-    """Extended resources that somebody else checks, by name or by the part before the slash."""
+    """Extended resources that this plugin does not check, by name or by the part before the slash."""
 
     names: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()

@@ -126,7 +126,7 @@ def side_by_side(reached: Sequence[Rows], indices: Sequence[int]) -> tuple[Rows,
 class Pool:
     """The volumes of one class that some claims choose from: free ones by size, then kept ones.
 
-    `taken` are the free ones that are assumed to be somebody's.
+    `taken` are the free ones that are assumed to be taken.
     """
 
     free: FreeVolumes

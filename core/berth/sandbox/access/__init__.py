@@ -2,7 +2,7 @@
 
     request ─▶ identity (whose token?) ─▶ rbac (a rule that allows it?) ─▶ answered, or 401, 403
 
-Without `--authorization-mode=RBAC` everybody may do everything: the sandbox listens on loopback only.
+Without `--authorization-mode=RBAC` every client may do everything: the sandbox listens on loopback only.
 """
 
 from berth.sandbox.access.gate import EVERYBODY, Access, Gate

@@ -1,4 +1,4 @@
-"""What a request is to whoever decides about it: user, verb, resource or path.
+"""The attributes of a request that authorization reads: user, verb, resource or path.
 
 Source: staging/src/k8s.io/apiserver/pkg/authorization/authorizer and endpoints/request (v1.36).
 """
@@ -14,7 +14,7 @@ _BY_NAME = "metadata.name="
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody: a name and the groups they are in."""
+    """A user: a name and groups."""
 
     name: str
     groups: tuple[str, ...] = ()

@@ -28,7 +28,7 @@ def default_roles() -> Iterator[Json]:
     yield from _role("system:public-info-viewer", [_paths([*_HEALTH, "/version"])], "system:unauthenticated")
     for name in ("admin", "edit", "view"):
         yield _document("ClusterRole", name, aggregationRule={"clusterRoleSelectors": [_selector(name)]})
-    # For whoever asks the API server about its own clients, to be bound to their accounts.
+    # To be bound to accounts that ask the API server about its own clients.
     reviewing = [
         _rule(["create"], ["authentication.k8s.io"], ["tokenreviews"]),
         _rule(["create"], ["authorization.k8s.io"], ["subjectaccessreviews"]),

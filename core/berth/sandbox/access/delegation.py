@@ -1,7 +1,7 @@
 """What components read that ask the API server who their own clients are.
 
-kube-scheduler and others look this config map up at their start. Nobody here signs certificates for clients,
-so the one that it names proves nobody's identity: tokens do, by TokenReview (reviews.py).
+kube-scheduler and others look this config map up at their start. Certificates of clients are not signed here,
+so the one that it names proves no identity: tokens do, by TokenReview (reviews.py).
 Source: pkg/controlplane/controller/clusterauthenticationtrust (v1.36).
 """
 

@@ -1,4 +1,4 @@
-"""Nobody gives away more than they have: roles and bindings are checked when they are written.
+"""No user grants more than they have: roles and bindings are checked when they are written.
 
 Source: pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased (v1.36).
 """

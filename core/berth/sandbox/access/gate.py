@@ -41,7 +41,7 @@ class Access(Protocol):
 
 
 class _Everybody:
-    """Everybody is the administrator."""
+    """Every client is the administrator."""
 
     def user(self, headers: Mapping[str, str]) -> User:
         """Give the administrator."""

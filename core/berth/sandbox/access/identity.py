@@ -35,13 +35,13 @@ class Tokens:
         return token
 
     def user(self, token: str) -> User | None:
-        """Give who the token was made for, None for nobody."""
+        """Give the account of the token, None if it is not known."""
         return self._users.get(token)
 
     def authenticate(self, headers: Mapping[str, str]) -> User | None:
-        """Give who sent the request; without a token that is the anonymous user, with a wrong one nobody.
+        """Give who sent the request; without a token that is the anonymous user, with a wrong one none.
 
-        The administrator may act as somebody else by impersonation headers.
+        The administrator may act as another user by impersonation headers.
         """
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if not token:

@@ -45,7 +45,7 @@ class Prober:
                 self._told(good)
                 if good and until_good:
                     return
-            # A cluster asks once a period; here nobody has to wait that long for the first success.
+            # A cluster asks once a period; here the first success should not take that long.
             await asyncio.sleep(
                 probe.get("periodSeconds", 10) if last else min(0.2, probe.get("periodSeconds", 10))
             )

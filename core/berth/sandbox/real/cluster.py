@@ -30,7 +30,7 @@ from berth.sandbox.real.kubelets import RemoteKubelets
 from berth.sandbox.store import Json
 
 LOOK_SECONDS: Final = 0.2
-# For each of the two: whoever ends the sandbox waits ten seconds for it, and what they hold goes anyway.
+# For each of the two: the end of the sandbox waits ten seconds for it, and what they hold goes anyway.
 SERVER_GRACE_SECONDS: Final = 4.0
 _OK: Final = 200
 
