@@ -2,10 +2,13 @@
 
 import asyncio
 import socket
+import tempfile
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 
 def listens(path):
-    """Whether somebody accepts connections there: a server's file appears a moment before it listens."""
+    """Whether connections are accepted there: a server's file appears a moment before it listens."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
@@ -20,3 +23,17 @@ async def served(path, process):
         while not listens(path):
             assert process.returncode is None
             await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def serving(*command):
+    """The plugin of that command at work, behind a socket in a folder of its own; gives its address."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        address = f"unix:{folder}/p.sock"
+        process = await asyncio.create_subprocess_exec(*command, "--address", address, "--log-level", "warn")
+        try:
+            await served(Path(folder, "p.sock"), process)
+            yield address
+        finally:
+            process.terminate()
+            await process.wait()

@@ -1,17 +1,12 @@
 """The plugin coscheduling as a process, a whole scheduler, and a sandbox that knows PodGroups."""
 
-import asyncio
-import tempfile
-from contextlib import asynccontextmanager
-from pathlib import Path
-
 import pytest
 import yaml
 
 from berth.client import Api, load_endpoint
 from berth.client.resources import PODS
 from tests.go_toolchain import ROOT, build
-from tests.sockets import served
+from tests.sockets import serving
 from tests.unit.client.conftest import transport_to
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
@@ -59,20 +54,6 @@ def pod(gang, number, priority=0):
 def program(tmp_path_factory):
     """The plugin's program."""
     return build(".", tmp_path_factory.mktemp("coscheduling") / "coscheduling", folder=FOLDER)
-
-
-@asynccontextmanager
-async def serving(program):
-    """The plugin at work; gives its address."""
-    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
-        address = f"unix:{folder}/p.sock"
-        process = await asyncio.create_subprocess_exec(program, "-address", address, "-log-level", "warn")
-        try:
-            await served(Path(folder, "p.sock"), process)
-            yield address
-        finally:
-            process.terminate()
-            await process.wait()
 
 
 def places(sandbox, gang):

@@ -1,15 +1,12 @@
 """The plugin data-locality as a process, a whole scheduler, and a sandbox that knows Datasets."""
 
 import asyncio
-import tempfile
-from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.java_toolchain import ROOT, install, missing, program
-from tests.sockets import served
+from tests.sockets import serving
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -45,22 +42,6 @@ def pod(name, **annotations):
     }
 
 
-@asynccontextmanager
-async def serving():
-    """The plugin at work; gives its address."""
-    await asyncio.to_thread(install)
-    command = program(ROOT / "out-of-tree-plugins/data-locality")
-    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
-        address = f"unix:{folder}/p.sock"
-        process = await asyncio.create_subprocess_exec(*command, "--address", address, "--log-level", "warn")
-        try:
-            await served(Path(folder, "p.sock"), process)
-            yield address
-        finally:
-            process.terminate()
-            await process.wait()
-
-
 def place(sandbox, name):
     """The pod's node, None if it has none."""
     pods = (entry.decode() for entry in sandbox.store.collection("pods").entries())
@@ -72,7 +53,8 @@ async def test_pods_follow_their_data(tmp_path):
     """A pod goes where its data is; one that requires what is cached nowhere waits until a cache has it."""
     kind = yaml.safe_load(KIND.read_text(encoding="utf-8"))
     documents = [kind, *(node(f"n{number}") for number in range(4)), dataset("here", n2=80)]
-    async with serving() as address:
+    await asyncio.to_thread(install)
+    async with serving(*program(ROOT / "out-of-tree-plugins/data-locality")) as address:
         sidecars = {"data-locality": address}
         async with scheduling(tmp_path / "kubeconfig", *documents, sidecars=sidecars) as (sandbox, _):
             sandbox.load([pod("prefers", datasets="here"), pod("waits", datasets="later", required="node")])
