@@ -32,6 +32,7 @@ NAMES = (
     "end_to_end",
     "gpu_sharing",
     "shards",
+    "cpu_shares",
 )
 BY_NAME_ONLY = ("soak", "plugin_soak")
 """Those that take longer, or do not end by themselves in minutes."""
