@@ -25,7 +25,8 @@ pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
 FILES = {
-    "berth": ROOT / "core/images/berth.Dockerfile",
+    "scheduler": ROOT / "core/images/scheduler.Dockerfile",
+    "operator": ROOT / "core/images/operator.Dockerfile",
     **{path.parent.name: path for path in ROOT.glob("out-of-tree-plugins/*/Dockerfile")},
     "hello in Python": ROOT / "plugin-sdk/python/template/Dockerfile",
     "hello in Go": ROOT / "plugin-sdk/go/template/Dockerfile",
@@ -100,7 +101,6 @@ def as_nobody(program, *arguments, folder="/"):
 @pytest.mark.parametrize(
     ("image", "program", "arguments", "shown"),
     [
-        ("berth", "berth", ("operator", "--help"), "--scheduler-image"),
         ("capacity-scheduling", "berth-capacity-scheduling", ("--help",), "--log-level"),
         ("fair-share", "berth-fair-share", ("--help",), "--log-level"),
         ("gpu-share", "berth-gpu-share", ("--help",), "--policy"),
@@ -113,10 +113,28 @@ def test_runs(open_folder, image, program, arguments, shown):
     done = as_nobody(environment / "bin" / program, *arguments)
     assert (0, True) == (done.returncode, shown in done.stdout), done.stderr
 
-    if image == "berth":
-        done = as_nobody(environment / "bin" / "berth", "scheduler", "--secure-port=0")
-        assert "no configuration has been provided" in done.stderr
-        assert not (environment / "bin" / "pytest").exists()
+
+def test_a_scheduler_has_what_it_needs_and_no_more(open_folder):
+    """The scheduler reads its flags, and has neither the operator nor anything that only tests need."""
+    environment = installed(FILES["scheduler"], open_folder)
+
+    done = as_nobody(environment / "bin" / "berth", "scheduler", "--secure-port=0")
+    operator = as_nobody(environment / "bin" / "berth", "operator", "--scheduler-image=x")
+
+    assert "no configuration has been provided" in done.stderr
+    assert "it is in berth-operator" in operator.stderr
+    assert not (environment / "bin" / "pytest").exists()
+
+
+def test_an_operator_has_what_it_needs(open_folder):
+    """The operator gets as far as its kubeconfig."""
+    environment = installed(FILES["operator"], open_folder)
+
+    done = as_nobody(
+        environment / "bin" / "berth", "operator", "--scheduler-image=x", "--kubeconfig=/nowhere"
+    )
+
+    assert (2, True) == (done.returncode, "/nowhere" in done.stderr), done.stderr
 
 
 def copied(dockerfile, folder):

@@ -4,8 +4,11 @@ Verbs are imported when they are used: a scheduler's start does not pay for the 
 """
 
 from importlib import import_module
+from typing import Any
 
 import click
+
+from berth.cli.distributions import named_where_absent
 
 VERBS = ("config", "demo", "explain", "operator", "plugin", "sandbox", "scheduler")
 """Each is a command of that name in the module `berth.cli.<verb>`."""
@@ -27,7 +30,13 @@ class Verbs(click.Group):
         command: click.Command = getattr(import_module(f"berth.cli.{cmd_name}"), cmd_name)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb; ends the program with a distribution's name where the verb needs one that is absent."""
+        with named_where_absent():
+            return super().invoke(ctx)
+
 
 @click.group(cls=Verbs)
+@click.version_option(package_name="berth-scheduler", prog_name="berth")
 def main() -> None:
     """Berth schedules Kubernetes pods, and is extended without being recompiled."""
