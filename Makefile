@@ -17,7 +17,7 @@ $(UV):
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet uv==$(UV_VERSION)
 
-$(STAMP): pyproject.toml uv.lock $(wildcard core/distributions/*/pyproject.toml) plugin-sdk/python/pyproject.toml out-of-tree-plugins/gpu-share/pyproject.toml \
+$(STAMP): pyproject.toml uv.lock $(wildcard core/distributions/*/pyproject.toml) plugin-sdk/python/pyproject.toml proto/python/pyproject.toml out-of-tree-plugins/gpu-share/pyproject.toml \
 		out-of-tree-plugins/capacity-scheduling/pyproject.toml out-of-tree-plugins/fair-share/pyproject.toml \
 		out-of-tree-plugins/http-extender/pyproject.toml | $(UV)
 	$(UV) sync --frozen --quiet --no-python-downloads

@@ -22,10 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROTO = ROOT / "proto"
 BASELINE = PROTO / "released.binpb"
 BIN = Path(sys.executable).parent
-COPIES = (
-    ROOT / "core/berth/out_of_tree/_generated",
-    ROOT / "plugin-sdk/python/src/berth_sdk/_generated",
-)
+PYTHON_COPY = ROOT / "proto/python/src/berth_plugin_proto"
 GO_COPY = ROOT / "plugin-sdk/go/internal/pluginv1"
 GO_TOOLS = ROOT / "plugin-sdk/go/tools"
 GO_PACKAGE = "berth.dev/plugin-sdk/go/internal/pluginv1"
@@ -56,8 +53,7 @@ def check() -> list[str]:
         *buf("breaking", "--against", str(BASELINE), failed="the change breaks the released contract"),
     ]
     with tempfile.TemporaryDirectory() as folder:
-        fresh = generate(Path(folder) / "_generated")
-        problems += [problem for copy in COPIES for problem in differences(fresh, copy)]
+        problems += differences(generate(Path(folder) / "python"), PYTHON_COPY)
         problems += differences(generate_go(Path(folder) / "pluginv1"), GO_COPY)
         typescript = node_toolchain.generate(Path(folder) / "generated", compile_with)
         problems += differences(typescript, TYPESCRIPT_COPY)
@@ -73,8 +69,7 @@ def write(*, release: bool) -> list[str]:
         build = ("build", "--exclude-source-info", "--output", str(BASELINE))
         problems += buf(*build, failed="buf build failed")
     with tempfile.TemporaryDirectory() as folder:
-        fresh = generate(Path(folder) / "_generated")
-        stubs = dict.fromkeys(COPIES, fresh)
+        stubs = {PYTHON_COPY: generate(Path(folder) / "python")}
         stubs[GO_COPY] = generate_go(Path(folder) / "pluginv1")
         stubs[TYPESCRIPT_COPY] = node_toolchain.generate(Path(folder) / "generated", compile_with)
         if rust_toolchain.CARGO:
@@ -107,6 +102,7 @@ def generate(folder: Path) -> Path:
     )
     folder.mkdir()
     (folder / "__init__.py").write_text(HEADER)
+    (folder / "py.typed").touch()
     for source in proto_files():
         flatten(raw / source, folder)
     return folder

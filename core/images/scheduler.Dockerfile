@@ -5,7 +5,7 @@ ENV UV_LINK_MODE=copy UV_COMPILE_BYTECODE=1 UV_PYTHON_DOWNLOADS=never
 RUN pip install --no-cache-dir uv==0.13.9
 WORKDIR /source
 COPY . .
-RUN core/images/install.sh /opt/berth berth-scheduler
+RUN core/images/install.sh /opt/berth berth-scheduler berth-plugin-proto
 
 FROM python:3.13.9-slim-bookworm
 COPY --from=build /opt/berth /opt/berth

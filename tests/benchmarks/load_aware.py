@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from aiohttp import web
 
-from berth_sdk._generated import scheduling_pb2
+from berth_plugin_proto import scheduling_pb2
 from berth_sdk.testing import make_pod
 from berth_sdk.testing.host import Host
 from tests.benchmarks.tables import Table, quantiles

@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from berth.framework.status import Code
-from berth.out_of_tree._generated import common_pb2, scheduling_pb2
 from berth.out_of_tree.errors import SidecarError
+from berth_plugin_proto import common_pb2, scheduling_pb2
 from tests.unit.out_of_tree.scripted import Scripted, cycle, hosted, passing
 
 NODES = 3

@@ -11,7 +11,6 @@ import pytest
 
 from berth.framework.status import Code, Status
 from berth.out_of_tree import connection, state_stream
-from berth.out_of_tree._generated import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
 from berth.out_of_tree.conditions import Kind
 from berth.out_of_tree.conversation import Conversation
 from berth.out_of_tree.errors import ProtocolError, SidecarError
@@ -29,6 +28,7 @@ from berth.out_of_tree.node_answers import NodeAnswers
 from berth.out_of_tree.packing import hints_of
 from berth.out_of_tree.report import description
 from berth.out_of_tree.rpc import RpcError
+from berth_plugin_proto import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
 from tests.unit.extender.test_wire_format import NODES, attempt
 from tests.unit.extender.webhook import Webhook, client_of, serving
 from tests.unit.out_of_tree.scripted import NAME, SUCCESS, Scripted, cycle, hosted, passing, until

@@ -6,7 +6,6 @@ import logging
 import pytest
 
 from berth.framework.queued_pod import NO_KEY, QueuedPodInfo
-from berth.out_of_tree._generated import queueing_pb2
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.limits import KEYS_A_MESSAGE, MESSAGES_A_SECOND, MESSAGES_AT_ONCE, SORT_KEYS
@@ -15,6 +14,7 @@ from berth.out_of_tree.requeue_stream import paced
 from berth.plugins.priority_sort import priority_order
 from berth.queue.record_heap import SPARE, RecordHeap
 from berth.testing.builders import make_pod
+from berth_plugin_proto import queueing_pb2
 from tests.hostile.work import growth
 
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from berth.out_of_tree import limits
-from berth.out_of_tree._generated import ttrpc_pb2
 from berth.out_of_tree.errors import CallFailedError, SidecarError
 from berth.out_of_tree.ttrpc import HEADER, REQUEST, RESPONSE, Frames
+from berth_plugin_proto import ttrpc_pb2
 from tests.hostile.work import growth, kept_bytes
 from tests.unit.out_of_tree.scripted import framed, hosted, until
 from tests.unit.out_of_tree.test_ttrpc import asked, connected, scripted

@@ -31,7 +31,7 @@ class Verbs(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb; ends the program with a distribution's name where the verb needs one that is absent."""
+        """Run the verb; ends the program with what to install where a package is absent."""
         with named_where_absent():
             return super().invoke(ctx)
 

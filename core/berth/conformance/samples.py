@@ -6,7 +6,7 @@ What the plugin declares is used: resources it looks at are on nodes and in pods
 from collections.abc import Iterable
 from typing import Any
 
-from berth.out_of_tree._generated import identity_pb2
+from berth_plugin_proto import identity_pb2
 
 Document = dict[str, Any]
 

@@ -14,16 +14,16 @@ import msgspec
 from berth.config.sidecars import PluginTls, SidecarSpec
 from berth.conformance.errors import UnmetError, UnsuitableError
 from berth.conformance.samples import Document, make_nodes, make_pods
-from berth.out_of_tree._generated import (
+from berth.out_of_tree.channels import open_channel
+from berth.out_of_tree.errors import NotConnectedError
+from berth.out_of_tree.rpc import REASON_KEY, RpcError
+from berth.out_of_tree.ttrpc import Ttrpc, open_ttrpc
+from berth_plugin_proto import (
     identity_pb2,
     identity_pb2_grpc,
     queueing_pb2_grpc,
     scheduling_pb2_grpc,
 )
-from berth.out_of_tree.channels import open_channel
-from berth.out_of_tree.errors import NotConnectedError
-from berth.out_of_tree.rpc import REASON_KEY, RpcError
-from berth.out_of_tree.ttrpc import Ttrpc, open_ttrpc
 
 POINTS = {
     name.removeprefix("EXTENSION_POINT_"): number

@@ -14,7 +14,7 @@ from berth.framework.handle import Handle
 from berth.framework.interface import Plugin
 from berth.framework.status import SUCCESS, Status, failed
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import identity_pb2
+from berth_plugin_proto import identity_pb2
 from berth.out_of_tree.asking_ahead import LookAhead
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.connection import Connection

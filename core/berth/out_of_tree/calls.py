@@ -18,7 +18,6 @@ from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.queued_pod import SortKey
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import common_pb2
 from berth.out_of_tree.connection import Connection
 from berth.out_of_tree.errors import (
     CallFailedError,
@@ -35,6 +34,7 @@ from berth.out_of_tree.rpc import RpcError, late
 from berth.out_of_tree.state_feed import StateFeed
 from berth.out_of_tree.time_budget import seconds_left
 from berth.out_of_tree.traceparent import CallSpan, Metadata
+from berth_plugin_proto import common_pb2
 
 MENDABLE = frozenset({"NOT_CONFIGURED", "NOT_SYNCED", "GENERATION_GONE", "POD_UNKNOWN"})
 """What a plugin may say of its state that a second try can do something about."""

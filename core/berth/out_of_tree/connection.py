@@ -24,12 +24,6 @@ import grpc.aio
 
 from berth.config.sidecars import SidecarSpec, is_unix, socket_path
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.out_of_tree._generated import (
-    identity_pb2,
-    identity_pb2_grpc,
-    queueing_pb2,
-    queueing_pb2_grpc,
-)
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.breaker import Breaker, Circuit
 from berth.out_of_tree.channels import open_channel
@@ -49,6 +43,12 @@ from berth.out_of_tree.socket_access import shared_folder
 from berth.out_of_tree.state_feed import StateFeed
 from berth.out_of_tree.state_stream import StateStream, within
 from berth.out_of_tree.time_budget import wanted_seconds
+from berth_plugin_proto import (
+    identity_pb2,
+    identity_pb2_grpc,
+    queueing_pb2,
+    queueing_pb2_grpc,
+)
 
 log = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from berth.out_of_tree._generated import scheduling_pb2, scheduling_pb2_grpc
 from berth.out_of_tree.rpc import Call, RpcError, late
 from berth.out_of_tree.traceparent import Metadata
+from berth_plugin_proto import scheduling_pb2, scheduling_pb2_grpc
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from berth.objects.label_selector import InvalidSelectorError, Requirement
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.pod_requests import accounted_requests
-from berth.out_of_tree._generated import identity_pb2
+from berth_plugin_proto import identity_pb2
 
 ACTIONS: Mapping[int, ActionType] = {
     identity_pb2.ACTION_TYPE_ADD: ActionType.ADD,

@@ -25,7 +25,7 @@ from berth.framework.interface import (
 )
 from berth.framework.status import Status
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
+from berth_plugin_proto import identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import FILTER, Answers, SidecarPoint
 from berth.out_of_tree.asking_ahead import ROWS_AHEAD, AskingAhead, LookAhead, example_of
 from berth.out_of_tree.calls import Caller

@@ -12,7 +12,7 @@ from berth.framework.handle import Handle
 from berth.framework.interface import EnqueueExtensions, MaybeAwaitable, PreEnqueuePlugin
 from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import scheduling_pb2
+from berth_plugin_proto import scheduling_pb2
 from berth.out_of_tree.answers import PRE_ENQUEUE, SidecarPoint
 from berth.out_of_tree.asking_ahead import LookAhead
 from berth.out_of_tree.calls import Caller

@@ -11,11 +11,11 @@ import msgspec
 
 from berth import __version__
 from berth.config.sidecars import SidecarSpec, is_unix
-from berth.out_of_tree._generated import identity_pb2, identity_pb2_grpc
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.introduction import problems_of
 from berth.out_of_tree.limits import NAME_BYTES, REFUSALS
 from berth.out_of_tree.plugin_text import bounded
+from berth_plugin_proto import identity_pb2, identity_pb2_grpc
 
 PROTOCOL_VERSION = 1
 M = TypeVar("M")

@@ -22,13 +22,13 @@ import numpy as np
 from berth.framework.cluster_event import ActionType, EventResource, QueueingHint
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import common_pb2, queueing_pb2
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.event_interest import ACTIONS, Bytes, happened
 from berth.out_of_tree.packing import bits_of, hints_of
 from berth.queue.hint_questions import HintQuestion
 from berth.snapshot.columns import Mask, Rows
+from berth_plugin_proto import common_pb2, queueing_pb2
 
 MAX_EVENTS = 64
 MAX_BYTES = 3 << 20

@@ -22,7 +22,7 @@ from berth.framework.interface import (
 )
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
+from berth_plugin_proto import identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import RESERVE, Answers, SidecarPoint
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarError

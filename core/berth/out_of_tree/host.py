@@ -21,7 +21,6 @@ from berth.framework.diagnosis import FitError
 from berth.framework.handle import Handle, WaitingPod, WaitingPods
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import identity_pb2, queueing_pb2, scheduling_pb2
 from berth.out_of_tree.answers import PRE_ENQUEUE
 from berth.out_of_tree.asking_ahead import CLASSES_AHEAD, LookAhead
 from berth.out_of_tree.calls import CallContext, Caller
@@ -45,6 +44,7 @@ from berth.queue.hint_questions import HintQuestion
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep
+from berth_plugin_proto import identity_pb2, queueing_pb2, scheduling_pb2
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ Source: docs/protocol.md "Order of calls", "Limits"; proto/berth/plugin/v1/ident
 import re
 from collections.abc import Iterable, Iterator
 
-from berth.out_of_tree._generated import identity_pb2
 from berth.out_of_tree.limits import (
     EVENT_PARTS,
     EVENTS,
@@ -21,6 +20,7 @@ from berth.out_of_tree.limits import (
     SELECTOR_LENGTH,
     VERSION_LENGTH,
 )
+from berth_plugin_proto import identity_pb2
 
 READABLE_OF_CORE = frozenset(
     {

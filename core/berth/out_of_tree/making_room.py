@@ -16,7 +16,7 @@ from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import NominatingInfo, NominatingMode, PostFilterPlugin, PostFilterResult
 from berth.framework.status import Code, Status, failed, unschedulable
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2
+from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import SidecarPoint
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.packing import status_of

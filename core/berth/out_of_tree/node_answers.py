@@ -18,12 +18,12 @@ import numpy as np
 from berth.framework.interface import ReasonCodes, Scores
 from berth.framework.status import Status
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import scheduling_pb2
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.limits import CYCLE_REASONS
 from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.journal import Journal
 from berth.snapshot.snapshot import Snapshot
+from berth_plugin_proto import scheduling_pb2
 
 ROW_BYTES = 12
 ENTRY_BYTES = 1024

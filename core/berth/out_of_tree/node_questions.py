@@ -11,12 +11,12 @@ import numpy as np
 
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Scores
-from berth.out_of_tree._generated import common_pb2, scheduling_pb2
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.node_answers import BOTH, SCORES, VERDICTS, Found, Part
 from berth.out_of_tree.packing import bitmap, scores_of, status_of, succeeded, verdicts_of
 from berth.snapshot.columns import Rows
+from berth_plugin_proto import common_pb2, scheduling_pb2
 
 _CALLS = {BOTH: "FilterScore", VERDICTS: "Filter", SCORES: "Score"}
 

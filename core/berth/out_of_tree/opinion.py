@@ -16,10 +16,10 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.interface import ReasonCodes, Scores
 from berth.framework.status import Status
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import common_pb2, scheduling_pb2
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.packing import scores_of, status_of, succeeded, verdicts_of
+from berth_plugin_proto import common_pb2, scheduling_pb2
 
 T = TypeVar("T")
 

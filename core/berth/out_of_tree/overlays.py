@@ -16,13 +16,13 @@ import numpy as np
 from berth.framework.cycle_state import CycleState
 from berth.framework.status import Status
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import scheduling_pb2, state_pb2
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.packing import ReasonBytes, status_of, succeeded, verdicts_of
 from berth.snapshot.columns import Rows
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
+from berth_plugin_proto import scheduling_pb2, state_pb2
 
 OVERLAYS_A_CALL = 1000
 """Some 40 bytes for each pod that is removed in it keep a call far below gRPC's 4 MiB."""

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from berth.framework.interface import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
 from berth.framework.queued_pod import KEY_PARTS, NO_KEY, SortKey
 from berth.framework.status import Code, Status
-from berth.out_of_tree._generated import common_pb2, queueing_pb2, scheduling_pb2
 from berth.out_of_tree.errors import PluginFailedError, ProtocolError
 from berth.out_of_tree.limits import REASON_BYTES, STATUS_REASONS, TABLE_BYTES
 from berth.out_of_tree.plugin_text import bounded
 from berth.snapshot.columns import Mask, Rows
+from berth_plugin_proto import common_pb2, queueing_pb2, scheduling_pb2
 
 ReasonBytes = NDArray[np.uint8]
 

@@ -24,7 +24,7 @@ from berth.framework.interface import (
 )
 from berth.framework.status import failed
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2
+from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import SidecarPoint
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError

@@ -10,11 +10,11 @@ from typing import Any
 import grpc
 
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.out_of_tree._generated import scheduling_pb2
 from berth.out_of_tree.conversation import field_of
 from berth.out_of_tree.recording import Recording
 from berth.out_of_tree.rpc import RpcError
 from berth.out_of_tree.traceparent import Metadata
+from berth_plugin_proto import scheduling_pb2
 
 
 class RecordedStub:

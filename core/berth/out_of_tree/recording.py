@@ -18,16 +18,16 @@ from typing import Any
 
 from berth import __version__
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.out_of_tree._generated import (
+from berth.out_of_tree.conversation import TRACEPARENT, field_of
+from berth.out_of_tree.frames import framed
+from berth.out_of_tree.traceparent import Metadata
+from berth_plugin_proto import (
     identity_pb2,
     queueing_pb2,
     recording_pb2,
     scheduling_pb2,
     state_pb2,
 )
-from berth.out_of_tree.conversation import TRACEPARENT, field_of
-from berth.out_of_tree.frames import framed
-from berth.out_of_tree.traceparent import Metadata
 
 FORMAT = 1
 MAX_BYTES = 256 << 20

@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import Any
 
 from berth.config.catalogue import ExtensionPoint
-from berth.out_of_tree._generated import identity_pb2
 from berth.out_of_tree.breaker import Circuit
 from berth.out_of_tree.connection import Connection
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.versions import Version
+from berth_plugin_proto import identity_pb2
 
 _PREFIX = "EXTENSION_POINT_"
 

@@ -8,7 +8,6 @@ Source: docs/protocol.md "Hints", "Limits".
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 
-from berth.out_of_tree._generated import queueing_pb2
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.greeting import readable
@@ -20,6 +19,7 @@ from berth.out_of_tree.limits import (
     SORT_KEYS,
 )
 from berth.out_of_tree.plugin_log import PluginLog
+from berth_plugin_proto import queueing_pb2
 
 Sleep = Callable[[float], Awaitable[None]]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import identity_pb2
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.pod_fields import PodFields
+from berth_plugin_proto import identity_pb2
 
 
 class Basis(NamedTuple):

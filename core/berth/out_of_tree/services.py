@@ -11,10 +11,10 @@ from typing import Any
 import grpc.aio
 
 from berth.config.sidecars import SidecarSpec
-from berth.out_of_tree._generated import identity_pb2, queueing_pb2_grpc, scheduling_pb2_grpc
 from berth.out_of_tree.conversation import Conversation
 from berth.out_of_tree.rpc import UnaryCalls
 from berth.out_of_tree.ttrpc import open_ttrpc
+from berth_plugin_proto import identity_pb2, queueing_pb2_grpc, scheduling_pb2_grpc
 
 
 @dataclass(frozen=True, slots=True)

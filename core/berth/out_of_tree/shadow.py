@@ -27,7 +27,6 @@ from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import PostFilterResult
 from berth.framework.node_scores import NodeScores
 from berth.framework.status import Code, Status
-from berth.out_of_tree._generated import identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import FILTER, PRE_ENQUEUE, RESERVE
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.comparison import Choice, Comparison, ShadowOutcome, Tally, Verdict
@@ -41,6 +40,7 @@ from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.shadow_room import RoomQuestion, turned_down
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.snapshot.pod_group_states import PodGroupStates
+from berth_plugin_proto import identity_pb2, scheduling_pb2
 
 log = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ import numpy as np
 from berth.framework.cycle_state import CycleState
 from berth.framework.status import Code, Status
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import scheduling_pb2
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.comparison import Choice, ShadowOutcome, Verdict
 from berth.out_of_tree.making_room import MAX_REASONS, reason_of, room_of
 from berth.out_of_tree.opinion import Opinion
 from berth.out_of_tree.packing import succeeded
 from berth.snapshot.snapshot import Snapshot
+from berth_plugin_proto import scheduling_pb2
 
 BY_OTHERS = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("turned down by another plugin",))
 MOST_NAMED = 5

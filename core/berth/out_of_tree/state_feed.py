@@ -13,7 +13,6 @@ from typing import NamedTuple, Protocol
 
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import identity_pb2, state_pb2
 from berth.out_of_tree.nominations import NOTHING, News, Nominations
 from berth.out_of_tree.raw_objects import RawObjects
 from berth.out_of_tree.watched_objects import WatchedObjects
@@ -21,6 +20,7 @@ from berth.snapshot.journal import Journal
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep
+from berth_plugin_proto import identity_pb2, state_pb2
 
 KEPT_DELTAS = 512
 CHUNK_BYTES = 1 << 20

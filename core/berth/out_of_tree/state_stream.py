@@ -13,7 +13,6 @@ from typing import Any
 
 import grpc.aio
 
-from berth.out_of_tree._generated import state_pb2, state_pb2_grpc
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
 from berth.out_of_tree.greeting import readable
@@ -27,6 +26,7 @@ from berth.out_of_tree.limits import (
 from berth.out_of_tree.plugin_log import PluginLog
 from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.state_feed import StateFeed
+from berth_plugin_proto import state_pb2, state_pb2_grpc
 
 TRANSFER_SECONDS = 30.0
 """How long a plugin may take over a full transfer."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from berth.config.sidecars import SidecarSpec
 from berth.framework.cycle_state import CycleState
-from berth.out_of_tree._generated import identity_pb2
+from berth_plugin_proto import identity_pb2
 
 DEFAULT_SECONDS = 1.0
 LONGEST_SECONDS = 10.0

@@ -20,12 +20,12 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from berth.config.sidecars import SidecarSpec, socket_path
-from berth.out_of_tree._generated import queueing_pb2, scheduling_pb2, ttrpc_pb2
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
 from berth.out_of_tree.limits import MESSAGE_BYTES, UNANSWERED, UNWRITTEN_BYTES
 from berth.out_of_tree.rpc import Call, RpcError, late
 from berth.out_of_tree.socket_access import held_socket
 from berth.out_of_tree.traceparent import Metadata
+from berth_plugin_proto import queueing_pb2, scheduling_pb2, ttrpc_pb2
 
 HEADER = struct.Struct(">IIBB")
 """Length, stream id, type, flags."""

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from berth.out_of_tree._generated import identity_pb2, recording_pb2, state_pb2
 from berth.out_of_tree.connection import Connection
 from berth.out_of_tree.greeting import PROTOCOL_VERSION, configuration
 from berth.out_of_tree.recording import Extent, Opening, Recording
 from berth.out_of_tree.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.state_feed import StateFeed
+from berth_plugin_proto import identity_pb2, recording_pb2, state_pb2
 
 log = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from berth.framework.cluster_event import (
     QueueingHint,
 )
 from berth.objects.pod import Pod
-from berth.out_of_tree._generated import identity_pb2
 from berth.out_of_tree.connection import Connection
 from berth.out_of_tree.event_interest import Bytes, Interest
 from berth.out_of_tree.news import NEWS
+from berth_plugin_proto import identity_pb2
 
 HINTS = identity_pb2.EXTENSION_POINT_QUEUEING_HINTS
 WELL_KNOWN = (EventResource.POD, EventResource.NODE)

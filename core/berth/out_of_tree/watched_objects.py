@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from berth.framework.cluster_event import ActionType, ClusterEvent
-from berth.out_of_tree._generated import identity_pb2, state_pb2
+from berth_plugin_proto import identity_pb2, state_pb2
 
 
 class WatchedKind(NamedTuple):

@@ -13,13 +13,6 @@ import grpc
 import grpc.aio
 
 from berth.config.sidecars import SidecarSpec
-from berth.out_of_tree._generated import (
-    common_pb2,
-    identity_pb2,
-    identity_pb2_grpc,
-    state_pb2,
-    state_pb2_grpc,
-)
 from berth.out_of_tree.channels import open_channel
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.greeting import readable, shake_hands
@@ -27,6 +20,13 @@ from berth.out_of_tree.services import open_services
 from berth.replay.errors import ReplayError
 from berth.replay.rows import NodeRows
 from berth.replay.steps import Steps, Transfer
+from berth_plugin_proto import (
+    common_pb2,
+    identity_pb2,
+    identity_pb2_grpc,
+    state_pb2,
+    state_pb2_grpc,
+)
 
 
 class Guest:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from berth.framework.status import Status
-from berth.out_of_tree._generated import queueing_pb2, scheduling_pb2
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.packing import bits_of, hints_of, scores_of, status_of, verdicts_of
 from berth.snapshot.columns import Rows
+from berth_plugin_proto import queueing_pb2, scheduling_pb2
 
 PASSES = "passes"
 _PLUGIN = "replayed"

@@ -19,7 +19,6 @@ from typing import Any
 import grpc
 
 from berth.config.sidecars import PluginTls, SidecarSpec
-from berth.out_of_tree._generated import identity_pb2, recording_pb2, scheduling_pb2
 from berth.out_of_tree.rpc import RpcError
 from berth.replay.comparing import changes, failure
 from berth.replay.errors import RecordingError, ReplayError
@@ -28,6 +27,7 @@ from berth.replay.meaning import STATUS, Meaning, Subject, hints_meaning, meanin
 from berth.replay.recording_file import RecordingFile, read_recording
 from berth.replay.replay_result import ReplayResult, Timing
 from berth.replay.steps import Steps, head_of
+from berth_plugin_proto import identity_pb2, recording_pb2, scheduling_pb2
 
 _OUTSIDE = frozenset(
     {

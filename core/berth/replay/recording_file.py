@@ -9,10 +9,10 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from berth.out_of_tree._generated import recording_pb2
 from berth.out_of_tree.frames import FrameError, Frames
 from berth.out_of_tree.recording import FORMAT
 from berth.replay.errors import RecordingError
+from berth_plugin_proto import recording_pb2
 
 BLOCK_BYTES = 1 << 20
 

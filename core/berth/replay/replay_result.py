@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from berth.out_of_tree._generated import recording_pb2
+from berth_plugin_proto import recording_pb2
 
 MAX_CHANGES = 200_000
 """How many changes are kept in all: another score for each node of a large cluster is one in each call."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from berth.out_of_tree._generated import state_pb2
+from berth_plugin_proto import state_pb2
 
 
 class NodeRows:

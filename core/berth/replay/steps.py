@@ -6,7 +6,7 @@ A step stands in the file once on the stream, or in the calls that carried it, o
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from berth.out_of_tree._generated import common_pb2, recording_pb2, scheduling_pb2, state_pb2
+from berth_plugin_proto import common_pb2, recording_pb2, scheduling_pb2, state_pb2
 
 
 @dataclass(slots=True)

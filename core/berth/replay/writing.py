@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from google.protobuf.message import DecodeError
 
-from berth.out_of_tree._generated import recording_pb2
 from berth.out_of_tree.frames import FrameError, Frames, framed
 from berth.out_of_tree.recording import STOPPED
 from berth.replay.errors import RecordingError
+from berth_plugin_proto import recording_pb2
 
 _PREFIX = "RECORDING_END_REASON_"
 

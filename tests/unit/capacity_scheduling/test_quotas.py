@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from berth_capacity_scheduling.amounts import requests_of
 from berth_capacity_scheduling.balance import Balance
 from berth_capacity_scheduling.quota import Quotas, read
+from berth_plugin_proto import queueing_pb2
 from berth_sdk import Action, ClusterEvent, PodStage
-from berth_sdk._generated import queueing_pb2
 from berth_sdk.objects import decode_pod
 from berth_sdk.testing import make_pod
 from tests.unit.capacity_scheduling.builders import at_work, cpu, key, pod, quota, refusal, uid

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from berth.conformance import CHECKS, Options, Outcome, verify
-from berth_sdk._generated import state_pb2
+from berth_plugin_proto import state_pb2
 from berth_sdk.dispatch import Dispatch
 from berth_sdk.serving import Server
 from berth_sdk.sync import Stream

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import grpc
 
-from berth_sdk._generated import common_pb2, queueing_pb2, scheduling_pb2
+from berth_plugin_proto import common_pb2, queueing_pb2, scheduling_pb2
 from berth_sdk.errors import ContractError
 from tests.unit.conformance.broken import BrokenServer, Fault
 from tests.unit.conformance.faults_of_calls import GARBLED, Busy, answered, asked, passes, turns

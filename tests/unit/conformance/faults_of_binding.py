@@ -3,7 +3,7 @@
 import asyncio
 from itertools import count
 
-from berth_sdk._generated import common_pb2, scheduling_pb2
+from berth_plugin_proto import common_pb2, scheduling_pb2
 from berth_sdk.errors import Cause, ContractError
 from berth_sdk.outcomes import MetadataPatch
 from berth_sdk.plugin import current_call

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from berth_sdk._generated import common_pb2, scheduling_pb2
+from berth_plugin_proto import common_pb2, scheduling_pb2
 from berth_sdk.errors import CallError, Cause, ContractError
 from berth_sdk.waiting import in_task
 from tests.unit.conformance.broken import Fault

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from berth_sdk._generated import scheduling_pb2, ttrpc_pb2
+from berth_plugin_proto import scheduling_pb2, ttrpc_pb2
 from berth_sdk.ttrpc import MOST_BYTES, Connection
 from tests.unit.conformance.broken import BrokenServer, Fault
 from tests.unit.conformance.faults_of_calls import passes

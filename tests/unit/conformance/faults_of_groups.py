@@ -2,7 +2,7 @@
 
 # ruff: noqa: ARG002 - the SDK gives the methods their parameters
 
-from berth_sdk._generated import common_pb2, scheduling_pb2
+from berth_plugin_proto import common_pb2, scheduling_pb2
 from berth_sdk.errors import ContractError
 from berth_sdk.ttrpc import Connection
 from tests.unit.conformance.broken import Fault

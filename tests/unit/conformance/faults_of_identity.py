@@ -2,7 +2,7 @@
 
 from grpc_health.v1 import health_pb2
 
-from berth_sdk._generated import identity_pb2 as pb
+from berth_plugin_proto import identity_pb2 as pb
 from berth_sdk.errors import ContractError
 from tests.unit.conformance.broken import BrokenServer, Fault
 

@@ -1,6 +1,6 @@
 """Broken mirrors of the cluster."""
 
-from berth_sdk._generated import state_pb2 as pb
+from berth_plugin_proto import state_pb2 as pb
 from berth_sdk.outcomes import PodStage
 from berth_sdk.state import NodeRow
 from berth_sdk.sync import Stage

@@ -9,8 +9,8 @@ import pytest
 
 from berth_http_extender import HttpExtender
 from berth_http_extender.settings import DEFAULT_SECONDS, settings_of
+from berth_plugin_proto import scheduling_pb2
 from berth_sdk import ArgumentError, Code
-from berth_sdk._generated import scheduling_pb2
 from berth_sdk.testing import make_node, make_pod, running
 from tests.unit.extender.test_tls import self_signed
 from tests.unit.extender.webhook import Webhook, serving

@@ -19,14 +19,6 @@ from berth.framework.cycle_state import CycleState
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
-from berth.out_of_tree._generated import (
-    common_pb2,
-    identity_pb2,
-    queueing_pb2,
-    scheduling_pb2,
-    state_pb2,
-    ttrpc_pb2,
-)
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.ttrpc import HEADER, RESPONSE
 from berth.plugins.priority_sort import PrioritySort
@@ -35,6 +27,14 @@ from berth.queue.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import ManualClock, RecordingWriter, make_handle
+from berth_plugin_proto import (
+    common_pb2,
+    identity_pb2,
+    queueing_pb2,
+    scheduling_pb2,
+    state_pb2,
+    ttrpc_pb2,
+)
 from berth_sdk import testing as documents
 
 NAME = "scripted"

@@ -9,9 +9,9 @@ import pytest
 from berth.config.catalogue import ExtensionPoint
 from berth.config.sidecars import FailurePolicy
 from berth.framework.status import Code
-from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.packing import MAX_NODE_SCORE, normalized
+from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from tests.unit.out_of_tree.scripted import SUCCESS, Scripted, cycle, hosted, passing
 
 FAIL, IGNORE = FailurePolicy.FAIL, FailurePolicy.IGNORE

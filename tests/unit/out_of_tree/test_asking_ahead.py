@@ -13,7 +13,6 @@ from berth.cache.cache import Cache
 from berth.config.sidecars import DEFAULT_POLICY
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import UNASKED
-from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2
 from berth.out_of_tree.asking_ahead import LookAhead
 from berth.out_of_tree.breaker import Circuit
 from berth.out_of_tree.errors import CallFailedError
@@ -22,6 +21,7 @@ from berth.snapshot.journal import Journal
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import make_handle
+from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 
 NODES = 6
 LABELS = ("a", "b", "c")

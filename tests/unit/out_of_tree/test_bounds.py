@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from berth.config.pod_metadata import key_problem, may_write
 from berth.config.sidecars import PluginTls, is_loopback, unprotected
-from berth.out_of_tree._generated import identity_pb2, queueing_pb2
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
 from berth.out_of_tree.introduction import kind_problems, problems_of
@@ -19,6 +18,7 @@ from berth.out_of_tree.plugin_log import PluginLog
 from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.requeue_stream import paced
 from berth.out_of_tree.socket_access import check_socket, held_socket, shared_folder
+from berth_plugin_proto import identity_pb2, queueing_pb2
 from tests.hostile.work import calls
 
 

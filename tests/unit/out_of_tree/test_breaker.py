@@ -4,12 +4,12 @@ import pytest
 
 from berth.config.sidecars import ExemptPods, SidecarSpec
 from berth.out_of_tree import time_budget
-from berth.out_of_tree._generated import identity_pb2
 from berth.out_of_tree.breaker import FAILURES_IN_A_ROW, FIRST_PAUSE_SECONDS, Breaker, Circuit
 from berth.out_of_tree.conditions import Kind
 from berth.out_of_tree.errors import NotConnectedError, OutOfTimeError, ProtocolError
 from berth.out_of_tree.time_budget import CYCLE_SECONDS, LONGEST_SECONDS, wanted_seconds
 from berth.testing.builders import make_pod
+from berth_plugin_proto import identity_pb2
 from tests.unit.out_of_tree.scripted import NAME, Scripted, cycle, hosted, passing
 
 

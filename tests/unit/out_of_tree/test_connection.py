@@ -10,10 +10,10 @@ import grpc
 import pytest
 
 from berth.out_of_tree import connection
-from berth.out_of_tree._generated import identity_pb2, scheduling_pb2, state_pb2
 from berth.out_of_tree.connection import LATE_CALLS, Phase
 from berth.out_of_tree.errors import CallFailedError, NotConnectedError, SidecarError
 from berth.out_of_tree.socket_access import check_socket, missing_folder
+from berth_plugin_proto import identity_pb2, scheduling_pb2, state_pb2
 from berth_sdk import Plugin
 from berth_sdk.serving import Server
 from tests.unit.out_of_tree.scripted import (

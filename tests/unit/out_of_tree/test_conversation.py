@@ -7,9 +7,9 @@ import grpc
 import pytest
 
 from berth.out_of_tree import conversation
-from berth.out_of_tree._generated import scheduling_pb2, scheduling_pb2_grpc
 from berth.out_of_tree.conversation import Conversation
 from berth.out_of_tree.rpc import RpcError
+from berth_plugin_proto import scheduling_pb2, scheduling_pb2_grpc
 
 FILTER = scheduling_pb2.FilterRequest()
 RESERVE = scheduling_pb2.ReserveRequest(node_name="n")

@@ -17,7 +17,6 @@ from berth.framework.listers import Listers
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
-from berth.out_of_tree._generated import scheduling_pb2, state_pb2
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.node_answers import KnownAnswers
 from berth.plugins.registry import IN_TREE
@@ -25,6 +24,7 @@ from berth.profiles.profile_builder import build_frameworks
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import FixedNominator, make_handle
 from berth_gpu_share.plugin import GpuShare
+from berth_plugin_proto import scheduling_pb2, state_pb2
 from berth_sdk.serving import Server
 from tests.unit.evaluation.test_known_classes import Side
 from tests.unit.gpu_share.builders import gpu_node, gpu_pod

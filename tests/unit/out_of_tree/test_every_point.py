@@ -13,9 +13,9 @@ from berth.config.sidecars import FailurePolicy
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import NominatingInfo, NominatingMode, PostFilterResult
 from berth.framework.status import SKIP, SUCCESS, Code, Status
-from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2
 from berth.out_of_tree.making_room import packed
 from berth.snapshot.pod_info import PodInfo
+from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from berth_sdk import Nomination, Plugin, Reason
 from berth_sdk.serving import Server
 from tests.unit.out_of_tree.scripted import NAME, Scripted, World, cycle, hosted, running

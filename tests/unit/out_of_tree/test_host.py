@@ -10,9 +10,9 @@ from berth.framework.status import Code, Status, failed
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree import state_feed
-from berth.out_of_tree._generated import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
 from berth.out_of_tree.event_interest import compiled
 from berth.testing.builders import make_node
+from berth_plugin_proto import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
 from berth_sdk import testing as documents
 from tests.unit.out_of_tree.scripted import NAME, PROFILE, Scripted, World, hosted, rejected, until
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from berth.framework.interface import NominatingInfo, NominatingMode
-from berth.out_of_tree._generated import identity_pb2, state_pb2
+from berth_plugin_proto import identity_pb2, state_pb2
 
 from .scripted import Scripted, cycle, hosted, passing, until
 

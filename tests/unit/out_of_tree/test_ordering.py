@@ -14,12 +14,12 @@ from berth.config.sidecars import SidecarSpec
 from berth.framework.queued_pod import NO_KEY
 from berth.framework.runtime import Framework, PluginSet
 from berth.out_of_tree import sort_key_asker
-from berth.out_of_tree._generated import identity_pb2, queueing_pb2
 from berth.out_of_tree.attaching import AttachError, Attaching, Wanted
 from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics
 from berth.scheduler.background import AsyncioBackground
 from berth_fair_share import FairShare
+from berth_plugin_proto import identity_pb2, queueing_pb2
 from berth_sdk import Plugin
 from berth_sdk.serving import Server
 from tests.unit.out_of_tree.scripted import NAME, PROFILE, Scripted, World, running, until

@@ -16,10 +16,10 @@ from berth.framework.runtime import Framework, PluginSet
 from berth.framework.status import Code, PluginError
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree import placing
-from berth.out_of_tree._generated import common_pb2, identity_pb2, scheduling_pb2
 from berth.out_of_tree.limits import PLACEMENTS
 from berth.out_of_tree.packing import bitmap
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
+from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from berth_sdk import SKIP, Normalization, Plugin, Scores
 from berth_sdk import testing as documents
 from berth_sdk.serving import Server

@@ -19,10 +19,10 @@ from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework, PluginSet
 from berth.framework.status import Code, Status
 from berth.out_of_tree import shadow
-from berth.out_of_tree._generated import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2
 from berth.out_of_tree.enabling import Roster
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.telemetry.spans import EndedCycle, spans_of
+from berth_plugin_proto import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2
 from tests.unit.out_of_tree.scripted import (
     NAME,
     POINTS,

@@ -7,10 +7,10 @@ import grpc
 import pytest
 
 from berth.out_of_tree import limits, ttrpc
-from berth.out_of_tree._generated import identity_pb2, scheduling_pb2, ttrpc_pb2
 from berth.out_of_tree.errors import CallFailedError, LateError
 from berth.out_of_tree.rpc import RpcError
 from berth.out_of_tree.ttrpc import Ttrpc
+from berth_plugin_proto import identity_pb2, scheduling_pb2, ttrpc_pb2
 from tests.unit.out_of_tree.scripted import NAME, PATIENCE_SECONDS, Scripted, cycle, hosted, passing, until
 
 SECOND = "p.sock.ttrpc"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from berth.out_of_tree._generated import identity_pb2, queueing_pb2
 from berth.out_of_tree.conditions import Kind
 from berth.out_of_tree.watched_objects import WatchedKind, WatchedObject, WatchedObjects, decode_object
 from berth.queue.hints import build_hint_map
 from berth.queue.queue_profile import QueueProfile
+from berth_plugin_proto import identity_pb2, queueing_pb2
 
 from .scripted import NAME, PROFILE, Scripted, hosted, passing, rejected, until
 

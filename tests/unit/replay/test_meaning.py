@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from berth.out_of_tree._generated import common_pb2, queueing_pb2, scheduling_pb2, state_pb2
 from berth.replay.comparing import changes
 from berth.replay.meaning import hints_meaning, meaning_of
 from berth.replay.rows import NodeRows
+from berth_plugin_proto import common_pb2, queueing_pb2, scheduling_pb2, state_pb2
 
 NAMES = ["a", "b", "c"]
 SUCCESS = common_pb2.Status(code=common_pb2.CODE_SUCCESS)

@@ -6,12 +6,12 @@ import grpc
 import pytest
 
 from berth.out_of_tree import recording as recordings
-from berth.out_of_tree._generated import identity_pb2, queueing_pb2, recording_pb2, state_pb2
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.frames import FrameError, Frames, framed
 from berth.out_of_tree.recorded_stub import RecordedStub
 from berth.replay import RecordingError, read_recording
 from berth.replay.writing import RecordingWriter
+from berth_plugin_proto import identity_pb2, queueing_pb2, recording_pb2, state_pb2
 from tests.unit.out_of_tree.scripted import Scripted, World, hosted, passing, until
 from tests.unit.replay.kit import Teams, a_run, at_work, begun, replayed, tried, written
 

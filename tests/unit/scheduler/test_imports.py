@@ -20,7 +20,7 @@ scheduler.main(sys.argv[1:])
 """
 # Of sidecars; of the secure port; of traces; of users with plugins; of the sandbox and of those who look on.
 LATER = {
-    *("grpc", "google.protobuf", "berth.out_of_tree._generated", "berth.out_of_tree.host"),
+    *("grpc", "google.protobuf", "berth_plugin_proto", "berth.out_of_tree.host"),
     *("aiohttp", "cryptography", "berth.scheduler.serving"),
     *("opentelemetry", "importlib.metadata"),
     *("kubernetes", "requests", "urllib3"),

@@ -6,6 +6,7 @@ import grpc
 import numpy as np
 import pytest
 
+from berth_plugin_proto import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2
 from berth_sdk import (
     SKIP,
     Action,
@@ -22,7 +23,6 @@ from berth_sdk import (
     current_call,
     plugin,
 )
-from berth_sdk._generated import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2
 from berth_sdk.capabilities import capabilities
 from berth_sdk.testing import Refused, make_node, make_pod, running
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from berth_plugin_proto import identity_pb2, scheduling_pb2
 from berth_sdk import SKIP, Code, EventInterest, Nomination, Plugin, Reason, Status, WatchedResource
-from berth_sdk._generated import identity_pb2, scheduling_pb2
 from berth_sdk.capabilities import capabilities
 from berth_sdk.testing import make_node, make_pod, running
 

@@ -8,8 +8,8 @@ import aiohttp
 import grpc
 import pytest
 
+from berth_plugin_proto import state_pb2
 from berth_sdk import AddressError, Metric, Plugin, flags, main
-from berth_sdk._generated import state_pb2
 from berth_sdk.metrics import SECONDS, Answering, Held, Meter
 from berth_sdk.serving import Server
 from berth_sdk.testing import Host, make_node, make_pod

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from berth_plugin_proto import scheduling_pb2
 from berth_sdk import ContractError, Normalization, Reason, Scores, Verdicts
-from berth_sdk._generated import scheduling_pb2
 from berth_sdk.packing import (
     pack_bits,
     pack_scores,

@@ -10,9 +10,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from berth.out_of_tree._generated import scheduling_pb2 as core_pb2
+from berth_plugin_proto import queueing_pb2, scheduling_pb2
+from berth_plugin_proto import scheduling_pb2 as core_pb2
 from berth_sdk import AddressError, Plugin, Server, Tracing
-from berth_sdk._generated import queueing_pb2, scheduling_pb2
 from berth_sdk.dispatch import LONGEST_ERROR, failure_of
 from berth_sdk.errors import ContractError, TraceError
 from berth_sdk.serving import READINESS

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from berth_plugin_proto import scheduling_pb2
+from berth_plugin_proto import state_pb2 as pb
 from berth_sdk import Plugin
-from berth_sdk._generated import scheduling_pb2
-from berth_sdk._generated import state_pb2 as pb
 from berth_sdk.session import Session
 from berth_sdk.state import Mirror, decode
 from berth_sdk.sync import Stream

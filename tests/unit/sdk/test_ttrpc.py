@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from berth.out_of_tree.conversation import Conversation
 from berth.out_of_tree.rpc import RpcError
 from berth.out_of_tree.ttrpc import Ttrpc
+from berth_plugin_proto import common_pb2, scheduling_pb2, ttrpc_pb2
 from berth_sdk import Plugin, Server, Tracing, current_call
-from berth_sdk._generated import common_pb2, scheduling_pb2, ttrpc_pb2
 from berth_sdk.dispatch import Dispatch
 from berth_sdk.session import Session
 from berth_sdk.testing import Host, make_node, make_pod, running

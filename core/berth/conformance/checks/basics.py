@@ -7,7 +7,7 @@ from berth.conformance.answers import filtered, same, scored
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import Stream, shown
 from berth.conformance.subject import Subject, brief
-from berth.out_of_tree._generated import common_pb2
+from berth_plugin_proto import common_pb2
 
 STATUSES = frozenset(common_pb2.Code.values()) - {common_pb2.CODE_UNSPECIFIED, common_pb2.CODE_WAIT}
 

@@ -9,7 +9,7 @@ from berth.conformance.check import check
 from berth.conformance.host_state import ASSUMED, NOMINATED, PLACED, HostState, shown
 from berth.conformance.samples import renamed
 from berth.conformance.subject import Subject, refused
-from berth.out_of_tree._generated import state_pb2
+from berth_plugin_proto import state_pb2
 
 CLAUSE = "State"
 STEPS = 12

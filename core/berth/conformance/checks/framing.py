@@ -13,7 +13,7 @@ from berth.conformance.check import check, expect
 from berth.conformance.errors import UnmetError
 from berth.conformance.host_state import shown
 from berth.conformance.subject import Subject, brief, refused
-from berth.out_of_tree._generated import scheduling_pb2, ttrpc_pb2
+from berth_plugin_proto import scheduling_pb2, ttrpc_pb2
 from berth.out_of_tree.limits import MESSAGE_BYTES
 from berth.out_of_tree.rpc import RpcError
 from berth.out_of_tree.ttrpc import HEADER, REQUEST

@@ -9,9 +9,9 @@ import msgspec
 from berth.conformance.check import check, expect
 from berth.conformance.subject import Subject, brief
 from berth.objects.label_selector import InvalidSelectorError
-from berth.out_of_tree._generated import identity_pb2
 from berth.out_of_tree.event_interest import parse_selector
 from berth.out_of_tree.introduction import problems_of
+from berth_plugin_proto import identity_pb2
 
 CLAUSE = "Order of calls"
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

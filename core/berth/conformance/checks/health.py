@@ -6,7 +6,7 @@ from typing import Any
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, shown
 from berth.conformance.subject import Subject
-from berth.out_of_tree._generated import state_pb2
+from berth_plugin_proto import state_pb2
 
 CLAUSE = "Transport"
 READINESS = "berth.plugin.v1.SchedulingService"

@@ -7,7 +7,7 @@ from berth.conformance.check import check
 from berth.conformance.host_state import PLACED, HostState, pod_upsert, shown
 from berth.conformance.samples import Document, renamed
 from berth.conformance.subject import Subject, refused
-from berth.out_of_tree._generated import scheduling_pb2, state_pb2
+from berth_plugin_proto import scheduling_pb2, state_pb2
 
 CLAUSE = "Scheduling calls"
 NEEDS = ("FILTER", "FILTER_OVERLAYS", "nodes")

@@ -11,7 +11,7 @@ from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, shown
 from berth.conformance.samples import Document
 from berth.conformance.subject import Subject, brief, skip
-from berth.out_of_tree._generated import common_pb2
+from berth_plugin_proto import common_pb2
 from berth.out_of_tree.packing import status_of
 
 CLAUSE = "Scheduling calls"

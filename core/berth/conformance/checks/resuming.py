@@ -4,7 +4,7 @@ from berth.conformance.answers import decided, same
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, Stream, shown
 from berth.conformance.subject import Subject, brief, skip
-from berth.out_of_tree._generated import state_pb2
+from berth_plugin_proto import state_pb2
 
 CLAUSE = "State"
 

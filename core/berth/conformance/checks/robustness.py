@@ -13,7 +13,7 @@ from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, shown
 from berth.conformance.subject import Subject, fails, skip
-from berth.out_of_tree._generated import scheduling_pb2
+from berth_plugin_proto import scheduling_pb2
 
 NEEDS = ("FILTER",)
 LOOK_SECONDS = 0.02

@@ -11,7 +11,7 @@ from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, Stream, configured, shown
 from berth.conformance.samples import renamed
 from berth.conformance.subject import Subject, refused
-from berth.out_of_tree._generated import state_pb2
+from berth_plugin_proto import state_pb2
 
 CLAUSE = "State"
 

@@ -3,7 +3,7 @@
 import msgspec
 from google.protobuf.duration_pb2 import Duration
 
-from berth_sdk._generated import identity_pb2 as pb
+from berth_plugin_proto import identity_pb2 as pb
 from berth_sdk.arguments import schema_of
 from berth_sdk.plugin import EventInterest, Plugin, awaits, overrides
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import grpc
 from google.protobuf.message import Message
 
+from berth_plugin_proto import identity_pb2, queueing_pb2, scheduling_pb2
 from berth_sdk import identity, overlays, placements, queueing, scheduling
-from berth_sdk._generated import identity_pb2, queueing_pb2, scheduling_pb2
 from berth_sdk.errors import CallError, ContractError
 from berth_sdk.metrics import Answering
 from berth_sdk.plugin import Call, answering

@@ -10,7 +10,7 @@ SdkError
 
 from enum import Enum
 
-from berth_sdk._generated import state_pb2
+from berth_plugin_proto import state_pb2
 
 
 class SdkError(Exception):

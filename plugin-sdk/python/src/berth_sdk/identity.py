@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from berth_sdk._generated import identity_pb2 as pb
+from berth_plugin_proto import identity_pb2 as pb
 from berth_sdk.arguments import read
 from berth_sdk.capabilities import capabilities
 from berth_sdk.errors import ArgumentError

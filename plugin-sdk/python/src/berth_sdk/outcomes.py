@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from berth_sdk._generated import common_pb2, identity_pb2, scheduling_pb2, state_pb2
+from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2, state_pb2
 from berth_sdk.errors import ContractError
 from berth_sdk.objects import Node, Object, Pod, decode_node, decode_pod
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from berth_sdk._generated import scheduling_pb2 as pb
+from berth_plugin_proto import scheduling_pb2 as pb
 from berth_sdk.errors import ContractError
 from berth_sdk.objects import Pod
 from berth_sdk.outcomes import Code, Reason, Verdicts, status_of

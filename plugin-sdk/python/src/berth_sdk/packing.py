@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from berth_sdk._generated import common_pb2, queueing_pb2, scheduling_pb2
+from berth_plugin_proto import common_pb2, queueing_pb2, scheduling_pb2
 from berth_sdk.errors import ContractError
 from berth_sdk.outcomes import Codes, Normalization, Points, Reason, Scores, SortKey, Status, Verdicts
 

@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from berth_sdk._generated import common_pb2
-from berth_sdk._generated import queueing_pb2 as pb
+from berth_plugin_proto import common_pb2
+from berth_plugin_proto import queueing_pb2 as pb
 from berth_sdk.errors import CallError, Cause, ContractError
 from berth_sdk.objects import Pod
 from berth_sdk.outcomes import Action, ClusterEvent

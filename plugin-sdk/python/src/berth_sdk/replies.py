@@ -5,7 +5,7 @@ from typing import Any
 
 import grpc
 
-from berth_sdk._generated import scheduling_pb2
+from berth_plugin_proto import scheduling_pb2
 
 MOST_TOGETHER_BYTES = 1 << 20
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 
-from berth_sdk._generated import queueing_pb2 as pb
+from berth_plugin_proto import queueing_pb2 as pb
 from berth_sdk.outcomes import SortKey
 from berth_sdk.packing import pack_sort_key
 

@@ -11,8 +11,8 @@ from google.protobuf.duration_pb2 import Duration
 from numpy.typing import NDArray
 from opentelemetry import trace
 
-from berth_sdk._generated import common_pb2
-from berth_sdk._generated import scheduling_pb2 as pb
+from berth_plugin_proto import common_pb2
+from berth_plugin_proto import scheduling_pb2 as pb
 from berth_sdk.errors import ContractError
 from berth_sdk.metrics import Meter
 from berth_sdk.objects import Node, Pod

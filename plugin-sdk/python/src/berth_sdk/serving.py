@@ -13,9 +13,9 @@ import grpc
 from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from berth_plugin_proto import queueing_pb2, scheduling_pb2, state_pb2
 from berth_sdk import queueing, scheduling
 from berth_sdk import sync as state
-from berth_sdk._generated import queueing_pb2, scheduling_pb2, state_pb2
 from berth_sdk.dispatch import TOO_LATE, UNARY, Dispatch, Failure, Unary, failure_of
 from berth_sdk.errors import AddressError
 from berth_sdk.pages import METRICS, STATE, Pages, as_json

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from berth_sdk._generated import common_pb2, scheduling_pb2, state_pb2
+from berth_plugin_proto import common_pb2, scheduling_pb2, state_pb2
 from berth_sdk.errors import CallError, Cause, SyncError
 from berth_sdk.metrics import Held, Meter
 from berth_sdk.objects import Node, Pod

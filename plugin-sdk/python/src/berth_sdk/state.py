@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from berth_sdk._generated import state_pb2 as pb
+from berth_plugin_proto import state_pb2 as pb
 from berth_sdk.errors import SyncError
 from berth_sdk.objects import Node, Pod, decode_node, decode_pod
 from berth_sdk.outcomes import PodStage

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from berth_sdk._generated import state_pb2 as pb
+from berth_plugin_proto import state_pb2 as pb
 from berth_sdk.errors import SyncError
 from berth_sdk.session import Session
 from berth_sdk.state import Step, decode

@@ -21,7 +21,7 @@ from typing import cast
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from berth_sdk._generated import ttrpc_pb2
+from berth_plugin_proto import ttrpc_pb2
 from berth_sdk.dispatch import TOO_LATE, UNARY, Dispatch, Failure, Unary, failure_of
 from berth_sdk.sockets import prepare_socket, private, set_mode
 from berth_sdk.waiting import begin

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from berth_sdk._generated import state_pb2 as pb
+from berth_plugin_proto import state_pb2 as pb
 from berth_sdk.outcomes import PodStage
 from berth_sdk.state import ObjectKey
 from berth_sdk.testing.builders import Document

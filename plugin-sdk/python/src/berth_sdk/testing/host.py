@@ -13,7 +13,7 @@ import grpc
 import msgspec
 import numpy as np
 
-from berth_sdk._generated import (
+from berth_plugin_proto import (
     common_pb2,
     identity_pb2,
     identity_pb2_grpc,

@@ -1,1 +1,0 @@
-"""Generated from proto/berth/plugin/v1 by `make proto`; never edited."""
