@@ -1,0 +1,3 @@
+{{- define "berth.image" -}}
+{{ .root.Values.image.prefix }}{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- end -}}

@@ -1,0 +1,56 @@
+"""`python -m tests.release`: build the files of a release, check that it is whole, set its version."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from tests.release.dist import checksums
+from tests.release.dist import dist as build
+from tests.release.version import set_version, unlike
+from tests.release.version import version as current
+
+
+@click.group()
+def main() -> None:
+    """Make a release of Berth: docs/releasing.md."""
+
+
+@main.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=Path("dist"))
+def dist(folder: Path) -> None:
+    """Build everything that a release has into FOLDER, which is emptied first, with SHA256SUMS."""
+    shutil.rmtree(folder, ignore_errors=True)
+    lacking = build(folder.absolute())
+    (folder / "SHA256SUMS").write_text(checksums(folder), encoding="utf-8")
+    for sentence in lacking:
+        click.echo(f"Warning: {sentence}", err=True)
+    click.echo(f"{folder}: Berth {current()}, {sum(path.is_file() for path in folder.rglob('*'))} files")
+
+
+@main.command()
+@click.argument("number", required=False)
+def version(number: str | None) -> None:
+    """Print the version, or write NUMBER to every place that has it."""
+    if number is None:
+        click.echo(current())
+        return
+    try:
+        changed = set_version(number)
+    except ValueError as error:
+        sys.exit(f"Error: {error}")
+    click.echo(f"{number} in {len(changed)} files")
+
+
+@main.command()
+def check() -> None:
+    """Say what stands against a release of this checkout; exit status 1 if anything does."""
+    problems = unlike()
+    for problem in problems:
+        click.echo(f"release-check: {problem}", err=True)
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m tests.release")

@@ -1,0 +1,27 @@
+"""An environment of Python that has built wheels and what they require, and nothing of this checkout."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.go_toolchain import ROOT
+from tests.release.dist import UV, built
+
+
+def environment(folder: Path, *distributions: str) -> Path:
+    """Make the environment; gives its programs' folder. Dependencies have the versions of uv.lock."""
+    wheels = built("wheels")
+    locked = folder.with_suffix(".txt")
+    export = ("export", "--quiet", "--frozen", "--no-emit-workspace", "--no-hashes", "--output-file", locked)
+    _uv(*export, at=ROOT)
+    _uv("venv", "--quiet", "--python", sys.executable, folder)
+    words = ("--python", folder / "bin/python", "--find-links", wheels, "--constraints", locked)
+    _uv("pip", "install", "--quiet", *words, *distributions)
+    return folder / "bin"
+
+
+def _uv(*words: object, at: Path = Path("/")) -> None:
+    command = [str(UV), *map(str, words)]
+    done = subprocess.run(command, cwd=at, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"uv {words[0]}: {done.stderr}")
