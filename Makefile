@@ -11,7 +11,7 @@ JOBS ?= 2
 # What the checks say comes in one piece each, where make can do that.
 IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: run test bench lint lint-python lint-types lint-proto lint-go lint-java lint-node lint-rust proto manifests install.yaml clean
+.PHONY: run test bench lint lint-python lint-types lint-proto lint-go lint-java lint-node lint-rust proto manifests dist docs release-check clean
 
 $(UV):
 	$(PYTHON) -m venv $(VENV)
@@ -65,9 +65,18 @@ proto: $(STAMP)
 manifests: $(STAMP)
 	$(BIN)/python -m berth.operator.definitions kustomize
 
-install.yaml: $(STAMP)
-	{ $(BIN)/kubectl kustomize kustomize/crds; echo ---; $(BIN)/kubectl kustomize kustomize/overlays/secondary; } > install.yaml
+# All files of a release: docs/releasing.md. DIST is emptied first.
+DIST ?= dist
+dist: $(STAMP)
+	$(BIN)/python -m tests.release dist $(DIST)
+
+release-check: $(STAMP)
+	$(BIN)/python -m tests.release check
+
+# The site, with search that needs no server; a link that leads nowhere ends it.
+docs: $(STAMP)
+	$(UV) run --frozen --quiet --isolated --only-group docs mkdocs build --strict --quiet --site-dir build/site --config-file docs/mkdocs.yml
 
 clean:
-	rm -rf $(VENV) node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache run build out-of-tree-plugins/without-sdk/go/pluginv1 \
+	rm -rf $(VENV) dist node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache run build out-of-tree-plugins/without-sdk/go/pluginv1 \
 		plugin-sdk/java/target plugin-sdk/java/template/target out-of-tree-plugins/data-locality/target

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import time
 import zipfile
 from contextlib import ExitStack
@@ -138,6 +139,11 @@ def test_a_pod_is_scheduled(tmp_path, programs, started):
     )
 
 
+def tools(folder, **variables):
+    """An environment in which uv keeps the tools that it runs in a folder of this test."""
+    return {**os.environ, "UV_TOOL_DIR": str(folder / "tools"), "UV_PYTHON": sys.executable, **variables}
+
+
 @pytest.mark.parametrize("command", ["berth", "kubectl-berth"])
 def test_a_tool_runner_runs_the_command_from_the_wheel(tmp_path, command):
     """`uvx` runs both commands of the scheduler's wheel without anything having been installed."""
@@ -145,7 +151,25 @@ def test_a_tool_runner_runs_the_command_from_the_wheel(tmp_path, command):
     done = subprocess.run(
         [UV, *words, command, "--version"],
         cwd=tmp_path,
-        env={**os.environ, "UV_TOOL_DIR": str(tmp_path / "tools"), "UV_PYTHON": sys.executable},
+        env=tools(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (0, f"berth, version {version()}\n") == (done.returncode, done.stdout), done.stderr
+
+
+def test_kubectls_plugin_runs_from_its_archive(tmp_path):
+    """The archive that krew installs has all that `kubectl berth` needs beside uv."""
+    archive = built("cluster") / f"kubectl-berth-{version()}.tar.gz"
+    with tarfile.open(archive) as files:
+        files.extractall(tmp_path, filter="data")
+
+    done = subprocess.run(
+        [tmp_path / "kubectl-berth", "--version"],
+        cwd=tmp_path,
+        env=tools(tmp_path, PATH=f"{UV.parent}:{os.environ['PATH']}"),
         capture_output=True,
         text=True,
         check=False,

@@ -1,0 +1,48 @@
+"""What is applied to clusters: the overlays, each in one file, the definitions before their objects."""
+
+import gzip
+import hashlib
+import io
+import tarfile
+
+import pytest
+import yaml
+
+from tests.release.manifests import KUSTOMIZE, kustomized, packed, write_installations, write_kubectl_plugin
+
+
+@pytest.mark.parametrize(("file", "overlay"), [("install.yaml", "secondary"), ("replace.yaml", "default")])
+def test_an_installation_is_one_file(tmp_path, file, overlay):
+    """An installation has the definitions, then the overlay's objects."""
+    write_installations(tmp_path, "1.2.3")
+
+    text = (tmp_path / file).read_text()
+
+    wanted = kustomized(KUSTOMIZE / "crds") + kustomized(KUSTOMIZE / "overlays" / overlay)
+    assert wanted == list(yaml.safe_load_all(text))
+    assert text.startswith(f"# Berth 1.2.3: the overlay {overlay}.")
+
+
+def test_krews_manifest_names_the_archive(tmp_path):
+    """The manifest has the sum of the archive beside it, and its program is in the archive."""
+    for name in ("plugin_proto", "scheduler"):
+        (tmp_path / f"berth_{name}-1.2.3-py3-none-any.whl").write_bytes(name.encode())
+
+    write_kubectl_plugin(tmp_path, "1.2.3")
+
+    manifest = yaml.safe_load((tmp_path / "berth.krew.yaml").read_text())
+    (platform,) = manifest["spec"]["platforms"]
+    archive = tmp_path / platform["uri"].rpartition("/")[2]
+    assert hashlib.sha256(archive.read_bytes()).hexdigest() == platform["sha256"]
+    with tarfile.open(archive) as files:
+        assert 0o755 == files.getmember(platform["bin"]).mode
+        assert "berth_scheduler-1.2.3-py3-none-any.whl" in files.getnames()
+
+
+def test_an_archive_is_the_same_whenever_its_files_are():
+    """Neither the clock nor the order of the files is in an archive."""
+    first, second = packed({"a": b"1", "b": b"2"}), packed({"b": b"2", "a": b"1"})
+
+    assert first == second
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(first))) as files:
+        assert ["a", "b"] == files.getnames()
