@@ -14,7 +14,6 @@ from berth.framework.handle import Handle
 from berth.framework.interface import Plugin
 from berth.framework.status import SUCCESS, Status, failed
 from berth.objects.pod import Pod
-from berth_plugin_proto import identity_pb2
 from berth.out_of_tree.asking_ahead import LookAhead
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.connection import Connection
@@ -22,6 +21,7 @@ from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.metadata_patch import MetadataPatch
 from berth.out_of_tree.node_answers import NodeAnswers
 from berth.out_of_tree.response_validity import ResponseValidity
+from berth_plugin_proto import identity_pb2
 
 FILTER = identity_pb2.EXTENSION_POINT_FILTER
 RESERVE = identity_pb2.EXTENSION_POINT_RESERVE

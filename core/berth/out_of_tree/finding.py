@@ -25,7 +25,6 @@ from berth.framework.interface import (
 )
 from berth.framework.status import Status
 from berth.objects.pod import Pod
-from berth_plugin_proto import identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import FILTER, Answers, SidecarPoint
 from berth.out_of_tree.asking_ahead import ROWS_AHEAD, AskingAhead, LookAhead, example_of
 from berth.out_of_tree.calls import Caller
@@ -45,6 +44,7 @@ from berth.out_of_tree.packing import normalized
 from berth.snapshot.columns import Rows, every_row
 from berth.snapshot.row_view import RowView
 from berth.snapshot.snapshot import Snapshot
+from berth_plugin_proto import identity_pb2, scheduling_pb2
 
 SCORE = identity_pb2.EXTENSION_POINT_SCORE
 FILTER_OVERLAYS = identity_pb2.EXTENSION_POINT_FILTER_OVERLAYS

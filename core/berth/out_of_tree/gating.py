@@ -12,13 +12,13 @@ from berth.framework.handle import Handle
 from berth.framework.interface import EnqueueExtensions, MaybeAwaitable, PreEnqueuePlugin
 from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable
 from berth.objects.pod import Pod
-from berth_plugin_proto import scheduling_pb2
 from berth.out_of_tree.answers import PRE_ENQUEUE, SidecarPoint
 from berth.out_of_tree.asking_ahead import LookAhead
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.packing import status_of
 from berth.out_of_tree.waiting_hints import WaitingHints
+from berth_plugin_proto import scheduling_pb2
 
 _NO_VERDICTS = frozenset({Code.SKIP, Code.WAIT})
 RETRY_SECONDS = 5.0

@@ -22,12 +22,12 @@ from berth.framework.interface import (
 )
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.pod import Pod
-from berth_plugin_proto import identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import RESERVE, Answers, SidecarPoint
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarError
 from berth.out_of_tree.metadata_patch import MetadataPatch, metadata_patch
 from berth.out_of_tree.packing import status_of
+from berth_plugin_proto import identity_pb2, scheduling_pb2
 
 PERMIT = identity_pb2.EXTENSION_POINT_PERMIT
 PRE_BIND = identity_pb2.EXTENSION_POINT_PRE_BIND

@@ -16,12 +16,12 @@ from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import NominatingInfo, NominatingMode, PostFilterPlugin, PostFilterResult
 from berth.framework.status import Code, Status, failed, unschedulable
 from berth.objects.pod import Pod
-from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import SidecarPoint
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.packing import status_of
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
+from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 
 POST_FILTER = identity_pb2.EXTENSION_POINT_POST_FILTER
 MAX_REASONS = 255

@@ -24,7 +24,6 @@ from berth.framework.interface import (
 )
 from berth.framework.status import failed
 from berth.objects.pod import Pod
-from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from berth.out_of_tree.answers import SidecarPoint
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
@@ -34,6 +33,7 @@ from berth.out_of_tree.plugin_text import bounded
 from berth.plugins.pod_group_lookup import group_states
 from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.snapshot import Snapshot
+from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 
 PLACEMENT_GENERATE = identity_pb2.EXTENSION_POINT_PLACEMENT_GENERATE
 PLACEMENT_SCORE = identity_pb2.EXTENSION_POINT_PLACEMENT_SCORE

@@ -17,10 +17,10 @@ from functools import partial
 
 from berth.framework.queued_pod import NO_KEY, SortKey
 from berth.objects.pod import Pod
-from berth_plugin_proto import identity_pb2, queueing_pb2
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.packing import sort_keys_of
+from berth_plugin_proto import identity_pb2, queueing_pb2
 
 QUEUE_SORT = identity_pb2.EXTENSION_POINT_QUEUE_SORT
 PODS_A_CALL = 512

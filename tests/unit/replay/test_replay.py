@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli import main
-from berth_plugin_proto import recording_pb2
 from berth.out_of_tree.frames import framed
 from berth.replay import Change, RecordingError, ReplayError, as_text, read_recording, replay_result
+from berth_plugin_proto import recording_pb2
 from berth_sdk import Plugin
 from tests.unit.replay.kit import Teams, a_run, at_work, begun, replayed, serving, tried, written
 

@@ -6,9 +6,9 @@ from berth.conformance.answers import Comparable, filtered, same
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import shown
 from berth.conformance.subject import Subject, refused
-from berth_plugin_proto import common_pb2, scheduling_pb2
 from berth.out_of_tree.limits import REASON_BYTES, TABLE_BYTES
 from berth.out_of_tree.plugin_text import bounded
+from berth_plugin_proto import common_pb2, scheduling_pb2
 
 CLAUSE = "Vectors"
 NEEDS = ("FILTER", "nodes")

@@ -13,10 +13,10 @@ from berth.conformance.check import check, expect
 from berth.conformance.errors import UnmetError
 from berth.conformance.host_state import shown
 from berth.conformance.subject import Subject, brief, refused
-from berth_plugin_proto import scheduling_pb2, ttrpc_pb2
 from berth.out_of_tree.limits import MESSAGE_BYTES
 from berth.out_of_tree.rpc import RpcError
 from berth.out_of_tree.ttrpc import HEADER, REQUEST
+from berth_plugin_proto import scheduling_pb2, ttrpc_pb2
 
 CLAUSE = "ttrpc beside gRPC"
 NEEDS = ("ttrpc_socket", "FILTER")
