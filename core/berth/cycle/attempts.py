@@ -26,18 +26,21 @@ class Attempts:
         now = nanoseconds()
         offset = int(self.clock.now() * 1e9) - now
         first = info.initial_attempt_timestamp or info.timestamp
+        trace_id, root_span_id = self.chance.randbytes(TRACE_ID_BYTES), self.chance.randbytes(SPAN_ID_BYTES)
+        earlier, info.last_trace = info.last_trace, trace_id + root_span_id
         return CycleRecord(
             pod=info.pod,
             profile=profile,
             attempt=info.attempts,
-            trace_id=self.chance.randbytes(TRACE_ID_BYTES),
-            root_span_id=self.chance.randbytes(SPAN_ID_BYTES),
+            trace_id=trace_id,
+            root_span_id=root_span_id,
             wall_offset_ns=offset,
             enqueued_ns=int(info.timestamp * 1e9) - offset,
             dequeued_ns=now,
             first_enqueued_ns=int(first * 1e9) - offset,
             rescued_from=frozenset(info.rejectors) if info.was_flushed_from_unschedulable else frozenset(),
             after_flush=info.was_flushed_from_unschedulable,
+            earlier=earlier,
         )
 
     def end(self, record: CycleRecord, status: Status) -> None:

@@ -66,6 +66,10 @@ class CycleRecord:
     rescued_from: frozenset[str] = frozenset()
     """Where the five-minute flush brought the pod back, and no event: the plugins that had rejected it."""
     after_flush: bool = False
+    earlier: bytes = b""
+    """Trace id and root span id of the pod's attempt before this one, if there was one."""
+    traced: bool = False
+    """Whether its trace is exported; known once it has ended."""
     phase: int = -1
     """The interval that extension points belong to: the scheduling cycle or the binding cycle."""
 

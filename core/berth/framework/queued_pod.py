@@ -42,6 +42,8 @@ class QueuedPodInfo:
     """The place that a QueueSort plugin in another process gave the pod."""
     sort_key_asked: PodTemplate | None = None
     """What the pod was when that plugin was asked."""
+    last_trace: bytes = b""
+    """Trace id and root span id of the last attempt."""
     was_flushed_from_unschedulable: bool = False
     rests: bool = False
     """Whether the pod came back with its group, without any event that may have helped it since."""

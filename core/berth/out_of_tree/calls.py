@@ -18,6 +18,7 @@ from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.queued_pod import SortKey
 from berth.objects.pod import Pod
+from berth.out_of_tree.call_attributes import rpc_outcome, rpc_request
 from berth.out_of_tree.connection import Connection
 from berth.out_of_tree.errors import (
     CallFailedError,
@@ -109,7 +110,13 @@ class Caller:
             raise OutOfTimeError(self.plugin, f"{name} was not asked: the cycle's time is used up")
         with (
             Counted(self, name),
-            CallSpan(state.get(CycleRecord), f"{self.plugin} {name}", self.around.sampled) as metadata,
+            CallSpan(
+                state.get(CycleRecord),
+                f"{self.plugin} {name}",
+                self.around.sampled,
+                rpc_request(self.connection.spec.address, name, self.connection.rpc_system),
+                rpc_outcome,
+            ) as metadata,
         ):
             return read(await self._answer(name, request, metadata, seconds))
 

@@ -101,6 +101,8 @@ class Connection:
         self.last_error = ""
         self.last_failure = ""
         self.capabilities = identity_pb2.Capabilities()
+        self.rpc_system = "grpc"
+        """What its calls travel by, as spans name it."""
         self.interests: tuple[Interest, ...] = ()
         self.starts = 0
         """How often a connection came up: what a plugin held before may be gone."""
@@ -369,6 +371,7 @@ class Connection:
         """Take over what the plugin says of itself."""
         self.version = answer.version
         self.capabilities = answer.capabilities
+        self.rpc_system = "ttrpc" if answer.capabilities.HasField("ttrpc_socket") else "grpc"
         self.interests = compiled(answer.capabilities.events)
         self._offered = frozenset(map(int, answer.capabilities.extension_points))
         self._seconds.clear()

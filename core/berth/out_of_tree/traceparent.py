@@ -4,37 +4,54 @@ Source: W3C Trace Context, https://www.w3.org/TR/trace-context/.
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from berth.framework.cycle_record import CycleRecord
+from berth.framework.status import failed
 
 SPAN_ID_BYTES = 8
 
 Metadata = tuple[tuple[str, str], ...]
 
+Outcome = Callable[[BaseException | None], Mapping[str, str | int]]
+"""The attributes that say how a call ended."""
+
 
 class CallSpan:
     """A call as a stretch of the cycle, for as long as it is entered.
 
-    Entering gives the metadata that makes the plugin's spans its children.
+    Entering gives the metadata that makes the plugin's spans its children. `attributes` say what is called,
+    `outcome` what came of it.
     """
 
-    __slots__ = ("_index", "_name", "_record", "_sampled")
+    __slots__ = ("_attributes", "_index", "_name", "_outcome", "_record", "_sampled")
 
-    def __init__(self, record: CycleRecord | None, name: str, sampled: Callable[[bytes], bool]) -> None:
+    def __init__(
+        self,
+        record: CycleRecord | None,
+        name: str,
+        sampled: Callable[[bytes], bool],
+        attributes: Mapping[str, str | int],
+        outcome: Outcome,
+    ) -> None:
         self._record = record if record is not None and record.trace_id else None
         self._name = name
         self._sampled = sampled
+        self._attributes = attributes
+        self._outcome = outcome
 
     def __enter__(self) -> Metadata:
         record = self._record
         if record is None:
             return ()
         self._index = record.begin(self._name)
-        span_id = record.intervals[self._index].span_id = secrets.token_bytes(SPAN_ID_BYTES)
+        interval = record.intervals[self._index]
+        interval.attributes.update(self._attributes)
+        span_id = interval.span_id = secrets.token_bytes(SPAN_ID_BYTES)
         flags = "01" if self._sampled(record.trace_id) else "00"
         return (("traceparent", f"00-{record.trace_id.hex()}-{span_id.hex()}-{flags}"),)
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
         if self._record is not None:
-            self._record.end(self._index)
+            status = None if error is None else failed(str(error))
+            self._record.end(self._index, status, **self._outcome(error))

@@ -12,7 +12,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
+from opentelemetry.trace import Link, SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
 
 from berth.telemetry.errors import SettingError
@@ -75,6 +75,7 @@ def _readable(span: Span, resource: Resource) -> ReadableSpan:
         parent=_context(trace_id, span.parent_span_id) if span.parent_span_id else None,
         resource=resource,
         attributes=span.attributes,
+        links=[Link(_context(int(link.trace_id, 16), link.span_id), link.attributes) for link in span.links],
         kind=SpanKind.CLIENT if span.kind == CLIENT else SpanKind.INTERNAL,
         status=Status(StatusCode.ERROR, span.status.message) if failed else Status(StatusCode.UNSET),
         start_time=span.start_time_unix_nano,

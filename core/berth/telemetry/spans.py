@@ -1,6 +1,6 @@
 """From a finished cycle record to the spans of one trace.
 
-    schedule pod                      the root: enqueued to the end of the attempt
+    schedule pod                      the root: enqueued to the end of the attempt; a link to the one before
     ├── queue wait
     ├── scheduling cycle
     │   └── Filter, Score, ...        an extension point
@@ -27,9 +27,11 @@ ROOT_NAME = "schedule pod"
 QUEUE_WAIT_NAME = "queue wait"
 
 ID_DIGITS = 16
+TRACE_ID_BYTES = 16
 INTERNAL, CLIENT = 1, 3
 UNSET, ERROR = 0, 2
 
+_EARLIER: Mapping[str, Any] = {"berth.link": "earlier attempt"}
 _PLAIN = frozenset({str, int, float, bool})
 
 
@@ -40,7 +42,15 @@ class SpanStatus(msgspec.Struct, frozen=True, gc=False):
     message: str = ""
 
 
-class Span(msgspec.Struct, frozen=True, rename="camel", gc=False):
+class Link(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """A span of another trace that this one goes on from."""
+
+    trace_id: str
+    span_id: str
+    attributes: Mapping[str, Any] = {}
+
+
+class Span(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """A span with OTLP's field names; encoded as JSON it is a line of a trace file.
 
     Ids are lower-case hex, a root's parent is empty. Units: nanoseconds since the epoch.
@@ -56,6 +66,7 @@ class Span(msgspec.Struct, frozen=True, rename="camel", gc=False):
     attributes: dict[str, Any]
     resource: Mapping[str, Any]
     status: SpanStatus
+    links: tuple[Link, ...] = ()
 
 
 _UNSET = SpanStatus()
@@ -141,7 +152,14 @@ def _root(cycle: EndedCycle, end: int, resource: Mapping[str, Any]) -> Span:
         _root_attributes(cycle),
         resource,
         SpanStatus(ERROR, cycle.message) if record.result == "error" else _UNSET,
+        _links(record),
     )
+
+
+def _links(record: CycleRecord) -> tuple[Link, ...]:
+    """The attempt before this one, which may not have been sampled."""
+    trace_id, span_id = record.earlier[:TRACE_ID_BYTES], record.earlier[TRACE_ID_BYTES:]
+    return (Link(trace_id.hex(), span_id.hex(), _EARLIER),) if record.earlier else ()
 
 
 def _root_attributes(cycle: EndedCycle) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+from uuid import uuid4
 
 import berth
 from berth.framework.cycle_record import CycleRecord
@@ -95,8 +96,12 @@ class Tracing:
 
 
 def resource_from_environment() -> dict[str, Any]:
-    """Who we are, by OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME."""
-    found = {"service.name": SERVICE_NAME, "service.version": berth.__version__}
+    """Who we are, by OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME; an instance without a name gets one."""
+    found = {
+        "service.name": SERVICE_NAME,
+        "service.version": berth.__version__,
+        "service.instance.id": str(uuid4()),
+    }
     for pair in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
         key, equals, value = pair.partition("=")
         if equals:

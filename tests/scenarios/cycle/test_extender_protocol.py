@@ -28,7 +28,7 @@ class Webhook(HttpExtender):
         self.sent.append((url, msgspec.json.decode(body)))
         reply = self.replies[verb]
         if isinstance(reply, int):
-            raise StatusError(f"failed {verb} with extender at URL {url}, code {reply}")
+            raise StatusError(f"failed {verb} with extender at URL {url}, code {reply}", reply)
         return msgspec.json.encode(reply)
 
 

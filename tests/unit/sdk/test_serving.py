@@ -135,8 +135,13 @@ async def test_spans_join_the_caller_s_trace():
     (span,) = exporter.get_finished_spans()
 
     assert (int(TRACE, 16), int(PARENT, 16)) == (span.context.trace_id, span.parent.span_id)
+    by_convention = {
+        "rpc.system.name": "grpc",
+        "rpc.method": "berth.plugin.v1.SchedulingService/Filter",
+        "rpc.response.status_code": "OK",
+    }
     counts = {"berth.nodes.passed": 1, "berth.nodes.rejected": 0}
-    assert {"berth.plugin": "passes", "rpc.method": "Filter", "berth.generation": 1, **counts} == dict(
+    assert {"berth.plugin": "passes", "berth.generation": 1, **by_convention, **counts} == dict(
         span.attributes
     )
 

@@ -184,3 +184,13 @@ def test_trace_is_well_formed(record):
         parent = known[span.parent_span_id]
         assert parent.start_time_unix_nano <= span.start_time_unix_nano
         assert span.start_time_unix_nano <= span.end_time_unix_nano <= parent.end_time_unix_nano
+
+
+def test_root_is_linked_to_the_attempt_before():
+    """A second attempt names the root of the first; a first one has no links."""
+    second = trace(scheduled_record(earlier=bytes(range(24))))[0]
+
+    assert [("000102030405060708090a0b0c0d0e0f", "1011121314151617")] == [
+        (link.trace_id, link.span_id) for link in second.links
+    ]
+    assert () == trace(scheduled_record())[0].links

@@ -28,6 +28,10 @@ class UnansweredError(ExtenderError):
 class StatusError(ExtenderError):
     """The extender answered with an HTTP status other than 200."""
 
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
+
 
 class ReplyError(ExtenderError):
     """The extender's reply says or shows that something is wrong."""

@@ -31,6 +31,7 @@ from berth.out_of_tree.extender.errors import (
     StatusError,
     UnansweredError,
 )
+from berth.out_of_tree.extender.request_attributes import http_outcome, http_request
 from berth.out_of_tree.extender.tls import client_context
 from berth.out_of_tree.limits import MESSAGE_BYTES
 from berth.out_of_tree.raw_objects import RawObjects
@@ -266,7 +267,9 @@ class HttpExtender:
         Raises: UnansweredError, StatusError.
         """
         url = f"{self._base}/{verb.lstrip('/')}"
-        with CallSpan(record, f"{self.name} {verb}", self._around.sampled) as metadata:
+        with CallSpan(
+            record, f"{self.name} {verb}", self._around.sampled, http_request(url), http_outcome
+        ) as metadata:
             try:
                 if again:
                     with suppress(aiohttp.ServerDisconnectedError):
@@ -286,7 +289,8 @@ class HttpExtender:
             server_hostname=self._server_name or None,
         ) as response:
             if response.status != OK:
-                raise StatusError(f"failed {verb} with extender at URL {url}, code {response.status}")
+                text = f"failed {verb} with extender at URL {url}, code {response.status}"
+                raise StatusError(text, response.status)
             return await self._read(response, verb, REPLY_BYTES + 2 * len(body))
 
     async def _read(self, response: aiohttp.ClientResponse, verb: str, most: int) -> bytes:

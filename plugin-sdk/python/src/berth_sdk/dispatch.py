@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import grpc
 from google.protobuf.message import Message
+from opentelemetry.trace import Span
 
 from berth_plugin_proto import identity_pb2, queueing_pb2, scheduling_pb2
 from berth_sdk import identity, overlays, placements, queueing, scheduling
 from berth_sdk.errors import CallError, ContractError
-from berth_sdk.metrics import Answering
+from berth_sdk.metrics import Answering, code_of
 from berth_sdk.plugin import Call, answering
 from berth_sdk.session import Session, key_of
 from berth_sdk.tracing import Metadata, Tracing
@@ -46,6 +47,10 @@ UNARY: dict[str, dict[str, tuple[Unary, type[Message]]]] = {
         "SortKeys": (queueing.sort_keys, queueing_pb2.SortKeysRequest),
     },
 }
+_FULL_NAMES = {
+    method: f"berth.plugin.v1.{service}/{method}" for service, methods in UNARY.items() for method in methods
+}
+_OK = grpc.StatusCode.OK.name
 
 
 class Failure(NamedTuple):
@@ -96,13 +101,26 @@ class Dispatch:
             if hasattr(request, "call"):
                 profile = request.call.profile
                 answering.set(Call(profile, key_of(request.call.pod), plugin.in_shadow(profile)))
-            response = await function(session, request)
-            if span.is_recording():
-                span.set_attributes(
-                    {
-                        "berth.plugin": plugin.name,
-                        "rpc.method": name,
-                        "berth.generation": session.mirror.generation,
-                    }
-                )
+            try:
+                response = await function(session, request)
+            except BaseException as error:
+                self._describe(span, name, code_of(type(error)))
+                raise
+            self._describe(span, name, _OK)
             return response
+
+    def _describe(self, span: Span, name: str, code: str) -> None:
+        """Say on the span what was called, and what came of it."""
+        if not span.is_recording():
+            return
+        span.set_attributes(
+            {
+                # By OpenTelemetry's semantic conventions 1.44 for RPC servers.
+                "rpc.system.name": "grpc",
+                "rpc.method": _FULL_NAMES[name],
+                "rpc.response.status_code": code,
+                "berth.plugin": self._plugin.name,
+                "berth.generation": self._session.mirror.generation,
+                **({} if code == _OK else {"error.type": code}),
+            }
+        )

@@ -143,11 +143,12 @@ class Answering:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Count the call."""
-        code = "OK" if kind is None else _code(kind)
+        code = "OK" if kind is None else code_of(kind)
         self._meter.answered(self._method, code, time.perf_counter() - self._started)
 
 
-def _code(kind: type[BaseException]) -> str:
+def code_of(kind: type[BaseException]) -> str:
+    """Return the name of the gRPC code that an exception of a call ends as."""
     return next((code for known, code in _CODES.items() if issubclass(kind, known)), "CANCELLED")
 
 

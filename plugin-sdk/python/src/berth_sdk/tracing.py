@@ -8,14 +8,16 @@ are not written.
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from uuid import uuid4
 
-from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.util.types import AttributeValue
 
 from berth_sdk.call_span import CallSpan, Recorder, sampled_parent
 from berth_sdk.errors import TraceError
@@ -84,9 +86,11 @@ class Tracing:
 
 
 def _provider(name: str, version: str) -> TracerProvider:
-    resource = Resource.create(
-        {SERVICE_NAME: os.environ.get("OTEL_SERVICE_NAME", name), SERVICE_VERSION: version}
-    )
+    own: dict[str, AttributeValue] = {
+        SERVICE_NAME: os.environ.get("OTEL_SERVICE_NAME", name),
+        SERVICE_VERSION: version,
+    }
+    resource = Resource({SERVICE_INSTANCE_ID: str(uuid4())}).merge(Resource.create(own))
     chosen = _SAMPLER in os.environ
     return TracerProvider(resource=resource, sampler=None if chosen else ParentBased(ALWAYS_OFF))
 
