@@ -3,7 +3,8 @@
 A pod is observed in some twenty of them; prometheus_client takes a lock for each of their parts and looks at
 one bucket after the other. These belong to the one loop that observes, and are shown by the same library, in
 any thread: series and counts are copied in one step, and bucket counts are those of one moment. The sum may
-be one observation ahead or behind.
+be one observation ahead or behind. A bucket shows the last traced attempt that fell into it as its exemplar,
+in OpenMetrics' text alone.
 """
 
 from bisect import bisect_left
@@ -12,16 +13,19 @@ from itertools import accumulate
 
 from prometheus_client.metrics_core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
 
 class Series:
     """One series of a histogram: how many values fell into which bucket, and their sum."""
 
-    __slots__ = ("_bounds", "counts", "total")
+    __slots__ = ("_bounds", "counts", "exemplars", "total")
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds = bounds
+        self.exemplars: dict[int, Exemplar] = {}
+        """By the bucket's index."""
         self.counts = [0] * (len(bounds) + 1)
         """Not added up; the last one is of values above all bounds."""
         self.total = 0.0
@@ -30,6 +34,11 @@ class Series:
         """Count a value that many times, in the first bucket whose bound it does not exceed."""
         self.counts[bisect_left(self._bounds, value)] += times
         self.total += value * times
+
+    def exemplify(self, value: float, trace_id: bytes, span_id: bytes, at_seconds: float) -> None:
+        """Show this span as an example of values in the value's bucket. Units: seconds since the epoch."""
+        labels = {"trace_id": trace_id.hex(), "span_id": span_id.hex()}
+        self.exemplars[bisect_left(self._bounds, value)] = Exemplar(labels, value, at_seconds)
 
 
 class Histogram(Collector):
@@ -63,8 +72,12 @@ class Histogram(Collector):
         """The family as it is now."""
         family = self._family()
         for values, series in self._series.copy().items():
-            counts = map(float, accumulate(series.counts.copy()))
-            family.add_metric(values, list(zip(self._shown_bounds, counts, strict=True)), series.total)
+            counts, exemplars = accumulate(series.counts.copy()), series.exemplars.copy()
+            buckets = [
+                (bound, float(count), exemplars.get(index))
+                for index, (bound, count) in enumerate(zip(self._shown_bounds, counts, strict=True))
+            ]
+            family.add_metric(values, buckets, series.total)
         yield family
 
     def _family(self) -> HistogramMetricFamily:

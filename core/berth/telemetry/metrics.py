@@ -15,6 +15,7 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics.exposition import generate_latest as open_metrics_text
 
 from berth.cache.cache import Cache
 from berth.framework.cycle_record import CycleRecord
@@ -109,9 +110,17 @@ class SchedulerMetrics:
         """Show what became of traces."""
 
         def read() -> dict[str, float]:
-            return {"exported": tracing.exported, "dropped": tracing.dropped, "failed": tracing.failed}
+            return {
+                "exported": tracing.exported,
+                "dropped": tracing.dropped,
+                "failed": tracing.failed,
+                "over_rate": tracing.over_rate,
+            }
 
-        text = "Traces exported, dropped for want of room, or lost by the exporter."
+        text = (
+            "Traces exported, dropped for want of room, lost by the exporter, or of failed and slow "
+            "attempts beyond their rates."
+        )
         self._watch("berth_traces", text, "outcome", read, counts=True)
 
     def watch_equal_pods(self, outcomes: Mapping[str, float]) -> None:
@@ -136,9 +145,11 @@ class SchedulerMetrics:
         text = "Objects whose latest version is set aside now."
         self._watch("berth_objects_set_aside_now", text, "resource", now)
 
-    def text(self, names: Sequence[str] = ()) -> bytes:
-        """Everything, or only the series of these names, in Prometheus's text format."""
-        return generate_latest(_Named(self._state, self.registry, names) if names else self.registry)
+    def text(self, names: Sequence[str] = (), *, open_metrics: bool = False) -> bytes:
+        """Everything, or only the series of these names, in Prometheus's text format, or in OpenMetrics'."""
+        shown = _Named(self._state, self.registry, names) if names else self.registry
+        made: bytes = (open_metrics_text if open_metrics else generate_latest)(shown)
+        return made
 
     def reset(self) -> None:
         """Start all counters and histograms afresh."""

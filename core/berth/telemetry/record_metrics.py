@@ -61,7 +61,10 @@ class RecordMetrics:
                 self._histograms["scheduler_scheduling_attempt_duration_seconds"].labels(*key),
             )
         children[0].inc()
-        children[1].observe((record.ended_ns - record.dequeued_ns - record.paused_ns) * _NANO)
+        seconds = (record.ended_ns - record.dequeued_ns - record.paused_ns) * _NANO
+        children[1].observe(seconds)
+        if record.traced:
+            _exemplify(children[1], seconds, record)
         self._batched(record)
 
     def _batched(self, record: CycleRecord) -> None:
@@ -82,14 +85,17 @@ class RecordMetrics:
         if child is None:
             family = self._histograms["scheduler_pod_scheduling_sli_duration_seconds"]
             child = self._durations[label] = family.labels(label)
-        child.observe(max(0, record.ended_ns - record.first_enqueued_ns) * _NANO)
+        seconds = max(0, record.ended_ns - record.first_enqueued_ns) * _NANO
+        child.observe(seconds)
+        if record.traced:
+            _exemplify(child, seconds, record)
 
     def _intervals(self, record: CycleRecord) -> None:
         intervals, profile, evaluations = record.intervals, record.profile, self.evaluations
         points: dict[int, Interval] = {}
         for index, interval in enumerate(intervals):
             if interval.span_id:
-                self._call(interval)
+                self._call(record, interval)
                 continue
             if interval.parent < 0:
                 continue
@@ -127,11 +133,14 @@ class RecordMetrics:
             child = self._points[key] = family.labels(interval.name, str(code), record.profile)
         child.observe(seconds)
 
-    def _call(self, interval: Interval) -> None:
+    def _call(self, record: CycleRecord, interval: Interval) -> None:
         """Observe a call of a sidecar; its name is the sidecar's and the method's."""
         sidecar, _, method = interval.name.partition(" ")
-        family = self._histograms["berth_sidecar_call_duration_seconds"]
-        family.labels(sidecar, method).observe((interval.ended_ns - interval.started_ns) * _NANO)
+        child = self._histograms["berth_sidecar_call_duration_seconds"].labels(sidecar, method)
+        seconds = (interval.ended_ns - interval.started_ns) * _NANO
+        child.observe(seconds)
+        if record.traced:
+            _exemplify(child, seconds, record, interval.span_id)
 
     def _plugins_of(self, record: CycleRecord) -> None:
         for interval in record.intervals:
@@ -144,6 +153,12 @@ class RecordMetrics:
                 family = self._histograms["scheduler_plugin_execution_duration_seconds"]
                 child = self._plugins[key] = family.labels(interval.name, around.name, str(key[2]))
             child.observe(((interval.ended_ns or record.ended_ns) - interval.started_ns) * _NANO)
+
+
+def _exemplify(child: Series, seconds: float, record: CycleRecord, span_id: bytes = b"") -> None:
+    """Let the attempt's trace, or one span of it, stand for such values."""
+    at = (record.ended_ns + record.wall_offset_ns) * _NANO
+    child.exemplify(seconds, record.trace_id, span_id or record.root_span_id, at)
 
 
 def _broken(record: CycleRecord) -> set[int]:

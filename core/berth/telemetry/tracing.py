@@ -76,6 +76,11 @@ class Tracing:
         """Traces that an exporter could not get rid of."""
         return sum(queue.failed for queue in self._queues)
 
+    @property
+    def over_rate(self) -> int:
+        """Failed and slow attempts that were not kept, because their minute had enough of them."""
+        return self.sampling.failed.refused + self.sampling.slow.refused
+
     def sampled(self, trace_id: bytes) -> bool:
         """Whether the trace is certain to be exported: the flag in the `traceparent` that sidecars see."""
         return self.enabled and self.sampling.sampled(trace_id)
@@ -84,6 +89,7 @@ class Tracing:
         """Take a finished cycle; never waits."""
         if not self._queues or not self.sampling.keeps(record):
             return
+        record.traced = True
         status = record.status
         cycle = EndedCycle(record, "" if status is None or status.ok else status.message)
         for queue in self._queues:

@@ -328,15 +328,45 @@ def test_one_container_of_two_plugins():
         made(kit.plugin("a.b"), kit.plugin("a-b"))
 
 
-def test_tracing():
-    """Traces go where the spec says, and as many of them."""
-    spec = {"telemetry": {"tracing": {"endpoint": "http://c:4317", "samplingPercent": 25}}}
-    variables = {one["name"]: one.get("value") for one in pod(made(**spec))["containers"][0]["env"]}
+def variables(container):
+    """The container's environment, a field of the pod by its path."""
+    return {
+        one["name"]: one.get("value") or one["valueFrom"]["fieldRef"]["fieldPath"] for one in container["env"]
+    }
 
-    assert ("http://c:4317", "0.25") == (
-        variables["OTEL_EXPORTER_OTLP_ENDPOINT"],
-        variables["OTEL_TRACES_SAMPLER_ARG"],
-    )
+
+def test_tracing():
+    """Traces go where the spec says, and as many of them; the downward API says from where."""
+    tracing = {
+        "endpoint": "http://c:4317",
+        "samplingRatePerMillion": 2500,
+        "failedPerMinute": 5,
+        "slowerThan": "250ms",
+    }
+    found = variables(pod(made(telemetry={"tracing": tracing}))["containers"][0])
+
+    assert {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317",
+        "OTEL_TRACES_SAMPLER_ARG": "0.0025",
+        "BERTH_TRACES_FAILED_PER_MINUTE": "5",
+        "BERTH_TRACES_SLOW_SECONDS": "0.25",
+        "NODE_NAME": "spec.nodeName",
+        "OTEL_RESOURCE_ATTRIBUTES": (
+            "k8s.pod.name=$(POD_NAME),k8s.namespace.name=$(POD_NAMESPACE),k8s.node.name=$(NODE_NAME),"
+            "k8s.container.name=scheduler,service.instance.id=$(POD_NAMESPACE).$(POD_NAME).scheduler"
+        ),
+    }.items() <= found.items()
+    assert list(found).index("NODE_NAME") < list(found).index("OTEL_RESOURCE_ATTRIBUTES")
+
+
+@pytest.mark.parametrize(("protocol", "endpoint"), [("grpc", "http://c:4317"), ("http/protobuf", None)])
+def test_plugins_trace_to_the_same_collector(protocol, endpoint):
+    """A plugin's spans join the scheduler's, if the collector takes gRPC; its own variables win."""
+    plugin = {**GPU, "spec": {**GPU["spec"], "env": [{"name": "OTEL_SERVICE_NAME", "value": "mine"}]}}
+    tracing = {"endpoint": "http://c:4317", "protocol": protocol}
+    found = variables(pod(made(plugin, telemetry={"tracing": tracing}))["initContainers"][0])
+
+    assert ("mine", endpoint) == (found["OTEL_SERVICE_NAME"], found.get("OTEL_EXPORTER_OTLP_ENDPOINT"))
 
 
 def test_flags():

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics_families
 from prometheus_client.parser import text_string_to_metric_families
 
 from berth import telemetry
@@ -14,7 +15,14 @@ from berth.queue.places import QueueSizes
 from berth.queue.queue_metrics import QueueMetrics
 from berth.telemetry.metric_families import COUNTERS, HISTOGRAMS
 from berth.telemetry.metrics import SchedulerMetrics
-from tests.unit.telemetry.records import MILLISECOND, interval, make_record, rejected_record, scheduled_record
+from tests.unit.telemetry.records import (
+    MILLISECOND,
+    SIDECAR_SPAN_ID,
+    interval,
+    make_record,
+    rejected_record,
+    scheduled_record,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 TELEMETRY = Path(telemetry.__file__).parent
@@ -205,7 +213,7 @@ def test_state_is_read_when_collected():
     metrics.watch_queue(lambda: sizes[0])
     metrics.watch_cache(Cache())
     metrics.watch_leadership(lambda: {"kube-scheduler": 1.0})
-    metrics.watch_tracing(SimpleNamespace(exported=5, dropped=6, failed=7))
+    metrics.watch_tracing(SimpleNamespace(exported=5, dropped=6, failed=7, over_rate=8))
     metrics.watch_equal_pods({"reused": 8})
     sizes[0] = QueueSizes(9, 2, 3, 4)
 
@@ -306,3 +314,31 @@ def test_only_the_series_that_are_named():
     lines = metrics.text(["scheduler_pending_pods"]).decode().splitlines()
 
     assert {"scheduler_pending_pods"} == {line.split("{")[0] for line in lines if not line.startswith("#")}
+
+
+def exemplars(metrics):
+    """The span of each example in OpenMetrics' text, by the histogram's name."""
+    return {
+        family.name: (each.exemplar.labels["trace_id"], each.exemplar.labels["span_id"])
+        for family in open_metrics_families(metrics.text(open_metrics=True).decode())
+        for each in family.samples
+        if each.exemplar
+    }
+
+
+def test_traced_attempts_are_examples():
+    """A bucket of a latency names the trace of an attempt in it; that of a call the call's span."""
+    record = scheduled_record(traced=True)
+    root = record.trace_id.hex(), record.root_span_id.hex()
+
+    assert {
+        "scheduler_scheduling_attempt_duration_seconds": root,
+        "scheduler_pod_scheduling_sli_duration_seconds": root,
+        "berth_sidecar_call_duration_seconds": (root[0], SIDECAR_SPAN_ID.hex()),
+    } == exemplars(after(record))
+
+
+def test_attempts_without_traces_are_no_examples():
+    """What was not exported is not pointed at, and Prometheus's own text has no examples."""
+    assert {} == exemplars(after(scheduled_record()))
+    assert b"trace_id" not in after(scheduled_record(traced=True)).text()

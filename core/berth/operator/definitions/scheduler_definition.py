@@ -22,6 +22,7 @@ from berth.operator.definitions.schema import (
     share,
     text,
 )
+from berth.telemetry.sampling import MOST_PER_MINUTE
 
 MAX_PLUGINS = 16
 
@@ -171,9 +172,20 @@ def _telemetry() -> Schema:
                 ],
             ),
             "protocol": choice(("grpc", "http/protobuf"), default="grpc"),
-            "samplingPercent": integer(
-                "How many of a hundred attempts are traced.", least=0, most=100, default=100
+            "samplingRatePerMillion": integer(
+                "How many of a million attempts are traced.", least=0, most=1_000_000, default=1_000_000
             ),
+            "failedPerMinute": integer(
+                "How many failed attempts more are traced in a minute: without it 60, none if the rate is 0.",
+                least=0,
+                most=MOST_PER_MINUTE,
+            ),
+            "slowPerMinute": integer(
+                "How many slow attempts more are traced in a minute: without it 60, none if the rate is 0.",
+                least=0,
+                most=MOST_PER_MINUTE,
+            ),
+            "slowerThan": duration("From which time on a scheduling cycle is slow.", default="100ms"),
         },
         "A trace for every attempt to schedule a pod.",
         required=("endpoint",),

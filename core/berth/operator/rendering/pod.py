@@ -16,6 +16,7 @@ from berth.operator.rendering.configuration import (
 )
 from berth.operator.rendering.names import base_name, dashed, labels, selector, serving_files, sidecar_name
 from berth.operator.rendering.settings import Settings
+from berth.operator.rendering.tracing import plugin_variables, scheduler_variables
 from berth.scheduler.plugin_changes import KEPT_BY
 
 CONTAINER = "scheduler"
@@ -82,7 +83,8 @@ def pod_template(
     }
     sidecars = _sidecars(configuration)
     if sidecars:
-        made["initContainers"] = [_sidecar(plugin) for plugin in sidecars]
+        tracing = (spec.get("telemetry") or {}).get("tracing")
+        made["initContainers"] = [_sidecar(plugin, tracing) for plugin in sidecars]
     made |= {
         name: pod[name]
         for name in ("nodeSelector", "tolerations", "affinity", "imagePullSecrets")
@@ -188,30 +190,28 @@ def _environment(spec: Json, key: Key) -> list[Json]:
         ),
     ]
     tracing = (spec.get("telemetry") or {}).get("tracing")
-    if not tracing:
-        return pod
-    share = tracing.get("samplingPercent", 100) / 100
-    values = {
-        "OTEL_EXPORTER_OTLP_ENDPOINT": tracing["endpoint"],
-        "OTEL_EXPORTER_OTLP_PROTOCOL": tracing.get("protocol", "grpc"),
-        "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
-        "OTEL_TRACES_SAMPLER_ARG": f"{share:g}",
-    }
-    return pod + [{"name": name, "value": value} for name, value in values.items()]
+    return _by_name(*pod, *scheduler_variables(tracing, CONTAINER))
+
+
+def _by_name(*variables: Json) -> list[Json]:
+    """Each variable once, where it first stood, with what was last said of it."""
+    return list({one["name"]: one for one in variables}.values())
 
 
 def _probe(path: str, **times: int) -> Json:
     return {"httpGet": {"path": path, "port": "https", "scheme": "HTTPS"}, "timeoutSeconds": 5, **times}
 
 
-def _sidecar(plugin: Json) -> Json:
+def _sidecar(plugin: Json, tracing: Json | None) -> Json:
     spec, name = plugin["spec"], plugin["metadata"]["name"]
     container: Json = {
         "name": sidecar_name(name),
         "image": spec["image"],
         "imagePullPolicy": spec.get("imagePullPolicy", "IfNotPresent"),
         "restartPolicy": "Always",
-        "env": list({one["name"]: one for one in (*_socket(plugin), *(spec.get("env") or ()))}.values()),
+        "env": _by_name(
+            *_socket(plugin), *plugin_variables(tracing, sidecar_name(name)), *(spec.get("env") or ())
+        ),
         "resources": spec.get("resources") or _PLUGIN_REQUESTS,
         "securityContext": {**_RESTRICTED, **_user(plugin)},
         "volumeMounts": [
