@@ -27,6 +27,7 @@ from berth.scheduler.serving_certificate import Certificate
 
 STOP_SECONDS = 5.0
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 Page = Callable[[web.Request], Awaitable[web.Response]]
@@ -59,6 +60,8 @@ class Endpoints:
     """What is known of a pod, by namespace and name; LookupError where nothing is."""
     cache: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
     """What cache and queue hold, and where they differ from what was watched."""
+    open_metrics: Callable[[Sequence[str]], bytes] | None = None
+    """The same as `metrics` in OpenMetrics' text, which has exemplars, for those who ask for it."""
     resource_metrics: Callable[[], Awaitable[bytes]] = _no_bytes
     """What pods request and are limited to; empty in a process that does not lead."""
     pages: Mapping[str, Page] = field(default_factory=dict)
@@ -147,9 +150,13 @@ class _Handlers:
         return web.Response(status=200 if report.healthy else 500, text=report.text)
 
     async def _metrics(self, request: web.Request) -> web.Response:
+        text, kind = self._endpoints.metrics, EXPOSITION
+        opened = self._endpoints.open_metrics
+        if opened is not None and "application/openmetrics-text" in request.headers.get("Accept", ""):
+            text, kind = opened, OPEN_METRICS
         async with self._one_text:
-            body = await asyncio.to_thread(self._endpoints.metrics, request.query.getall("name[]", []))
-        return web.Response(body=body, headers={"Content-Type": EXPOSITION})
+            body = await asyncio.to_thread(text, request.query.getall("name[]", []))
+        return web.Response(body=body, headers={"Content-Type": kind})
 
     async def _reset_metrics(self, _request: web.Request) -> web.Response:
         await self._endpoints.reset_metrics()

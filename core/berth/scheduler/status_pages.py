@@ -10,6 +10,7 @@ Source: cmd/kube-scheduler/app/server.go newEndpointsHandler (Kubernetes v1.36).
 import asyncio
 import os
 from dataclasses import dataclass, field
+from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING
 
@@ -89,6 +90,7 @@ class StatusPages:
             ).mount,
             explain=lambda namespace, name: ask(lambda: explainer.explain(namespace, name)),
             cache=lambda: ask(self.debugger.report),
+            open_metrics=partial(self.metrics.text, open_metrics=True),
             resource_metrics=self._resource_metrics,
             pages={
                 "/debug/sizes": SizesPage(self, self.turn, self.turns).answer,

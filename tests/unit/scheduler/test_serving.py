@@ -103,6 +103,23 @@ async def test_review_is_asked_with_the_token(serve):
     assert [("t", "get", "/metrics"), ("x", "get", "/configz")] == asked
 
 
+@pytest.mark.parametrize(
+    ("accepted", "answer"),
+    [
+        ("text/plain", ("up 1\n", "text/plain")),
+        ("application/openmetrics-text;version=1.0.0,*/*;q=0.1", ("# EOF\n", "application/openmetrics-text")),
+    ],
+)
+async def test_metrics_in_the_text_that_is_asked_for(serve, accepted, answer):
+    """OpenMetrics, which has exemplars, is for those who name it."""
+    endpoints = make_endpoints(open_metrics=lambda _names: b"# EOF\n")
+    async with (
+        serve(endpoints, always_allowed=("/metrics",)) as client,
+        client.get("/metrics", headers={"Accept": accepted}) as response,
+    ):
+        assert answer == (await response.text(), response.content_type)
+
+
 async def test_allowed_prefix(serve):
     """A path ending in a star allows all that begin like it."""
     async with serve(review=nobody, always_allowed=("/met*",)) as client:
