@@ -1,8 +1,9 @@
 """An OTLP collector on a port of its own, which keeps the spans that it is sent."""
 
+from collections.abc import Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import grpc
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
@@ -10,13 +11,22 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as ser
 
 
 class Collected(NamedTuple):
-    """A span, with ids in hex; `service` is who wrote it."""
+    """A span, with ids in hex; `service` is who wrote it, `links` are of (trace, span)."""
 
     service: str
     trace: str
     span: str
     parent: str
     name: str
+    attributes: Mapping[str, Any]
+    resource: Mapping[str, Any]
+    links: Sequence[tuple[str, str]]
+    failed: bool
+
+
+def plain(attributes):
+    """OTLP's attributes as a dictionary."""
+    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in attributes}
 
 
 class Collector(service_grpc.TraceServiceServicer):
@@ -28,10 +38,13 @@ class Collector(service_grpc.TraceServiceServicer):
 
     def Export(self, request, _context):  # noqa: N802 - the generated servicer's name
         for each in request.resource_spans:
-            name = next(a.value.string_value for a in each.resource.attributes if a.key == "service.name")
+            resource = plain(each.resource.attributes)
             for span in (span for scope in each.scope_spans for span in scope.spans):
                 ids = (span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex())
-                self.spans.append(Collected(name, *ids, span.name))
+                links = [(link.trace_id.hex(), link.span_id.hex()) for link in span.links]
+                failed = span.status.code == span.status.STATUS_CODE_ERROR
+                told = plain(span.attributes), resource, links, failed
+                self.spans.append(Collected(resource["service.name"], *ids, span.name, *told))
         return service.ExportTraceServiceResponse()
 
 

@@ -103,6 +103,29 @@ def test_collector_knows_who_sent_it(collector):
     assert ("berth-test", "a b") == (attributes["service.name"], attributes["k8s.cluster.name"])
 
 
+def test_ratio_of_0_writes_nothing(collector, monkeypatch):
+    """However many attempts fail, a collector is sent nothing unless a rate asks for it."""
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "traceidratio")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0")
+    tracing = Tracing.from_environment()
+    records = [rejected_record() for _ in range(1000)]
+    for record in records:
+        tracing.on_record(record)
+    tracing.close()
+
+    assert ([], 0, set()) == (collector.spans, tracing.exported, {each.traced for each in records} - {False})
+
+
+def test_collector_gets_links(collector):
+    """The attempt before is a link of the root, over OTLP too."""
+    tracing = Tracing.from_environment()
+    tracing.on_record(scheduled_record(earlier=bytes(range(24))))
+    tracing.close()
+    (link,) = collector.spans[0].links
+
+    assert (bytes(range(16)), bytes(range(16, 24))) == (link.trace_id, link.span_id)
+
+
 def test_collector_by_http(monkeypatch):
     """OTLP over HTTP with protobuf, where the variable asks for it."""
     received = []
