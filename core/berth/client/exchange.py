@@ -18,6 +18,7 @@ from berth.client.connection import Answer, Connection, Response
 from berth.client.endpoint import Authorization
 from berth.client.errors import ClientError, CutError, HeldBackError, NotSentError
 from berth.client.pool import Pool
+from berth.client.request_counts import RequestCounts
 from berth.client.timing import TokenBucket
 from berth.client.write_guard import WriteGuard
 
@@ -54,6 +55,7 @@ class Sender(Protocol):
     """What an exchange has of its transport."""
 
     pool: Pool
+    counts: RequestCounts
     limiter: TokenBucket
     authorization: Authorization
 
@@ -81,6 +83,7 @@ class Exchange:
         "_repeatable",
         "_request",
         "_sender",
+        "_sent_at",
         "_timer",
         "_was_refused",
         "_write",
@@ -100,6 +103,7 @@ class Exchange:
         self._connection: Connection | None = None
         self._lender: Lender = sender.pool
         self._repeatable = False
+        self._sent_at = 0.0
         self._write = 0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -131,13 +135,14 @@ class Exchange:
         self._stop_timer()
         request, sender = self._request, self._sender
         guard, deadline = request.guard, self.deadline
+        self._sent_at = asyncio.get_running_loop().time()
         if guard is not None:
             if not self._context.run(guard):
                 sender.pool.give_back(connection)
                 self.end(HeldBackError("not sent: the right to write could not be proven"))
                 return
             self._write = guard.sent()
-            deadline = min(deadline, asyncio.get_running_loop().time() + guard.landing_seconds)
+            deadline = min(deadline, self._sent_at + guard.landing_seconds)
         # The server may have closed a kept connection while it was idle; only a read may be sent twice.
         self._repeatable = connection.kept and request.method in SAFE_METHODS
         self._connection, connection.kept = connection, True
@@ -145,6 +150,7 @@ class Exchange:
 
     def refused(self, error: NotSentError) -> None:
         """End: the request was not sent."""
+        self._sender.counts.failed(self._request.method)
         self.end(error)
 
     # What a convoy calls as well.
@@ -153,11 +159,15 @@ class Exchange:
         """Leave on this connection, which is given back to the lender; gives the bytes."""
         assert self._request.guard is None, "what is guarded leaves in the step in which the guard is asked"
         self._connection, self._credential, self._lender = connection, credential, lender
+        self._sent_at = asyncio.get_running_loop().time()
         return self._sender.encoded(self._request, credential)
 
     def answered(self, answer: Answer) -> None:
         """Go on with what came for the request."""
+        counts, method = self._sender.counts, self._request.method
+        seconds = asyncio.get_running_loop().time() - self._sent_at
         if isinstance(answer, Response):
+            counts.answered(method, answer.status, seconds)
             self._took_back(certain=answer.status < SERVER_SIDE)
             if answer.status == UNAUTHORIZED and not self._was_refused:
                 self._was_refused = True
@@ -165,6 +175,7 @@ class Exchange:
                 return
         else:
             assert isinstance(answer, ClientError), "streams are no exchanges"
+            counts.failed(method, seconds)
             self._took_back(certain=False)
             if self._repeatable and isinstance(answer, CutError):
                 self._borrow()

@@ -19,6 +19,7 @@ from berth.client.endpoint import Endpoint
 from berth.client.errors import ClientError, NotSentError
 from berth.client.exchange import SAFE_METHODS, UNAUTHORIZED, Convoy, Exchange, OnOutcome, Request
 from berth.client.pool import Pool
+from berth.client.request_counts import RequestCounts
 from berth.client.timing import TokenBucket
 from berth.client.write_guard import WriteGuard
 from berth.framework.clock import SystemClock
@@ -57,8 +58,11 @@ class Transport:
         self.request_seconds = request_seconds
         """How long a request may take that names no time of its own."""
         self.pool = Pool(endpoint, max_connections)
+        self.counts = RequestCounts()
         self.limiter = limiter or TokenBucket(-1, 0, SystemClock())
         self.authorization = endpoint.authorization
+        self.host = endpoint.address.authority
+        """The server's, as metrics and the Host header name it."""
         self._endpoint = endpoint
         self._user_agent = user_agent
         self._tasks: set[asyncio.Task[None]] = set()
@@ -193,7 +197,7 @@ class Transport:
 
     def _headers(self, authorization: str) -> str:
         lines = [
-            f"Host: {self._endpoint.address.authority}",
+            f"Host: {self.host}",
             f"User-Agent: {self._user_agent}",
             f"Accept: {JSON}",
         ]
@@ -220,6 +224,16 @@ class Transport:
 
     async def _open_stream(self, target: str, credential: str, deadline: float) -> BodyStream:
         head = self._head("GET", target, credential)
+        began = asyncio.get_running_loop().time()
+        try:
+            stream = await self._opened(head, deadline)
+        except ClientError:
+            self.counts.failed("GET", asyncio.get_running_loop().time() - began)
+            raise
+        self.counts.answered("GET", stream.status, asyncio.get_running_loop().time() - began)
+        return stream
+
+    async def _opened(self, head: str, deadline: float) -> BodyStream:
         connection = await self.pool.open(deadline)
         waiter: asyncio.Future[BodyStream] = asyncio.get_running_loop().create_future()
         data = f"{head}\r\n".encode("latin-1")

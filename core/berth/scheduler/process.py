@@ -15,7 +15,7 @@ Source: cmd/kube-scheduler/app/server.go Run (Kubernetes v1.36).
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 
@@ -24,6 +24,7 @@ from berth.client.credentials import load_endpoint
 from berth.client.endpoint import Endpoint
 from berth.client.events import EventRecorder
 from berth.client.pods import Pods
+from berth.client.request_counts import BOUNDS
 from berth.client.transport import Transport
 from berth.client.write_guard import Terms
 from berth.config.shards import Shard
@@ -214,7 +215,7 @@ class Process:
             control=control,
             synced=self.first_sync.synced,
         )
-        self._show_in_metrics(tracing)
+        self._show_in_metrics(tracing, (requests, events, leases, reviews))
 
     def _new_scheduler(
         self, on_ready: Callable[[], None], on_record: Callable[[CycleRecord], None]
@@ -269,9 +270,10 @@ class Process:
             ending=lambda: "the process is ending" if self._stopping else "",
         )
 
-    def _show_in_metrics(self, tracing: Tracing) -> None:
+    def _show_in_metrics(self, tracing: Tracing, transports: Sequence[Transport]) -> None:
         """Let the gauges mirror the parts."""
         metrics, scheduler = self.metrics, self.scheduler
+        metrics.requests.watch(transports[0].host, [each.counts for each in transports], BOUNDS)
         metrics.watch_tracing(tracing)
         metrics.watch_plugins(self.upkeep.conditions)
         metrics.watch_set_aside(partial(set_aside_total, self.mirrors), partial(set_aside_now, self.mirrors))

@@ -16,6 +16,7 @@ from prometheus_client import (
 )
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.exposition import generate_latest as open_metrics_text
+from prometheus_client.registry import Collector
 
 from berth.cache.cache import Cache
 from berth.framework.cycle_record import CycleRecord
@@ -29,6 +30,7 @@ from berth.telemetry.pod_group_metrics import PrometheusPodGroupMetrics
 from berth.telemetry.preemption_metrics import PrometheusPreemptionMetrics
 from berth.telemetry.queue_metrics import PrometheusQueueMetrics
 from berth.telemetry.record_metrics import RecordMetrics
+from berth.telemetry.request_metrics import RequestCollector
 from berth.telemetry.state_metrics import Mirror, StateCollector
 from berth.telemetry.tracing import Tracing
 
@@ -46,6 +48,7 @@ class SchedulerMetrics:
         self._with_pod_groups = pod_groups
         self._with_calls = asynchronous_calls
         self._state = StateCollector()
+        self.requests = RequestCollector()
         self.registry, self.families = self._afresh()
         self.queue = PrometheusQueueMetrics(self.families)
         self.preemption = PrometheusPreemptionMetrics(self.families)
@@ -147,12 +150,13 @@ class SchedulerMetrics:
 
     def text(self, names: Sequence[str] = (), *, open_metrics: bool = False) -> bytes:
         """Everything, or only the series of these names, in Prometheus's text format, or in OpenMetrics'."""
-        shown = _Named(self._state, self.registry, names) if names else self.registry
+        shown = _Named((self._state, self.requests), self.registry, names) if names else self.registry
         made: bytes = (open_metrics_text if open_metrics else generate_latest)(shown)
         return made
 
     def reset(self) -> None:
         """Start all counters and histograms afresh."""
+        self.requests.reset()
         self.registry, self.families = self._afresh()
         self.queue.use(self.families)
         self.preemption.use(self.families)
@@ -167,6 +171,7 @@ class SchedulerMetrics:
         registry = CollectorRegistry()
         families = Families(registry, pod_groups=self._with_pod_groups, asynchronous_calls=self._with_calls)
         registry.register(self._state)
+        registry.register(self.requests)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
         return registry, families
@@ -186,17 +191,23 @@ class SchedulerMetrics:
         self._state.mirrored.append(Mirror(name, text, (label,), by_label, counts))
 
 
+_SUFFIXES = ("", "_total", "_bucket", "_sum", "_count")
+
+
 class _Named:
     """The series of some names: a full exposition takes tens of milliseconds, these do not."""
 
-    def __init__(self, state: StateCollector, registry: CollectorRegistry, names: Sequence[str]) -> None:
-        self._state, self._registry, self._names = state, registry, names
+    def __init__(
+        self, unnamed: Sequence[Collector], registry: CollectorRegistry, names: Sequence[str]
+    ) -> None:
+        self._unnamed, self._registry, self._names = unnamed, registry, names
 
     def collect(self) -> Iterator[Metric]:
         """The families that have such series."""
-        for family in self._state.collect():
-            if {family.name, f"{family.name}_total"} & set(self._names):
-                yield family
+        for collector in self._unnamed:
+            for family in collector.collect():
+                if {f"{family.name}{suffix}" for suffix in _SUFFIXES} & set(self._names):
+                    yield family
         yield from self._registry.restricted_registry(self._names).collect()
 
 

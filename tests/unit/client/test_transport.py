@@ -7,6 +7,7 @@ from aiohttp import web
 
 from berth.client.endpoint import FixedAuthorization, endpoint_of
 from berth.client.errors import CutError, DeadlineError, HeldBackError, NotSentError
+from berth.client.request_counts import RequestCounts
 from berth.client.timing import TokenBucket
 from berth.client.transport import Post
 from berth.client.write_guard import Terms, WriteGuard
@@ -496,3 +497,46 @@ async def test_no_connection_for_several_in_time():
         await asyncio.wait([first])
 
     assert [NotSentError, NotSentError] == [type(outcome) for outcome in outcomes.values()]
+
+
+async def test_requests_are_counted():
+    """By status code and method, with its time; a stream counts as it begins, a cut as an error."""
+
+    async def serve(reader, writer):
+        while True:
+            head, _ = await read_request(reader)
+            if b"/cut" in head:
+                writer.close()
+                return
+            writer.write(answer(404 if b"/absent" in head else 200, b"{}"))
+
+    async with raw_server(serve) as server, transport_to(server.url) as transport:
+        for path in ("/", "/", "/absent"):
+            await transport.request("GET", path)
+        await transport.request("POST", "/")
+        (await transport.stream("/watch")).close()
+        with pytest.raises(CutError):
+            await transport.request("POST", "/cut")
+        counts = transport.counts
+
+    assert {("200", "GET"): 3, ("404", "GET"): 1, ("200", "POST"): 1, ("<error>", "POST"): 1} == counts.codes
+    assert {"GET": 4, "POST": 2} == {method: sum(each.counts) for method, each in counts.durations.items()}
+
+
+async def test_request_that_never_left_took_no_time():
+    """A server that is away is an error of each request, without a duration."""
+    async with raw_server(silent) as server:
+        url = server.url
+    async with transport_to(url, request_seconds=0.2) as transport:
+        with pytest.raises(NotSentError):
+            await transport.request("GET", "/")
+
+    assert ({("<error>", "GET"): 1}, {}) == (transport.counts.codes, transport.counts.durations)
+
+
+def test_status_that_http_does_not_know():
+    """What a server makes up is no label."""
+    counts = RequestCounts()
+    counts.answered("GET", 999, 0.1)
+
+    assert {("<error>", "GET"): 1} == counts.codes

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from berth import telemetry
 from berth.cache.cache import Cache
+from berth.client.request_counts import BOUNDS, RequestCounts
 from berth.framework.status import SUCCESS, Code, Status, failed
 from berth.queue.places import QueueSizes
 from berth.queue.queue_metrics import QueueMetrics
@@ -342,3 +343,31 @@ def test_attempts_without_traces_are_no_examples():
     """What was not exported is not pointed at, and Prometheus's own text has no examples."""
     assert {} == exemplars(after(scheduled_record()))
     assert b"trace_id" not in after(scheduled_record(traced=True)).text()
+
+
+def test_requests_of_all_transports():
+    """client-go's names: requests by code, method and host, durations by verb and host, of all transports."""
+    metrics, transports = SchedulerMetrics(), [RequestCounts(), RequestCounts()]
+    metrics.requests.watch("10.0.0.1:6443", transports, BOUNDS)
+    for counts in transports:
+        counts.answered("POST", 201, 0.01)
+    transports[0].failed("GET")
+    host = {"host": "10.0.0.1:6443"}
+
+    assert 2 == sample(metrics, "rest_client_requests_total", code="201", method="POST", **host)
+    assert 1 == sample(metrics, "rest_client_requests_total", code="<error>", method="GET", **host)
+    bucket = "rest_client_request_duration_seconds_bucket"
+    assert [0, 2, 2] == [
+        sample(metrics, bucket, verb="POST", le=le, **host) for le in ("0.005", "0.025", "+Inf")
+    ]
+    assert b"rest_client_requests_total{" in metrics.text([bucket, "rest_client_requests_total"])
+
+
+def test_requests_start_afresh():
+    """DELETE /metrics sets them back as it does the others."""
+    metrics, counts = SchedulerMetrics(), RequestCounts()
+    metrics.requests.watch("server", [counts], BOUNDS)
+    counts.answered("POST", 201, 0.01)
+    metrics.reset()
+
+    assert {} == series(metrics, "rest_client_requests_total")
