@@ -145,6 +145,17 @@ class LeaderElector:
         """Whether this process can prove that it leads, now."""
         return self.leading and self._age() < self.settings.renew_deadline
 
+    def margin(self) -> float:
+        """How much of the time for renewing is left: 1 right after it was done, 0 where the holder must stop.
+
+        0 also where it does not lead.
+        """
+        renewed_at = self._renewed_at
+        if not self.leading or renewed_at == NEVER:
+            return 0.0
+        age = self._clock.monotonic() - renewed_at
+        return max(0.0, 1.0 - age / self.settings.renew_deadline)
+
     def is_healthy(self, tolerance_seconds: float = 20.0) -> bool:
         """False when we lead on paper and the lease ran out longer ago than the tolerance."""
         return not self.leading or self._age() <= self.settings.duration + tolerance_seconds

@@ -44,6 +44,10 @@ class Campaign:
         """Whether this process can prove that it leads, now."""
         return self._elector.is_fresh()
 
+    def margin(self) -> float:
+        """How much of the time for renewing the lease is left, from 1 to 0."""
+        return self._elector.margin()
+
     def is_healthy(self) -> bool:
         """False where the lease ran out long ago and this process still leads on paper."""
         return self._elector.is_healthy()

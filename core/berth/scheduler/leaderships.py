@@ -14,6 +14,7 @@ from typing import Any
 from berth.config.shards import Shard
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.queue.record_heap import ShardOf
+from berth.scheduler.campaign import Campaign
 from berth.scheduler.health import Check, NotedCheck
 from berth.scheduler.leadership import Leadership
 
@@ -33,6 +34,13 @@ def shard_of_records(shards: tuple[Shard, ...]) -> ShardOf:
         return names[record.pod.spec.scheduler_name]
 
     return shard_of
+
+
+def margins(resource_name: str, campaigns: Mapping[str, Campaign]) -> dict[str, float]:
+    """How much time is left to renew the leases that this process holds, from 1 to 0, by lease."""
+    return {
+        lease_name(resource_name, shard): each.margin() for shard, each in campaigns.items() if each.leading
+    }
 
 
 class Leaderships:

@@ -40,7 +40,7 @@ from berth.scheduler.event_recording import PodEvents
 from berth.scheduler.fence import Fence, Mirror, View
 from berth.scheduler.first_sync import FirstSync
 from berth.scheduler.leadership import Leadership
-from berth.scheduler.leaderships import Leaderships, shard_of_records
+from berth.scheduler.leaderships import Leaderships, margins, shard_of_records
 from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.needed_kinds import needed_groups
 from berth.scheduler.out_of_tree_plugins import OutOfTreePlugins
@@ -286,6 +286,7 @@ class Process:
         election = self._options.loaded.configuration.leader_election
         if election.leader_elect:
             metrics.watch_leadership(partial(self.leaderships.leading, election.resource_name))
+            metrics.watch_leases(partial(margins, election.resource_name, self.campaigns))
 
     def _every_mirror(self) -> tuple[Mirror, ...]:
         """All kinds that are watched now: plugins come and go, and the kinds that only they watch."""

@@ -109,6 +109,11 @@ class SchedulerMetrics:
         text = "[ALPHA] Whether this process leads, by lease."
         self._watch("leader_election_master_status", text, "name", leads)
 
+    def watch_leases(self, margins: Callable[[], Mapping[str, float]]) -> None:
+        """Show how much time is left to renew each lease that this process holds."""
+        text = "Of a lease's renew deadline, the share that is left until its holder has to stop."
+        self._watch("berth_lease_margin_ratio", text, "name", margins)
+
     def watch_tracing(self, tracing: Tracing) -> None:
         """Show what became of traces."""
 

@@ -429,3 +429,15 @@ async def test_a_lease_that_is_held_is_renewed_without_waiting_for_campaigns(lea
             renewed = await first._try(5.0)
 
     assert renewed
+
+
+async def test_margin(elector, clock):
+    """The time left to renew falls from 1 to 0 over the renew deadline; it is 0 without the lease."""
+    before = elector.margin()
+    await elector.acquire()
+    margins = [elector.margin()]
+    for _ in range(2):
+        await clock.sleep(elector.settings.renew_deadline / 2)
+        margins.append(elector.margin())
+
+    assert (0.0, [1.0, 0.5, 0.0]) == (before, margins)

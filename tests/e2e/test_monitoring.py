@@ -1,0 +1,138 @@
+"""Dashboards and alerts read what schedulers and plugins really export, by name, label and type."""
+
+import asyncio
+import shutil
+import subprocess
+import tempfile
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from berth.sandbox.free_port import free_port
+from berth.telemetry.metric_families import COUNTERS, HISTOGRAMS
+from berth_sdk.metrics import Held, Meter
+from tests.e2e.promql import MONITORING, TARGET, expressions, rules, uses
+from tests.e2e.running import bound, cluster, decided, some_pods
+
+ROOT = MONITORING.parents[2]
+RUNBOOKS = "https://berth.dev/docs/runbooks/"
+CHANGING = frozenset({"counter", "histogram"})
+
+
+class Exported:
+    """Metrics of several processes: the types of each series' name, and sets of labels that go together."""
+
+    def __init__(self, *texts):
+        self.types, self.labels = {}, {}
+        for family in (family for text in texts for family in text_string_to_metric_families(text)):
+            for name in names(family.name, family.type):
+                self.types.setdefault(name, set()).add(family.type)
+            for sample in family.samples:
+                self.labels.setdefault(sample.name, set()).add(frozenset(sample.labels))
+        # What has not happened in the run has no series yet, but labels all the same.
+        for declared in (*COUNTERS, *HISTOGRAMS):
+            kind = "histogram" if declared.buckets else "counter"
+            for name in names(declared.name.removesuffix("_total"), kind):
+                le = {"le"} if name.endswith("_bucket") else set()
+                self.labels.setdefault(name, set()).add(frozenset(declared.labels) | le)
+
+    def problem(self, use):
+        """What is wrong with that use of a metric, empty if nothing is."""
+        if use.metric not in self.types:
+            return f"{use.metric} is not exported"
+        known = self.labels.get(use.metric, {frozenset()})
+        if not any(use.labels <= labels | TARGET for labels in known):
+            return f"{use.metric} has the labels {sorted(map(sorted, known))}, not {sorted(use.labels)}"
+        if use.as_counter and not self.types[use.metric] <= CHANGING:
+            return f"{use.metric} is of type {self.types[use.metric]}, and has no rate"
+        return ""
+
+    def labels_of(self, found):
+        """All labels that results of these metrics may have."""
+        return TARGET.union(*(labels for use in found for labels in self.labels.get(use.metric, ())))
+
+
+def names(family, kind):
+    """The names of a family's series."""
+    if kind == "histogram":
+        return [f"{family}{suffix}" for suffix in ("_bucket", "_sum", "_count")]
+    return [f"{family}_total" if kind == "counter" else family]
+
+
+@pytest.fixture
+async def exported(tmp_path):
+    """What a scheduler and a plugin export that have scheduled some pods."""
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="berth-") as sockets:
+        measured = {"BERTH_METRICS_ADDRESS": f"127.0.0.1:{port}"}
+        async with cluster(tmp_path, Path(sockets), nodes=30, **measured) as running:
+            submitted = some_pods(gpu=5, others=5)
+            await running.create(submitted)
+            await running.reach(lambda pods: sum(map(bound, pods)) == len(submitted) - 1, "all but one bound")
+            await running.reach(lambda pods: all(map(decided, pods)), "one turned down")
+            scheduler = await asyncio.to_thread(running.surface.read, "/metrics")
+            plugin = await asyncio.to_thread(read, f"http://127.0.0.1:{port}/metrics")
+    return Exported(scheduler.decode(), plugin.decode(), refusing())
+
+
+def refusing():
+    """What a plugin exports that was sent a wrong message, which no scheduler sends."""
+    meter = Meter("refusing", "1")
+    meter.refused("GENERATION_GONE")
+    return meter.text(Held(0, 0, 0, 0))
+
+
+def read(url):
+    """What is served there."""
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return answer.read()
+
+
+@pytest.mark.e2e
+async def test_expressions_read_what_is_exported(exported):
+    """Every metric of every panel and alert is there, with its labels, and rates are of what only grows."""
+    wrong = []
+    for where, expression, shown in expressions():
+        found, listed = uses(expression)
+        assert found, where
+        wrong += [f"{where}: {problem}" for use in found if (problem := exported.problem(use))]
+        wrong += [f"{where}: no label {label}" for label in (shown | listed) - exported.labels_of(found)]
+
+    assert [] == wrong
+
+
+def test_what_an_expression_names():
+    """Matchers, groupings and the functions around a metric are told apart."""
+    found, listed = uses(
+        'sum by (le, a) (rate(x_bucket{b=~"c", d!="e"}[5m])) and on (f) deriv(sum(y)[1h:1m])'
+    )
+
+    assert [("x_bucket", {"b", "d"}, True), ("y", set(), False)] == found
+    assert {"a", "f"} == listed
+
+
+def test_every_alert_has_a_runbook():
+    """The page of an alert begins with its name, and every page is listed."""
+    pages = {rule["alert"]: rule["annotations"]["runbook_url"].removeprefix(RUNBOOKS) for rule in rules()}
+    index = (ROOT / "docs/runbooks/README.md").read_text()
+
+    for alert, page in pages.items():
+        assert (ROOT / "docs/runbooks" / page).read_text().startswith(f"# {alert}\n")
+        assert f"| {alert} | [{page}]({page}) |" in index
+    assert {*pages.values(), "README.md"} == {path.name for path in (ROOT / "docs/runbooks").iterdir()}
+
+
+def test_rules_by_promtool(tmp_path):
+    """Prometheus's own tool takes the rules."""
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed (Debian: package prometheus)")
+    document = yaml.safe_load((MONITORING / "rules.yaml").read_text())
+    file = tmp_path / "rules.yaml"
+    file.write_text(yaml.safe_dump(document["spec"]))
+    done = subprocess.run([promtool, "check", "rules", file], capture_output=True, text=True, check=False)
+
+    assert 0 == done.returncode, done.stdout + done.stderr
