@@ -19,6 +19,7 @@ NAMES = (
     "hints",
     "grpc_calls",
     "transports",
+    "tracing",
     "load_aware",
     "sidecar",
     "http_engine",
