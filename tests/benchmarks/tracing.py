@@ -6,10 +6,6 @@ The attempt is one of the default profile with two calls of a plugin in it. Time
 import asyncio
 import time
 
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-
 from berth.framework.attempt import Attempt
 from berth.framework.clock import nanoseconds
 from berth.framework.cycle_record import CycleRecord
@@ -17,10 +13,10 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.status import SUCCESS
 from berth.out_of_tree.call_attributes import rpc_outcome, rpc_request
 from berth.out_of_tree.traceparent import CallSpan
+from berth.telemetry.otlp import request_of
 from berth.telemetry.sampling import Sampling
-from berth.telemetry.sdk_exporter import SdkExporter
 from berth.telemetry.spans import EndedCycle, spans_of
-from berth.telemetry.tracing import Tracing
+from berth.telemetry.tracing import Tracing, resource_from_environment
 from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.tables import timed as timed_each
 from tests.benchmarks.workloads import Core, pod_template, read_pod
@@ -30,14 +26,6 @@ UNSAMPLED_GOAL, SAMPLED_GOAL = 10, 150
 CALLS = ("FilterScore", "Reserve")
 ADDRESS = "unix:/run/berth/plugin.sock"
 NONE, ALL = 0, 1 << 64
-
-
-class Encoded(SpanExporter):
-    """An exporter that makes OTLP's bytes and sends them nowhere."""
-
-    def export(self, spans):
-        encode_spans(spans).SerializeToString()
-        return SpanExportResult.SUCCESS
 
 
 class Nowhere:
@@ -102,9 +90,9 @@ def of_the_loop(records, bound):
 
 def exporting():
     """What turns one record into spans and those into OTLP's bytes."""
-    exporter = SdkExporter(Encoded(), dict(Resource.create({}).attributes))
+    resource = resource_from_environment()
 
     def export(record):
-        exporter.export(spans_of(EndedCycle(record, ""), {}))
+        request_of(spans_of(EndedCycle(record, ""), resource), resource).SerializeToString()
 
     return export

@@ -74,8 +74,8 @@ class Histogram(Collector):
         for values, series in self._series.copy().items():
             counts, exemplars = accumulate(series.counts.copy()), series.exemplars.copy()
             buckets = [
-                (bound, float(count), exemplars.get(index))
-                for index, (bound, count) in enumerate(zip(self._shown_bounds, counts, strict=True))
+                (bound, float(count), exemplars[at]) if at in exemplars else (bound, float(count))
+                for at, (bound, count) in enumerate(zip(self._shown_bounds, counts, strict=True))
             ]
             family.add_metric(values, buckets, series.total)
         yield family

@@ -16,15 +16,25 @@ from prometheus_client.utils import floatToGoString
 class Durations(Protocol):
     """How many requests took how long."""
 
-    counts: list[int]
-    total: float
+    @property
+    def counts(self) -> list[int]:
+        """By bucket, the last one above all bounds."""
+
+    @property
+    def total(self) -> float:
+        """In all. Units: seconds."""
 
 
 class Requests(Protocol):
     """What one transport has counted: by (code, method), and durations by method."""
 
-    codes: Mapping[tuple[str, str], int]
-    durations: Mapping[str, Durations]
+    @property
+    def codes(self) -> Mapping[tuple[str, str], int]:
+        """Requests by status code and method."""
+
+    @property
+    def durations(self) -> Mapping[str, Durations]:
+        """How long they took, by method."""
 
     def clear(self) -> None:
         """Start afresh."""

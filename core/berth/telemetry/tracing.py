@@ -125,9 +125,6 @@ def _exporter_names() -> list[str]:
 
 
 def _exporter(name: str, resource: Mapping[str, Any]) -> Sink:
-    from berth.telemetry.sdk_exporter import (  # noqa: PLC0415 - a slow import, and files do without
-        SdkExporter,
-        load_exporter,
-    )
+    from berth.telemetry.sdk_exporter import sink  # noqa: PLC0415 - a slow import, and files do without
 
-    return SdkExporter(load_exporter(name), resource)
+    return sink(name, resource)

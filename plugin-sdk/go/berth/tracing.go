@@ -38,9 +38,7 @@ func NewTracing(name, version string, exporters ...sdktrace.SpanExporter) *Traci
 	if service == "" {
 		service = name
 	}
-	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(resource.NewSchemaless(
-		attribute.String("service.name", service), attribute.String("service.version", version),
-	))}
+	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(described(service, version))}
 	if _, chosen := os.LookupEnv("OTEL_TRACES_SAMPLER"); !chosen {
 		// Exactly the traces that the scheduler sampled.
 		options = append(options, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))
@@ -51,6 +49,19 @@ func NewTracing(name, version string, exporters ...sdktrace.SpanExporter) *Traci
 	made.provider = sdktrace.NewTracerProvider(options...)
 	made.tracer = made.provider.Tracer("berth.dev/plugin-sdk/go", trace.WithInstrumentationVersion(version))
 	return made
+}
+
+// described is the resource: what OTEL_RESOURCE_ATTRIBUTES says, and who writes.
+func described(service, version string) *resource.Resource {
+	own := resource.NewSchemaless(
+		attribute.String("service.name", service), attribute.String("service.version", version),
+	)
+	// Attributes that can't be read are left out, and the others are used.
+	given, _ := resource.New(context.Background(), resource.WithFromEnv())
+	if merged, err := resource.Merge(given, own); err == nil {
+		return merged
+	}
+	return own
 }
 
 // TracingFromEnvironment writes spans where OTEL_* and BERTH_TRACE_FILE say.
@@ -95,9 +106,17 @@ func (t *Tracing) span(ctx context.Context, name string, carrier propagation.Tex
 	return t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer))
 }
 
+// endSpan says how the call ended, by OpenTelemetry's semantic conventions
+// 1.44 for RPC servers.
 func endSpan(span trace.Span, err error) {
-	if err != nil {
-		span.SetStatus(codes.Error, err.Error())
+	if span.IsRecording() {
+		code := "OK"
+		if err != nil {
+			code = codeName(asCallError(err).code)
+			span.SetAttributes(attribute.String("error.type", code))
+			span.SetStatus(codes.Error, err.Error())
+		}
+		span.SetAttributes(attribute.String("rpc.response.status_code", code))
 	}
 	span.End()
 }

@@ -64,7 +64,9 @@ func TestSpansAreChildrenOfTheSchedulers(t *testing.T) {
 	}
 	got := attribute.NewSet(span.Attributes...)
 	want := attribute.NewSet(
-		attribute.String("berth.plugin", "team-nodes"), attribute.String("rpc.method", "Filter"),
+		attribute.String("berth.plugin", "team-nodes"), attribute.String("rpc.system.name", "grpc"),
+		attribute.String("rpc.method", "berth.plugin.v1.SchedulingService/Filter"),
+		attribute.String("rpc.response.status_code", "OK"),
 		attribute.Int64("berth.generation", 1),
 		attribute.Int("berth.nodes.passed", 0), attribute.Int("berth.nodes.rejected", 2),
 	)

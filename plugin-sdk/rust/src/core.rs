@@ -11,7 +11,7 @@ use tonic::Code;
 use crate::call::{Question, Turn};
 use crate::errors::{CallError, guarded};
 use crate::log::{Level, log};
-use crate::metrics::Meter;
+use crate::metrics::{Meter, code_name};
 use crate::outcomes::{Profile, Reply};
 use crate::pb;
 use crate::plugin::Functions;
@@ -85,12 +85,19 @@ impl Core {
         let started = Instant::now();
         let span = self.tracing.span(Q::METHOD, &origin.parent);
         let answered = within(origin.deadline, self.answered(question, &mut verdicts, &mut generation)).await;
+        let code = answered.as_ref().err().map_or(Code::Ok, |error| error.code);
         let attributes = || {
+            // By OpenTelemetry's semantic conventions 1.44 for RPC servers.
             let mut attributes = vec![
+                KeyValue::new("rpc.system.name", "grpc"),
+                KeyValue::new("rpc.method", format!("berth.plugin.v1.SchedulingService/{}", Q::METHOD)),
+                KeyValue::new("rpc.response.status_code", code_name(code)),
                 KeyValue::new("berth.plugin", self.functions.name.clone()),
-                KeyValue::new("rpc.method", Q::METHOD),
                 KeyValue::new("berth.generation", generation),
             ];
+            if code != Code::Ok {
+                attributes.push(KeyValue::new("error.type", code_name(code)));
+            }
             if let Some((passed, rejected)) = verdicts {
                 attributes.push(KeyValue::new("berth.nodes.passed", i64::try_from(passed).unwrap_or(i64::MAX)));
                 attributes.push(KeyValue::new("berth.nodes.rejected", i64::try_from(rejected).unwrap_or(i64::MAX)));
@@ -98,7 +105,6 @@ impl Core {
             attributes
         };
         end(span, attributes, answered.as_ref().err());
-        let code = answered.as_ref().err().map_or(Code::Ok, |error| error.code);
         self.meter.answered(Q::METHOD, code, started.elapsed(), verdicts);
         answered
     }

@@ -188,7 +188,7 @@ impl Page {
 }
 
 /// A code as gRPC's own documents, and the SDKs in other languages, write it.
-fn code_name(code: Code) -> &'static str {
+pub(crate) fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",
         Code::Cancelled => "CANCELLED",

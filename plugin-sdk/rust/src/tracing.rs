@@ -9,6 +9,7 @@ use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_otlp::SpanExporter as OtlpExporter;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::resource::EnvResourceDetector;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider, Span, TracerProviderBuilder};
 
 use crate::errors::CallError;
@@ -98,6 +99,7 @@ pub(crate) fn end(span: Option<Span>, attributes: impl FnOnce() -> Vec<KeyValue>
 fn collecting(builder: TracerProviderBuilder, plugin: &str, version: &str) -> (SdkTracerProvider, SdkTracer) {
     let service = given("OTEL_SERVICE_NAME").unwrap_or_else(|| plugin.to_string());
     let resource = Resource::builder_empty()
+        .with_detector(Box::new(EnvResourceDetector::new()))
         .with_attribute(KeyValue::new("service.name", service))
         .with_attribute(KeyValue::new("service.version", version.to_string()))
         .build();

@@ -12,7 +12,7 @@ import type { Maybe } from "./outcomes.ts";
 import { filterOverlays } from "./overlays.ts";
 import { answering } from "./plugin.ts";
 import { keyOf, type Session } from "./session.ts";
-import { close, type TraceParent, type Tracing } from "./tracing.ts";
+import { close, described, type TraceParent, type Tracing } from "./tracing.ts";
 
 /** How long a call without a deadline may wait for a generation. */
 export const PATIENCE_MILLISECONDS = 10_000;
@@ -61,12 +61,17 @@ export class Answering {
     const started = performance.now();
     const span = this.#tracing.open(`${plugin.name}/${method}`, parent);
     const finish = (error: CallError | undefined, response?: object) => {
+      const code = status[error?.code ?? status.OK];
       close(
         span,
-        { "berth.plugin": plugin.name, "rpc.method": method, "berth.generation": mirror.generation },
+        {
+          ...described(method, code),
+          "berth.plugin": plugin.name,
+          "berth.generation": mirror.generation,
+        },
         error,
       );
-      meter.answered(method, status[error?.code ?? status.OK], (performance.now() - started) / 1e3);
+      meter.answered(method, code, (performance.now() - started) / 1e3);
       done(error, response);
     };
     void then(

@@ -16,7 +16,7 @@ import {
   type Tracer,
   trace,
 } from "@opentelemetry/api";
-import { resourceFromAttributes } from "@opentelemetry/resources";
+import { detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import {
   AlwaysOffSampler,
   BasicTracerProvider,
@@ -28,6 +28,13 @@ import { describe, TraceError } from "./errors.ts";
 import { FileSpanExporter } from "./tracefile.ts";
 
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-|$)/;
+/** The services of the calls that are not of the scheduling service. */
+const SERVICES: Readonly<Record<string, string>> = {
+  Handshake: "IdentityService",
+  Configure: "IdentityService",
+  QueueingHints: "QueueingService",
+  SortKeys: "QueueingService",
+};
 const NO_SPAN = trace.wrapSpanContext(INVALID_SPAN_CONTEXT);
 
 /** The W3C trace context of a call. */
@@ -76,6 +83,16 @@ export class Tracing {
   }
 }
 
+/** What was called and how it ended, by OpenTelemetry's semantic conventions 1.44 for RPC servers. */
+export function described(method: string, code: string): Record<string, string> {
+  return {
+    "rpc.system.name": "grpc",
+    "rpc.method": `berth.plugin.v1.${SERVICES[method] ?? "SchedulingService"}/${method}`,
+    "rpc.response.status_code": code,
+    ...(code === "OK" ? {} : { "error.type": code }),
+  };
+}
+
 /** End a span; with an error, say so. */
 export function close(span: Span, attributes: Record<string, string | number>, error?: unknown): void {
   if (span.isRecording()) {
@@ -87,10 +104,12 @@ export function close(span: Span, attributes: Record<string, string | number>, e
 
 function provider(name: string, version: string, exporters: readonly SpanExporter[]): BasicTracerProvider {
   return new BasicTracerProvider({
-    resource: resourceFromAttributes({
-      "service.name": process.env.OTEL_SERVICE_NAME || name,
-      "service.version": version,
-    }),
+    resource: detectResources({ detectors: [envDetector] }).merge(
+      resourceFromAttributes({
+        "service.name": process.env.OTEL_SERVICE_NAME || name,
+        "service.version": version,
+      }),
+    ),
     ...(process.env.OTEL_TRACES_SAMPLER
       ? {}
       : { sampler: new ParentBasedSampler({ root: new AlwaysOffSampler() }) }),

@@ -71,7 +71,14 @@ test("a call's span is a child of the scheduler's, with the author's attributes"
   assert.equal(spans.length, 1);
   assert.equal(spans[0]?.spanContext().traceId, PARENT.slice(3, 35));
   assert.equal(spans[0]?.parentSpanContext?.spanId, PARENT.slice(36, 52));
-  const expected = { mine: 1, "berth.plugin": "x", "rpc.method": "Filter", "berth.nodes.passed": 2 };
+  const expected = {
+    mine: 1,
+    "berth.plugin": "x",
+    "rpc.system.name": "grpc",
+    "rpc.method": "berth.plugin.v1.SchedulingService/Filter",
+    "rpc.response.status_code": "OK",
+    "berth.nodes.passed": 2,
+  };
   assert.deepEqual({ ...spans[0]?.attributes, ...expected }, spans[0]?.attributes);
 });
 

@@ -5,12 +5,18 @@ import asyncio
 import grpc
 import pytest
 from opentelemetry.semconv._incubating.attributes import rpc_attributes
-from opentelemetry.semconv.attributes import error_attributes, server_attributes
+from opentelemetry.semconv.attributes import (
+    error_attributes,
+    http_attributes,
+    server_attributes,
+    url_attributes,
+)
 
 from berth.framework.status import Code
 from berth.out_of_tree import call_attributes
 from berth.out_of_tree.call_attributes import rpc_outcome, rpc_request
 from berth.out_of_tree.errors import CallFailedError, LateError, NotConnectedError, ProtocolError
+from berth.out_of_tree.extender import request_attributes
 from berth.out_of_tree.extender.errors import ReplyError, StatusError, UnansweredError
 from berth.out_of_tree.extender.request_attributes import http_outcome, http_request
 from berth.out_of_tree.rpc import RpcError
@@ -26,12 +32,18 @@ def caused(error, cause):
 
 def test_names_are_the_conventions():
     """Every name that is written out is the one that OpenTelemetry's package has."""
-    for package in (rpc_attributes, error_attributes, server_attributes):
-        for name in set(vars(package)) & set(vars(call_attributes)):
-            if name.isupper():
-                assert getattr(package, name) == getattr(call_attributes, name)
+    known = {}
+    for package in (rpc_attributes, error_attributes, server_attributes, http_attributes, url_attributes):
+        known |= vars(package)
+    ours = {
+        name: value
+        for module in (call_attributes, request_attributes)
+        for name, value in vars(module).items()
+        if name.isupper() and name.partition("_")[0] in {"RPC", "SERVER", "ERROR", "HTTP", "URL"}
+    }
 
-    assert {"RPC_SYSTEM_NAME", "RPC_METHOD", "RPC_RESPONSE_STATUS_CODE"} <= set(vars(rpc_attributes))
+    assert 9 == len(ours)
+    assert ours == {name: known[name] for name in ours}
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,20 @@
 """What the span of an extender's call says by OpenTelemetry's conventions.
 
-Source: OpenTelemetry semantic conventions 1.44, HTTP client spans.
+Source: OpenTelemetry semantic conventions 1.44, HTTP client spans; written out as those of plugins are.
 """
 
-from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit, urlunsplit
 
-from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
-from opentelemetry.semconv.attributes.http_attributes import (
-    HTTP_REQUEST_METHOD,
-    HTTP_RESPONSE_STATUS_CODE,
-)
-from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
-from opentelemetry.semconv.attributes.url_attributes import URL_FULL
-
+from berth.out_of_tree.call_attributes import ERROR_TYPE, SERVER_ADDRESS, SERVER_PORT, Attributes
 from berth.out_of_tree.extender.errors import ReplyError, StatusError
+
+HTTP_REQUEST_METHOD = "http.request.method"
+HTTP_RESPONSE_STATUS_CODE = "http.response.status_code"
+URL_FULL = "url.full"
 
 OK = 200
 _PORTS = {"http": 80, "https": 443}
-
-Attributes = Mapping[str, str | int]
 
 
 @lru_cache(maxsize=1024)

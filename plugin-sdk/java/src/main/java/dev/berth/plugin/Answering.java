@@ -11,6 +11,10 @@ import java.util.function.Function;
 
 /** Answers requests in their turn, each within a span of its own. */
 final class Answering {
+  /** The services of the calls that are not of the scheduling service. */
+  private static final Map<String, String> SERVICES =
+      Map.of("Configure", "IdentityService", "QueueingHints", "QueueingService");
+
   final Session session;
   private final Tracing tracing;
 
@@ -60,7 +64,6 @@ final class Answering {
       R response = function.apply(span);
       if (span.isRecording()) {
         span.setAttribute("berth.plugin", session.traits.name);
-        span.setAttribute("rpc.method", name);
         span.setAttribute("berth.generation", session.mirror.generation);
       }
       return response;
@@ -73,8 +76,26 @@ final class Answering {
       Place.CURRENT.remove();
       Call.CURRENT.remove();
       arrival.here.leave();
+      describe(span, name, code);
       span.end();
       session.meter.answered(name, code, (System.nanoTime() - started) / 1e9);
+    }
+  }
+
+  /**
+   * What was called and how it ended, by OpenTelemetry's semantic conventions 1.44 for RPC servers.
+   */
+  private static void describe(Span span, String name, Status.Code code) {
+    if (!span.isRecording()) {
+      return;
+    }
+    span.setAttribute("rpc.system.name", "grpc");
+    span.setAttribute(
+        "rpc.method",
+        "berth.plugin.v1." + SERVICES.getOrDefault(name, "SchedulingService") + "/" + name);
+    span.setAttribute("rpc.response.status_code", code.name());
+    if (code != Status.Code.OK) {
+      span.setAttribute("error.type", code.name());
     }
   }
 }
