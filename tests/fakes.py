@@ -370,6 +370,8 @@ class World:
     recorder: RecordingRecorder
     background: Steps
     waiting_pods: WaitingPods
+    pods_in_pre_bind: PodsInPreBind
+    queue_profiles: dict
     clock: ManualClock
     schedule_one: ScheduleOne
     records: list
@@ -426,13 +428,11 @@ def world(profile: Framework, *nodes, profiles=None, percentage=0, hints=None, s
         on_ready=ready.set,
         shard_of=shard_of,
     )
-    waiting = WaitingPods(background)
+    waiting, in_pre_bind = WaitingPods(background, clock), PodsInPreBind(background)
     failure = FailureHandler(
         queue, lister(unassigned), writer, recorder, background, clock, CycleBudgets(clock, background)
     )
-    binding = BindingCycle(
-        cache, queue, waiting, PodsInPreBind(background), writer, recorder, background, failure.handle
-    )
+    binding = BindingCycle(cache, queue, waiting, in_pre_bind, writer, recorder, background, failure.handle)
     chance, records = random.Random(1), []
     algorithm = SchedulePod(NodeSearch(queue.nominator, Rotation(), percentage), chance)
     frameworks = profiles or {PROFILE: profile}
@@ -448,6 +448,8 @@ def world(profile: Framework, *nodes, profiles=None, percentage=0, hints=None, s
         recorder,
         background,
         waiting,
+        in_pre_bind,
+        queue_profiles,
         clock,
         one,
         records,

@@ -248,7 +248,7 @@ def host_of(core, specs, profiles, queue=None, **surroundings):
         cache=core.cache,
         snapshot=core.snapshot,
         queue=queue or SchedulingQueue(PrioritySort(None, None).less, {}, SystemClock(), pod_lister=unknown),
-        waiting_pods=WaitingPods(Unstarted()),
+        waiting_pods=WaitingPods(Unstarted(), SystemClock()),
         sampled=lambda _: False,
         watch=lambda _kind, _handler: lambda: None,
         rewire=lambda _: None,

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from berth.client.events import shortened
-from berth.scheduler.attempt_log import ATTEMPTS_PER_POD, AttemptLog
+from berth.explain.attempt_log import ATTEMPTS_PER_POD, AttemptLog
 from berth.telemetry.logs import JsonFormatter, KlogFormatter
 from tests.hostile.deciding import a_core, a_pod
 from tests.hostile.work import kept_bytes
@@ -81,11 +81,12 @@ def test_the_log_of_attempts_does_not_keep_long_messages():
 def attempt_with(message):
     """A finished attempt that failed with that message."""
     return SimpleNamespace(
-        pod=SimpleNamespace(uid=message[:10]),
+        pod=SimpleNamespace(uid=message[:10], key=f"default/{message[:10]}"),
+        profile="p",
         attempt=ATTEMPTS_PER_POD,
         result="unschedulable",
         node_name="",
-        status=SimpleNamespace(message=message),
+        status=SimpleNamespace(message=message, error=None, plugin=""),
         trace_id=b"",
         dequeued_ns=0,
         enqueued_ns=0,

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from berth.binding.pods_in_pre_bind import PodsInPreBind
-from berth.binding.waiting_pods import WaitingPods
+from berth.binding.pods_in_pre_bind import PodInPreBind, PodsInPreBind
+from berth.binding.waiting_pods import WaitingPod, WaitingPods
 from berth.cache.cache import Cache
 from berth.cache.errors import PodStateError
 from berth.framework.attempt import Attempt
@@ -25,7 +25,7 @@ from berth.framework.background import Background
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from berth.framework.diagnosis import Diagnosis, FitError
 from berth.framework.handle import ApiWriter, EventRecorder
-from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo
+from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, PreBindPlugin
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, PluginError, Status, failed
@@ -37,6 +37,9 @@ log = logging.getLogger(__name__)
 ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
 
 OPERATION = "binding"
+
+PRE_BIND_MOMENT_SECONDS = 2.0
+"""A pod whose PreBind plugins take longer has an event that says whom it waits for."""
 
 OnFailure = Callable[[QueuedPodInfo, Status, NominatingInfo | None], None]
 
@@ -182,7 +185,7 @@ class BindingCycle:
         """Until PreBind is over, a more important pod may stop the binding."""
         stoppable = self.pods_in_pre_bind.add(assumed.uid)
         try:
-            pre_bind = self._pre_bind(framework, attempt, assumed)
+            pre_bind = self._pre_bind(framework, attempt, assumed, stoppable)
             status = await self.background.unless(stoppable.cancelled, pre_bind)
             if status is not None and not status.ok and not stoppable.message:
                 return status
@@ -199,8 +202,10 @@ class BindingCycle:
             log.warning("nomination not written pod=%s error=%s", assumed.key, error)
 
     async def _wait_on_permit(self, attempt: Attempt, assumed: Pod) -> Status:
-        if self.waiting_pods.get(assumed.uid) is None:
+        waiting = self.waiting_pods.get(assumed.uid)
+        if waiting is None:
             return SUCCESS
+        self._tell_permit(assumed, waiting)
         point = attempt.record.begin("WaitOnPermit")
         status = await self.waiting_pods.wait(assumed.uid) or SUCCESS
         attempt.record.end(point, status)
@@ -211,19 +216,53 @@ class BindingCycle:
             return failed(PluginError(text)).from_plugin(status.plugin)
         return status
 
-    async def _pre_bind(self, framework: Framework, attempt: Attempt, assumed: Pod) -> Status:
+    async def _pre_bind(
+        self, framework: Framework, attempt: Attempt, assumed: Pod, under_way: PodInPreBind
+    ) -> Status:
         point = attempt.record.begin("PreBind")
         status = SUCCESS
-        for group in framework.pre_bind_groups(attempt.state):
-            runs = [
-                framework.run_pre_bind_one(plugin, attempt.state, assumed, assumed.node_name)
-                for plugin in group
-            ]
-            status = await self._side_by_side(runs)
-            if not status.ok:
-                break
+        long_wait = self.background.call_later(
+            PRE_BIND_MOMENT_SECONDS, partial(self._tell_pre_bind, assumed, under_way)
+        )
+        try:
+            for group in framework.pre_bind_groups(attempt.state):
+                runs = [
+                    self._pre_bind_one(framework, plugin, attempt, assumed, under_way) for plugin in group
+                ]
+                status = await self._side_by_side(runs)
+                if not status.ok:
+                    break
+        finally:
+            long_wait.cancel()
         attempt.record.end(point, status)
         return status
+
+    async def _pre_bind_one(
+        self,
+        framework: Framework,
+        plugin: PreBindPlugin,
+        attempt: Attempt,
+        assumed: Pod,
+        under_way: PodInPreBind,
+    ) -> Status:
+        under_way.plugins.append(plugin.name)
+        try:
+            return await framework.run_pre_bind_one(plugin, attempt.state, assumed, assumed.node_name)
+        finally:
+            under_way.plugins.remove(plugin.name)
+
+    def _tell_pre_bind(self, assumed: Pod, under_way: PodInPreBind) -> None:
+        if under_way.plugins:
+            plugins = ", ".join(under_way.plugins)
+            note = f"Node {assumed.node_name} was chosen; waiting in PreBind for {plugins}"
+            self.recorder.event(assumed, "Normal", "WaitingInPreBind", "Binding", note)
+
+    def _tell_permit(self, assumed: Pod, waiting: WaitingPod) -> None:
+        plugins = waiting.pending_plugins()
+        if plugins:
+            each = [f"{plugin} ({waiting.messages.get(plugin) or 'no reason given'})" for plugin in plugins]
+            note = f"Node {assumed.node_name} was chosen; waiting at Permit for {', '.join(each)}"
+            self.recorder.event(assumed, "Normal", "WaitingAtPermit", "Binding", note)
 
     async def _side_by_side(self, runs: Sequence[Coroutine[Any, Any, Status]]) -> Status:
         """The first failure, upon which the others are cancelled; success where all succeed."""

@@ -18,6 +18,8 @@ class PodInPreBind:
         self.cancelled: Promise = background.outcome()
         self.message = ""
         """Why the binding was cancelled; empty if it was not."""
+        self.plugins: list[str] = []
+        """The plugins that are at work on it now."""
         self._prebound = False
 
     def cancel(self, message: str) -> bool:

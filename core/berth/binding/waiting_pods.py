@@ -12,15 +12,33 @@ Source: pkg/scheduler/framework/runtime/waiting_pods_map.go (Kubernetes v1.36).
 from collections.abc import Iterator, Mapping
 
 from berth.framework.background import Background, Promise, Timer
+from berth.framework.clock import Clock
 from berth.framework.status import SUCCESS, Status, failed, unschedulable
 from berth.objects.pod import Pod
 
+NO_MESSAGES: Mapping[str, str] = {}
+
 
 class WaitingPod:
-    """One pod and the plugins it waits for, each with its own time limit."""
+    """One pod and the plugins it waits for, each with its own time limit.
 
-    def __init__(self, pod: Pod, timeouts_seconds: Mapping[str, float], background: Background) -> None:
+    `messages` are the plugins' own words for what the pod waits for, `until` when each of them gives up.
+    Units: wall-clock seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        pod: Pod,
+        timeouts_seconds: Mapping[str, float],
+        background: Background,
+        *,
+        since: float,
+        messages: Mapping[str, str] = NO_MESSAGES,
+    ) -> None:
         self.pod = pod
+        self.since = since
+        self.messages = messages
+        self.until = {plugin: since + seconds for plugin, seconds in timeouts_seconds.items()}
         self._outcome: Promise = background.outcome()
         self._timers: dict[str, Timer] = {}
         for plugin, seconds in timeouts_seconds.items():
@@ -74,13 +92,18 @@ class _Expiry:
 class WaitingPods:
     """All waiting pods of all profiles, by UID."""
 
-    def __init__(self, background: Background) -> None:
+    def __init__(self, background: Background, clock: Clock) -> None:
         self._background = background
+        self._clock = clock
         self._by_uid: dict[str, WaitingPod] = {}
 
-    def add(self, pod: Pod, timeouts_seconds: Mapping[str, float]) -> None:
+    def add(
+        self, pod: Pod, timeouts_seconds: Mapping[str, float], messages: Mapping[str, str] = NO_MESSAGES
+    ) -> None:
         """Let a pod wait; the clocks of its plugins start now."""
-        self._by_uid[pod.uid] = WaitingPod(pod, timeouts_seconds, self._background)
+        self._by_uid[pod.uid] = WaitingPod(
+            pod, timeouts_seconds, self._background, since=self._clock.now(), messages=messages
+        )
 
     def get(self, uid: str) -> WaitingPod | None:
         """The waiting pod of that UID."""

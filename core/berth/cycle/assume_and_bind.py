@@ -102,7 +102,7 @@ class AssumeAndBind:
             permit = await framework.run_permit(attempt.state, assumed, node_name, record)
             status = permit.status
             if status.code is Code.WAIT:
-                self.binding.waiting_pods.add(assumed, permit.timeouts_seconds)
+                self.binding.waiting_pods.add(assumed, permit.timeouts_seconds, permit.messages)
                 return Status()
         return rejected_on(node_name, status) if status.rejected else status
 

@@ -64,10 +64,11 @@ class PluginSet:
 
 @dataclass(frozen=True, slots=True)
 class PermitOutcome:
-    """The phase's status and, where it says WAIT, how long each plugin asked to wait."""
+    """The phase's status and, where it says WAIT, how long each plugin asked to wait, and what for."""
 
     status: Status = SUCCESS
     timeouts_seconds: Mapping[str, float] = field(default_factory=dict)
+    messages: Mapping[str, str] = field(default_factory=dict)
 
 
 class Framework:
@@ -136,6 +137,7 @@ class Framework:
         """Ask every Permit plugin; one rejection beats any wish to wait."""
         point = record.begin("Permit")
         timeouts: dict[str, float] = {}
+        messages: dict[str, str] = {}
         status = SUCCESS
         for plugin in self.plugins.permit:
             mark = record.begin(plugin.name, point)
@@ -145,6 +147,7 @@ class Framework:
             record.end(mark, answer)
             if answer.code is Code.WAIT:
                 timeouts[plugin.name] = min(seconds, MAX_PERMIT_WAIT_SECONDS)
+                messages[plugin.name] = answer.message
                 status = answer
             elif not answer.ok:
                 record.end(point, answer)
@@ -153,7 +156,7 @@ class Framework:
             reasons = (*status.reasons, "one or more plugins asked to wait and no plugin rejected pod")
             status = Status(Code.WAIT, reasons, next(reversed(timeouts)))
         record.end(point, status)
-        return PermitOutcome(status, timeouts)
+        return PermitOutcome(status, timeouts, messages)
 
     def run_pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Find out which PreBind plugins have work: SKIP where none has."""

@@ -35,6 +35,17 @@ UNSCHEDULABLE = "unschedulable"
 LABEL_PUT_OFF = "NamespaceOverBudget"
 
 
+class Standing(NamedTuple):
+    """Where one record waits: which place, its position in activeQ (0 for none), and until when it backs off.
+
+    Units: seconds since the epoch, 0 where it does not back off.
+    """
+
+    place: str
+    position: int
+    until: float
+
+
 class QueueSizes(NamedTuple):
     """How many pods wait where: the values of pending_pods."""
 
@@ -80,6 +91,13 @@ class Places:
     def get(self, key: str) -> QueuedPodInfo | None:
         """The record of a pod, wherever it waits."""
         return self.active.get(key) or self.backoff.get(key) or self.pool.get(key)
+
+    def place_of(self, record: QueuedPodInfo) -> str:
+        """Where the record waits."""
+        key = record.pod.key
+        if key in self.active:
+            return ACTIVE
+        return BACKOFF if key in self.backoff else UNSCHEDULABLE
 
     def remove(self, key: str) -> QueuedPodInfo | None:
         """Take a pod out, wherever it waits."""

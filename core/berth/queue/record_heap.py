@@ -72,6 +72,17 @@ class RecordHeap:
         self._compact()
         return new
 
+    def position(self, key: str) -> int:
+        """How many records of its shard are popped no later than the one of that key; 0 where it is not here.
+
+        Cost: O(n).
+        """
+        own = self._places.get(key)
+        if own is None:
+            return 0
+        mine = (own.order, own.stamp)
+        return sum(not mine < (p.order, p.stamp) for p in self._places.values() if p.shard == own.shard)
+
     def remove(self, key: str) -> QueuedPodInfo | None:
         """Take the record of that key out."""
         place = self._places.pop(key, None)

@@ -36,7 +36,7 @@ from berth.queue.gating import Gating
 from berth.queue.hint_questions import HintAsker, HintQuestion, queue_all
 from berth.queue.in_flight import InFlight, InFlightEvent
 from berth.queue.nominator import PodLister
-from berth.queue.places import ACTIVE, POD_ADD, POD_UPDATE, Places, QueueSizes
+from berth.queue.places import ACTIVE, BACKOFF, POD_ADD, POD_UPDATE, Places, QueueSizes, Standing
 from berth.queue.queue_metrics import NoMetrics, QueueMetrics, count_rejected
 from berth.queue.queue_order import Less, queue_order
 from berth.queue.queue_profile import QueueProfile
@@ -158,6 +158,18 @@ class SchedulingQueue:
     def record(self, namespace: str, name: str) -> QueuedPodInfo | None:
         """The record of a waiting pod, None where it does not wait."""
         return self._places.get(f"{namespace}/{name}" if namespace else name)
+
+    def standing(self, record: QueuedPodInfo) -> Standing:
+        """Where a waiting pod's record is, for people. Cost: O(pods in activeQ)."""
+        places = self._places
+        place = places.place_of(record)
+        expiry = places.backoff.backoff.expiry(record) if place == BACKOFF else 0.0
+        # The last second of a backoff counts in full.
+        return Standing(place, places.active.position(record.pod.key), expiry + 1.0 if expiry > 0 else 0.0)
+
+    def records(self) -> Iterator[QueuedPodInfo]:
+        """The records of all waiting pods: in activeQ in no order, then in backoffQ, then in the pool."""
+        return iter(self._places)
 
     # Pods come, change and go.
 

@@ -28,9 +28,9 @@ from berth.client.request_counts import BOUNDS
 from berth.client.transport import Transport
 from berth.client.write_guard import Terms
 from berth.config.shards import Shard
+from berth.explain.attempt_log import AttemptLog
 from berth.framework.clock import SystemClock
 from berth.framework.cycle_record import CycleRecord
-from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.background import AsyncioBackground
 from berth.scheduler.cache_debugger import CacheDebugger
 from berth.scheduler.control_thread import ControlThread

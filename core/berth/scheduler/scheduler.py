@@ -123,7 +123,7 @@ class Scheduler:
         self.profiles = Profiles(extenders=bool(loaded.extenders), generic_workload=enabled(GENERIC_WORKLOAD))
         self.budgets = CycleBudgets(clock, background, self._metrics.over_budget)
         self.queue = self._new_queue(plugins, on_ready, max_in_unschedulable_seconds, shard_of)
-        self.waiting_pods = WaitingPods(background)
+        self.waiting_pods = WaitingPods(background, clock)
         self.pods_in_pre_bind = PodsInPreBind(background)
         self.at_work: Counter[str] = Counter()
         """How many tasks of each kind run: the values of goroutines."""

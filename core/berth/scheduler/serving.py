@@ -56,8 +56,8 @@ class Endpoints:
     set_verbosity: Callable[[int], None] | None = None
     plugins: Callable[[web.UrlDispatcher], None] | None = None
     """Puts the paths of plugin administration into the router."""
-    explain: Callable[[str, str], Awaitable[Mapping[str, Any]]] | None = None
-    """What is known of a pod, by namespace and name; LookupError where nothing is."""
+    explain: Callable[[str, str, Mapping[str, bool]], Awaitable[msgspec.Struct]] | None = None
+    """What is known of a pod, by namespace, name and options; LookupError where nothing is."""
     cache: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
     """What cache and queue hold, and where they differ from what was watched."""
     open_metrics: Callable[[Sequence[str]], bytes] | None = None
@@ -183,11 +183,16 @@ class _Handlers:
         return web.Response(body=body, content_type="application/json")
 
 
+EXPLAIN_OPTIONS = {"allReasons": "all_reasons", "proposals": "proposals", "wide": "wide"}
+
+
 async def _explanation(
-    explain: Callable[[str, str], Awaitable[Mapping[str, Any]]], request: web.Request
+    explain: Callable[[str, str, Mapping[str, bool]], Awaitable[msgspec.Struct]], request: web.Request
 ) -> web.Response:
+    query = request.query
+    options = {name: query[key] == "true" for key, name in EXPLAIN_OPTIONS.items() if key in query}
     try:
-        answer = await explain(request.query.get("namespace", "default"), request.query.get("name", ""))
+        answer = await explain(query.get("namespace", "default"), query.get("name", ""), options)
     except LookupError as error:
         return http_status(404, "NotFound", str(error))
     return web.Response(body=msgspec.json.encode(answer), content_type="application/json")

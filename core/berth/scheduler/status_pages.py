@@ -15,8 +15,8 @@ from threading import get_ident
 from typing import TYPE_CHECKING
 
 from berth.config.dump import to_v1
+from berth.explain.attempt_log import AttemptLog
 from berth.objects.pod import Pod
-from berth.scheduler.attempt_log import AttemptLog
 from berth.scheduler.cache_debugger import CacheDebugger
 from berth.scheduler.health import Check, NotedCheck, ping
 from berth.scheduler.leaderships import Leaderships
@@ -58,8 +58,9 @@ class StatusPages:
         """Everything that is served."""
         # Imported here: with aiohttp and gRPC it takes half a second of CPU, which the first lists need not
         # wait for.
+        from berth.explain.explainer import Wanted  # noqa: PLC0415 (see above)
         from berth.scheduler.component_pages import component_pages  # noqa: PLC0415 (see above)
-        from berth.scheduler.explain import Explainer  # noqa: PLC0415 (see above)
+        from berth.scheduler.explaining import new_explainer  # noqa: PLC0415 (see above)
         from berth.scheduler.object_sizes import SizesPage  # noqa: PLC0415 (see above)
         from berth.scheduler.plugin_admin import PluginAdmin  # noqa: PLC0415 (see above)
         from berth.scheduler.profiling import profiling_pages  # noqa: PLC0415 (see above)
@@ -70,7 +71,7 @@ class StatusPages:
         leading = self.leaderships.checks()
         turning: dict[str, Check] = {"schedulingLoop": NotedCheck(self.turns.check, self.turns.note)}
         ask = self.turns.ask
-        explainer = Explainer(self.scheduler, self.attempts, self.turn)
+        explainer = new_explainer(self.scheduler, self.attempts, self.turn, self.debugger.pods.objects)
         return Endpoints(
             self.metrics.text,
             lambda: ask(self._reset_metrics),
@@ -88,7 +89,9 @@ class StatusPages:
                     elects=configuration.leader_election.leader_elect, plugins_file=self.options.plugins_file
                 ),
             ).mount,
-            explain=lambda namespace, name: ask(lambda: explainer.explain(namespace, name)),
+            explain=lambda namespace, name, options: ask(
+                lambda: explainer.explain(namespace, name, Wanted(**options))
+            ),
             cache=lambda: ask(self.debugger.report),
             open_metrics=partial(self.metrics.text, open_metrics=True),
             resource_metrics=self._resource_metrics,

@@ -4,6 +4,7 @@
 
 import pytest
 
+from berth.binding.binding_cycle import PRE_BIND_MOMENT_SECONDS
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from berth.framework.interface import DirectBindPlugin
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unschedulable
@@ -11,6 +12,7 @@ from berth.testing.builders import make_node
 from tests.fakes import (
     PROFILE,
     Binds,
+    Later,
     Named,
     Permits,
     PostBinds,
@@ -337,8 +339,37 @@ async def test_a_waiting_pod_is_bound_once_everybody_allows():
 
     pod.allow("B")
     w.background.run()
-    assert ["Scheduled"] == [reason for reason, _ in w.notes]
+    assert ["WaitingAtPermit", "Scheduled"] == [reason for reason, _ in w.notes]
     assert 0 == len(w.waiting_pods)
+
+
+async def test_a_pod_that_waits_at_permit_says_for_whom_and_what_for():
+    gang = Status(Code.WAIT, ("the rest of the gang",))
+    w, pod = await waiting(Permits("A", gang, 10), Permits("B", WAIT, 20))
+
+    note = "Node n1 was chosen; waiting at Permit for A (the rest of the gang), B (no reason given)"
+    assert [("WaitingAtPermit", note)] == w.notes
+    assert {"A": 1010.0, "B": 1020.0} == pod.until
+
+
+async def test_a_pod_that_is_long_in_pre_bind_says_for_whom():
+    """One event, and none for plugins that need but a moment."""
+
+    class Slow(PreBinds):
+        async def pre_bind(self, state, pod, node_name):
+            await arrived
+            return await super().pre_bind(state, pod, node_name)
+
+    arrived = Later()
+    w = await run(pre_bind=[PreBinds("Quick"), Slow("Slow")])
+    assert [] == w.notes
+    w.background.advance(PRE_BIND_MOMENT_SECONDS)
+
+    assert [("WaitingInPreBind", "Node n1 was chosen; waiting in PreBind for Slow")] == w.notes
+    arrived.set(None)
+    w.background.run()
+    assert ["WaitingInPreBind", "Scheduled"] == [reason for reason, _ in w.notes]
+    assert not w.background.timers
 
 
 async def test_a_rejected_waiting_pod_goes_back_with_its_rejector():

@@ -20,7 +20,7 @@ def background():
 
 @pytest.fixture
 def pods(background):
-    waiting = WaitingPods(background)
+    waiting = WaitingPods(background, background.clock)
     waiting.add(POD, {"A": 10.0, "B": 1.5})
     return waiting
 
@@ -100,7 +100,7 @@ def test_the_pod_is_seen_until_somebody_has_its_outcome(pods, background):
 
 
 def test_a_pod_that_does_not_wait_has_no_outcome(background):
-    assert [None] == outcomes(WaitingPods(background), background)
+    assert [None] == outcomes(WaitingPods(background, background.clock), background)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The last attempts at each pod."""
 
+from berth.explain.attempt_log import ATTEMPTS_PER_POD, AttemptLog, summary
 from berth.framework.status import unschedulable
-from berth.scheduler.attempt_log import ATTEMPTS_PER_POD, AttemptLog, summary
 from berth.testing.builders import make_pod
 from tests.fakes import new_record
 

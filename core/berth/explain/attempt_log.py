@@ -1,9 +1,12 @@
-"""The last attempts at each pod, for whoever asks why a pod is where it is."""
+"""The last attempts at each pod, for those who ask why a pod is where it is."""
 
 from collections import OrderedDict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from berth.framework.cycle_record import CycleRecord
+from berth.framework.diagnosis import FitError
 
 MAX_PODS = 20_000
 ATTEMPTS_PER_POD = 5
@@ -26,6 +29,17 @@ class AttemptSummary(NamedTuple):
     feasible_nodes: int
     evaluated_nodes: int
     score: int | None
+    rejected_by: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class TriedPod:
+    """A pod that was tried, and its last attempts, oldest first."""
+
+    key: str
+    uid: str
+    profile: str
+    attempts: deque[AttemptSummary] = field(default_factory=deque)
 
 
 class AttemptLog:
@@ -35,24 +49,34 @@ class AttemptLog:
         self._max_pods = max_pods
         self._most_characters = most_characters
         self._characters = 0
-        self._by_uid: OrderedDict[str, deque[AttemptSummary]] = OrderedDict()
+        self._by_uid: OrderedDict[str, TriedPod] = OrderedDict()
 
     def on_record(self, record: CycleRecord) -> None:
         """Take note of a finished attempt."""
-        uid = record.pod.uid
-        attempts = self._by_uid.pop(uid, None) or deque()
+        pod = record.pod
+        tried = self._by_uid.pop(pod.uid, None) or TriedPod(pod.key, pod.uid, record.profile)
+        attempts = tried.attempts
         attempts.append(summary(record))
         self._characters += len(attempts[-1].message)
         if len(attempts) > ATTEMPTS_PER_POD:
             self._characters -= len(attempts.popleft().message)
-        self._by_uid[uid] = attempts
+        self._by_uid[pod.uid] = tried
         while len(self._by_uid) > self._max_pods or self._characters > self._most_characters:
             _, forgotten = self._by_uid.popitem(last=False)
-            self._characters -= sum(len(attempt.message) for attempt in forgotten)
+            self._characters -= sum(len(attempt.message) for attempt in forgotten.attempts)
 
     def of(self, uid: str) -> list[AttemptSummary]:
         """The pod's last attempts, oldest first."""
-        return list(self._by_uid.get(uid, ()))
+        tried = self._by_uid.get(uid)
+        return [] if tried is None else list(tried.attempts)
+
+    def latest(self) -> Iterator[TriedPod]:
+        """The pods that were tried, the latest first."""
+        return reversed(self._by_uid.values())
+
+    def named(self, key: str) -> TriedPod | None:
+        """The pod of that `namespace/name` that was tried last. Cost: O(pods)."""
+        return next((tried for tried in self.latest() if tried.key == key), None)
 
 
 def summary(record: CycleRecord) -> AttemptSummary:
@@ -71,4 +95,15 @@ def summary(record: CycleRecord) -> AttemptSummary:
         feasible_nodes=record.feasible_count,
         evaluated_nodes=record.evaluated_count,
         score=record.score,
+        rejected_by=_rejected_by(record),
     )
+
+
+def _rejected_by(record: CycleRecord) -> tuple[str, ...]:
+    """The plugins that the attempt failed for."""
+    status = record.status
+    if status is None:
+        return ()
+    if isinstance(status.error, FitError):
+        return tuple(sorted(status.error.diagnosis.unschedulable_plugins))
+    return (status.plugin,) if status.plugin else ()

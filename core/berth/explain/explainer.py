@@ -1,0 +1,205 @@
+"""Explains pods: finds one, says where it stands, tries it on every node, and looks for what would help.
+
+Nothing is held, written or requeued. Between two trials the scheduling loop has its turn.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from berth.cache.cache import Cache
+from berth.cycle.budgets import CycleBudgets
+from berth.explain.attempt_log import AttemptLog, AttemptSummary
+from berth.explain.grouping import nodes_of
+from berth.explain.more_priority import MorePriority
+from berth.explain.proposals import Proposed, Search, by_row
+from berth.explain.schema import Explanation, Nodes, PastAttempt, State, StateKind, rfc3339
+from berth.explain.standing import Standings
+from berth.explain.telling import told
+from berth.explain.trying import Tried, Trying, Verdict, unplaced
+from berth.framework.cycle_budget import CycleMeter, OverBudgetError
+from berth.framework.runtime import Framework
+from berth.framework.store import Store
+from berth.objects.pod import Pod
+from berth.preemption.evaluator import Evaluator
+from berth.snapshot.snapshot import Snapshot
+
+MOST_MESSAGE = 4096
+
+Watched = Callable[[str, str], Pod | None]
+"""(namespace, name) -> the pod as the watch last brought it, whichever scheduler it names."""
+
+
+class UnknownPodError(LookupError):
+    """The scheduler knows no pod of that name; says where it looked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What an explanation is to have besides the ordinary."""
+
+    all_reasons: bool = False
+    """Every plugin that turns a node down, and not only the first."""
+    proposals: bool = True
+    """What would make the pod fit."""
+    wide: bool = False
+    """More of the nodes' names."""
+
+
+ORDINARY = Wanted()
+NOTHING = Proposed([])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explainer:
+    """Answers between two turns of the scheduling loop (`turn` is the loop's lock).
+
+    `unassigned` are the pods on no node that are ours, `watched` finds any other; `snapshot` is the loop's.
+    """
+
+    standings: Standings
+    trying: Trying
+    cache: Cache
+    snapshot: Snapshot
+    unassigned: Store[Pod]
+    watched: Watched
+    frameworks: Mapping[str, Framework]
+    evaluators: Callable[[str], Evaluator | None]
+    """Preemption by profile."""
+    budgets: CycleBudgets
+    attempts: AttemptLog
+    turn: AbstractAsyncContextManager[object]
+
+    async def explain(self, namespace: str, name: str, wanted: Wanted = ORDINARY) -> Explanation:
+        """What is known of the pod. Raises: UnknownPodError."""
+        async with self.turn:
+            pod = self._find(namespace, name)
+            if pod is None:
+                return self._gone(f"{namespace}/{name}")
+            state = self.standings.of(pod)
+            framework = self.frameworks.get(pod.spec.scheduler_name)
+            found = None if framework is None else await self._tried(framework, pod, wanted)
+        proposed = NOTHING
+        if framework is not None and found is not None and wanted.proposals and not pod.node_name:
+            proposed = await self._proposed(framework, pod, found)
+        return self._explanation(pod, state, found, proposed, wanted)
+
+    def _explanation(
+        self, pod: Pod, state: State, found: "_Found | None", proposed: Proposed, wanted: Wanted
+    ) -> Explanation:
+        nodes = None if found is None else found.shown(pod, all_reasons=wanted.all_reasons, wide=wanted.wide)
+        past = [past_attempt(attempt) for attempt in self.attempts.of(pod.uid)]
+        cause, remedy = told(pod, state, nodes, proposed.proposals)
+        return Explanation(
+            pod=pod.key,
+            uid=pod.uid,
+            profile=pod.spec.scheduler_name,
+            cause=cause,
+            remedy=remedy,
+            state=state,
+            attempts=past,
+            nodes=nodes,
+            proposals=proposed.proposals,
+            proposals_cut_short=proposed.cut_short,
+        )
+
+    async def _proposed(self, framework: Framework, pod: Pod, found: "_Found") -> Proposed:
+        """What would make the pod fit; the loop's lock is taken for one trial at a time."""
+        tried, every = found.tried, found.every
+        if tried is None or tried.broken or every is None or tried.fits.any():
+            return NOTHING
+        evaluator = self.evaluators(framework.profile_name)
+        pod, priority = unplaced(pod), None
+        if evaluator is not None:
+            priority = MorePriority(self.trying, framework, evaluator, pod, self.snapshot)
+        search = Search(
+            trying=self.trying,
+            framework=framework,
+            pod=pod,
+            nodes=found.nodes,
+            meter=found.meter,
+            turn=self.turn,
+            against=by_row(list(tried.against), every),
+            priority=priority,
+        )
+        return await search.run()
+
+    def _find(self, namespace: str, name: str) -> Pod | None:
+        return (
+            self.unassigned.get(name, namespace)
+            or self.cache.find_pod(namespace, name)
+            or self.watched(namespace, name)
+        )
+
+    def _gone(self, key: str) -> Explanation:
+        tried = self.attempts.named(key)
+        if tried is None:
+            raise UnknownPodError(
+                f"no pod {key} is known: there is none in the cluster, or it has finished, and none was "
+                "tried lately; check the namespace (-n) and the name"
+            )
+        state = State(kind=StateKind.GONE)
+        cause = "The pod is gone: it was deleted or has finished since it was tried."
+        return Explanation(
+            pod=key,
+            uid=tried.uid,
+            profile=tried.profile,
+            cause=cause,
+            state=state,
+            attempts=[past_attempt(attempt) for attempt in tried.attempts],
+        )
+
+    async def _tried(self, framework: Framework, pod: Pod, wanted: Wanted) -> "_Found":
+        # Plugins in other processes are asked about the nodes of this one; it is to have them all.
+        self.cache.update_snapshot(self.snapshot)
+        nodes = self.cache.fresh_snapshot(without=pod.uid)
+        meter = self.budgets.look(pod.namespace, len(nodes))
+        try:
+            return await meter.timed(self._on_all(framework, pod, nodes, meter, wanted))
+        except OverBudgetError as error:
+            return _Found(nodes, meter, None, None, str(error))
+
+    async def _on_all(
+        self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter, wanted: Wanted
+    ) -> "_Found":
+        tried = await self.trying.tried(framework, pod, nodes, meter)
+        every = None
+        if not tried.broken and not tried.fits.all() and (wanted.all_reasons or wanted.proposals):
+            every = await self.trying.by_plugin(framework, pod, nodes, meter)
+        return _Found(nodes, meter, tried, every)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the engine found; `tried` is None where it cost too much, and `message` says so."""
+
+    nodes: Snapshot
+    meter: CycleMeter
+    tried: Tried | None
+    every: list[dict[int, Verdict]] | None
+    message: str = ""
+
+    def shown(self, pod: Pod, *, all_reasons: bool, wide: bool) -> Nodes:
+        """The same in the form of the answer."""
+        if self.tried is None:
+            return Nodes(total=len(self.nodes), feasible=0, message=self.message)
+        return nodes_of(self.tried, self.every if all_reasons else None, pod.node_name, wide=wide)
+
+
+def past_attempt(attempt: AttemptSummary) -> PastAttempt:
+    """An attempt in the form of the answer."""
+    return PastAttempt(
+        attempt=attempt.attempt,
+        result=attempt.result,
+        started_at=rfc3339(attempt.started_at),
+        node=attempt.node,
+        score=attempt.score,
+        message=attempt.message[:MOST_MESSAGE],
+        rejected_by=list(attempt.rejected_by),
+        feasible_nodes=attempt.feasible_nodes,
+        evaluated_nodes=attempt.evaluated_nodes,
+        queued_milliseconds=round(attempt.queued_milliseconds, 3),
+        cycle_milliseconds=round(attempt.cycle_milliseconds, 3),
+        total_milliseconds=round(attempt.total_milliseconds, 3),
+        trace_id=attempt.trace_id,
+    )

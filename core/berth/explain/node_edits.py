@@ -1,0 +1,130 @@
+"""Changes of nodes that would let a pod in: a label, a cordon taken back, one node more."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from berth.explain.edits import untolerated
+from berth.objects.api_object import ObjectMeta
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.objects.pod_requests import scaled
+from berth.objects.resource_names import CPU, MEMORY
+from berth.snapshot.node_info import NodeInfo
+from berth.snapshot.snapshot import Snapshot
+
+HOSTNAME = "kubernetes.io/hostname"
+NEW_NODE = "new-node"
+CORDONED = "node.kubernetes.io/unschedulable"
+
+replace = msgspec.structs.replace
+
+
+class NodeEdit(NamedTuple):
+    """One change: the node as it is then, which is new where `patch` adds all of it."""
+
+    kind: str
+    sentence: str
+    patch: tuple[Mapping[str, Any], ...]
+    node: Node
+
+
+def with_labels(pod: Pod, node: Node) -> Iterator[NodeEdit]:
+    """The labels that the pod's nodeSelector wants."""
+    selector = pod.spec.node_selector or {}
+    missing = {key: value for key, value in selector.items() if node.metadata.labels.get(key) != value}
+    if not missing:
+        return
+    labels = {**node.metadata.labels, **missing}
+    shown = ", ".join(f"{key}={value}" for key, value in missing.items())
+    patch = tuple(
+        {"op": "add", "path": f"/metadata/labels/{key.replace('~', '~0').replace('/', '~1')}", "value": value}
+        for key, value in missing.items()
+    )
+    changed = replace(node, metadata=replace(node.metadata, labels=labels))
+    yield NodeEdit("NodeLabel", f"label node {node.name} {shown}", patch, changed)
+
+
+def uncordoned(pod: Pod, node: Node) -> Iterator[NodeEdit]:
+    """The node without its cordon, and without the taint that comes with it."""
+    del pod
+    if not node.spec.unschedulable:
+        return
+    taints = tuple(taint for taint in node.spec.taints if taint.key != CORDONED)
+    changed = replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
+    patch = ({"op": "replace", "path": "/spec/unschedulable", "value": False},)
+    yield NodeEdit("Uncordon", f"uncordon node {node.name}", patch, changed)
+
+
+NODE_EDITORS = {"NodeAffinity": with_labels, "NodeUnschedulable": uncordoned}
+"""By the plugin that turns the node down."""
+
+
+def new_nodes(pod: Pod, nodes: Snapshot, most: int) -> Iterator[NodeEdit]:
+    """Empty nodes of the shapes that there are, the largest of those that let the pod in first."""
+    shapes: dict[tuple[Any, ...], Node] = {}
+    for node in sorted(nodes.nodes, key=lambda node: _preference(pod, node)):
+        shapes.setdefault(_shape(node), node)
+        if len(shapes) >= most:
+            break
+    for node in shapes.values():
+        yield _new_node(node)
+
+
+def _preference(pod: Pod, node: Node) -> tuple[Any, ...]:
+    cpu, memory = (scaled(name, node.status.allocatable.get(name, 0)) for name in (CPU, MEMORY))
+    selector = pod.spec.node_selector or {}
+    unmatched = sum(node.metadata.labels.get(key) != value for key, value in selector.items())
+    return node.spec.unschedulable, len(untolerated(pod, node)), unmatched, -cpu, -memory, node.name
+
+
+def _shape(node: Node) -> tuple[Any, ...]:
+    labels = tuple(sorted((k, v) for k, v in node.metadata.labels.items() if k != HOSTNAME))
+    return tuple(sorted(node.status.allocatable.items())), node.spec.taints, labels
+
+
+def _new_node(like: Node) -> NodeEdit:
+    labels = {**like.metadata.labels, HOSTNAME: NEW_NODE}
+    taints = tuple(taint for taint in like.spec.taints if taint.key != CORDONED)
+    node = replace(
+        like,
+        metadata=ObjectMeta(name=NEW_NODE, uid=NEW_NODE, labels=labels),
+        spec=replace(like.spec, unschedulable=False, taints=taints),
+    )
+    written = msgspec.to_builtins(node)
+    amounts = ", ".join(f"{amount} {name}" for name, amount in list(like.status.allocatable.items())[:4])
+    sentence = f"add a node like {like.name} ({amounts})"
+    return NodeEdit("NewNode", sentence, ({"op": "add", "path": "", "value": written},), node)
+
+
+class Exchanged:
+    """A snapshot in which one node is as it would be, or is there in addition, while the block runs."""
+
+    def __init__(self, nodes: Snapshot, node: Node) -> None:
+        self._nodes = nodes
+        row = nodes.row_of.get(node.name)
+        self._before = None if row is None else nodes.nodes[row]
+        self._node = node
+
+    def __enter__(self) -> Snapshot:
+        """The snapshot, changed."""
+        self._take(self._node)
+        return self._nodes
+
+    def __exit__(self, *_: object) -> None:
+        """The snapshot as it was."""
+        if self._before is None:
+            self._nodes.drop(self._node.name)
+        else:
+            self._take(self._before)
+
+    def _take(self, node: Node) -> None:
+        info = NodeInfo(node.name)
+        info.set_node(node)
+        if self._before is not None:
+            for pod in self._nodes.pods[self._nodes.row_of[node.name]].values():
+                info.add_pod(pod)
+            # The snapshot counts these already.
+            info.unseen = []
+        self._nodes.take([info])

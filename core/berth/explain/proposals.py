@@ -1,0 +1,261 @@
+"""What would make a pod fit: small changes, each tried by the engine before it is shown.
+
+    verdicts of all plugins --> edits (guesses) --> trials, nearest nodes first --> proposals
+
+One change of the pod is looked for first; where none does, several for one node. Trials and CPU are bounded,
+and the scheduling loop has its turn between two trials.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from berth.explain.edits import EDITORS, Edit
+from berth.explain.more_priority import MorePriority
+from berth.explain.node_edits import NODE_EDITORS, Exchanged, NodeEdit, new_nodes
+from berth.explain.schema import Proposal, Target
+from berth.explain.trying import Trying, Verdict
+from berth.framework.cycle_budget import CycleMeter, OverBudgetError
+from berth.framework.runtime import Framework
+from berth.objects.pod import Pod
+from berth.snapshot.columns import Mask
+from berth.snapshot.snapshot import Snapshot
+
+MOST_TRIALS = 40
+MOST_OF_A_KIND = 2
+MOST_ROWS = 200
+"""So many nodes are looked at for edits, the nearest first."""
+MOST_SHAPES = 3
+MOST_COMBINED = 4
+MOST_NODE_NAMES = 5
+
+ENOUGH_TRIALS = f"stopped after {MOST_TRIALS} trials"
+
+Against = Mapping[int, Mapping[str, Verdict]]
+"""What each plugin has against each row that does not fit."""
+
+
+class Proposed(NamedTuple):
+    """The proposals, and why not everything was tried, empty where it was."""
+
+    proposals: list[Proposal]
+    cut_short: str = ""
+
+
+class _EnoughError(Exception):
+    """No more trials."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Search:
+    """Looks for changes for one pod that fits on none of `nodes`, a snapshot of its own."""
+
+    trying: Trying
+    framework: Framework
+    pod: Pod
+    nodes: Snapshot
+    meter: CycleMeter
+    turn: AbstractAsyncContextManager[object]
+    against: Against
+    priority: MorePriority | None = None
+    _found: list[Proposal] = field(default_factory=list)
+    _trials: int = 0
+
+    async def run(self) -> Proposed:
+        """Try the changes, the smallest first."""
+        try:
+            await self._edits(self._single())
+            if not self._found:
+                await self._edits(self._combined())
+            await self._nodes_changed()
+            await self._new_nodes()
+            await self._more_priority()
+        except OverBudgetError as error:
+            return Proposed(self._found, str(error))
+        except _EnoughError:
+            return Proposed(self._found, ENOUGH_TRIALS)
+        return Proposed(self._found)
+
+    def _nearest(self) -> list[int]:
+        """The rows with the fewest plugins against them."""
+        return sorted(self.against, key=lambda row: (len(self.against[row]), row))
+
+    def _single(self) -> list[Edit]:
+        """Edits for nodes that only one plugin keeps the pod from, the most promising first."""
+        found: list[Edit] = []
+        looked: dict[str, int] = {}
+        for row in self._nearest():
+            plugins = list(self.against[row])
+            editor = EDITORS.get(plugins[0]) if len(plugins) == 1 else None
+            if editor is None or looked.get(plugins[0], 0) >= MOST_ROWS:
+                continue
+            looked[plugins[0]] = looked.get(plugins[0], 0) + 1
+            found += editor(self.pod, self.nodes, row)
+        return sorted(_distinct(found), key=lambda edit: (len(edit.patch), -edit.rank))
+
+    def _combined(self) -> list[Edit]:
+        """For each kind of nodes that several plugins turn down, one edit for each of them."""
+        found: list[Edit] = []
+        kinds: set[tuple[str, ...]] = set()
+        for row in self._nearest()[:MOST_ROWS]:
+            plugins = tuple(self.against[row])
+            if len(plugins) < 2 or plugins in kinds or not all(name in EDITORS for name in plugins):  # noqa: PLR2004 - several
+                continue
+            kinds.add(plugins)
+            found += list(_together(self.pod, self.nodes, row, plugins))[:MOST_COMBINED]
+        return list(_distinct(found))
+
+    async def _edits(self, edits: Sequence[Edit]) -> None:
+        target = Target(kind="Pod", name=self.pod.name, namespace=self.pod.namespace)
+        for edit in edits:
+            if self._enough_of(edit.kind):
+                continue
+            fits = await self._try(edit.pod, None)
+            if fits.any():
+                self._take(edit.kind, edit.sentence, target, edit.patch, fits)
+
+    async def _nodes_changed(self) -> None:
+        for row in self._nearest()[:MOST_ROWS]:
+            plugins = list(self.against[row])
+            editor = NODE_EDITORS.get(plugins[0]) if len(_without_cordon(plugins)) == 1 else None
+            for edit in editor(self.pod, self.nodes.nodes[row]) if editor is not None else ():
+                if not self._enough_of(edit.kind):
+                    await self._try_node(edit, Target(kind="Node", name=edit.node.name))
+
+    async def _new_nodes(self) -> None:
+        for edit in new_nodes(self.pod, self.nodes, MOST_SHAPES):
+            if await self._try_node(edit, Target(kind="Node")):
+                return
+
+    async def _try_node(self, edit: NodeEdit, target: Target) -> bool:
+        fits = await self._try(self.pod, edit)
+        if not fits.any():
+            return False
+        self._found.append(
+            Proposal(
+                kind=edit.kind,
+                sentence=_sentence(edit.sentence),
+                target=target,
+                patch=[dict(operation) for operation in edit.patch],
+                nodes=[edit.node.name],
+                node_count=1,
+            )
+        )
+        return True
+
+    async def _more_priority(self) -> None:
+        """The least of the priorities that do, found by halving."""
+        looked = self.priority
+        if looked is None or not looked.able():
+            return
+        priorities = looked.priorities()
+        low, high, best = 0, len(priorities) - 1, None
+        middle = high
+        while low <= high:
+            self._count()
+            async with self.turn:
+                found = await self.meter.timed(looked.victims(priorities[middle], self.meter))
+            if found is not None:
+                best, high = (priorities[middle], found), middle - 1
+            elif best is None:
+                return
+            else:
+                low = middle + 1
+            middle = (low + high) // 2
+        change = None if best is None else looked.change(*best)
+        if best is None or change is None:
+            return
+        self._found.append(
+            Proposal(
+                kind="Priority",
+                sentence=_sentence(change.sentence),
+                target=Target(kind="Pod", name=self.pod.name, namespace=self.pod.namespace),
+                patch=[dict(operation) for operation in change.patch],
+                nodes=[change.candidate.node_name],
+                node_count=1,
+                evicts=[victim.key for victim in change.candidate.victims][:100],
+            )
+        )
+
+    async def _try(self, pod: Pod, edit: NodeEdit | None) -> Mask:
+        """Where the pod fits then; on the changed node alone, where one is. Shapes: result bool (n,)."""
+        self._count()
+        async with self.turn:
+            if edit is None:
+                return await self._fits(pod)
+            with Exchanged(self.nodes, edit.node) as nodes:
+                fits = await self._fits(pod)
+                only = np.zeros(len(nodes), dtype=bool)
+                only[nodes.row_of[edit.node.name]] = True
+                return fits & only
+
+    async def _fits(self, pod: Pod) -> Mask:
+        return await self.meter.timed(self.trying.fits(self.framework, pod, self.nodes, self.meter))
+
+    def _count(self) -> None:
+        self._trials += 1
+        if self._trials > MOST_TRIALS:
+            raise _EnoughError
+
+    def _enough_of(self, kind: str) -> bool:
+        return sum(proposal.kind == kind for proposal in self._found) >= MOST_OF_A_KIND
+
+    def _take(
+        self, kind: str, sentence: str, target: Target, patch: Sequence[Mapping[str, object]], fits: Mask
+    ) -> None:
+        rows = np.flatnonzero(fits).tolist()
+        self._found.append(
+            Proposal(
+                kind=kind,
+                sentence=_sentence(sentence),
+                target=target,
+                patch=[dict(operation) for operation in patch],
+                nodes=sorted(self.nodes.names[row] for row in rows)[:MOST_NODE_NAMES],
+                node_count=len(rows),
+            )
+        )
+
+
+def by_row(rows: Sequence[int], every: Sequence[Mapping[int, Verdict]]) -> Against:
+    """The verdicts of all plugins, by row and plugin."""
+    found: dict[int, dict[str, Verdict]] = {row: {} for row in rows}
+    for verdicts in every:
+        for row, verdict in verdicts.items():
+            if row in found:
+                found[row][verdict.plugin] = verdict
+    return {row: verdicts for row, verdicts in found.items() if verdicts}
+
+
+def _without_cordon(plugins: Sequence[str]) -> Sequence[str]:
+    """The plugins without the one that repeats a cordon: its taint comes with it."""
+    return (
+        [name for name in plugins if name != "TaintToleration"] if "NodeUnschedulable" in plugins else plugins
+    )
+
+
+def _together(pod: Pod, nodes: Snapshot, row: int, plugins: Sequence[str]) -> Iterator[Edit]:
+    """All ways of one edit for each plugin, each made of the pod as the one before leaves it."""
+    first, *others = plugins
+    for edit in list(EDITORS[first](pod, nodes, row))[:MOST_COMBINED]:
+        if not others:
+            yield edit
+            continue
+        for more in _together(edit.pod, nodes, row, others):
+            sentence = f"{edit.sentence}, and {more.sentence}"
+            yield Edit("Several", sentence, (*edit.patch, *more.patch), more.pod)
+
+
+def _distinct(edits: Sequence[Edit]) -> Iterator[Edit]:
+    seen: set[str] = set()
+    for edit in edits:
+        key = repr(edit.patch)
+        if key not in seen:
+            seen.add(key)
+            yield edit
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

@@ -1,0 +1,194 @@
+"""What an explanation says: apiVersion explain.berth.dev/v1alpha1.
+
+Fields are added, never renamed or given another meaning within a version. Times are RFC 3339 in UTC; lists
+are bounded, and what is left out is counted. Described for users in docs/explain.md.
+"""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+API_VERSION = "explain.berth.dev/v1alpha1"
+
+
+class StateKind(StrEnum):
+    """Where a pod stands on its way to a node."""
+
+    GATED = "Gated"
+    NOT_QUEUED = "NotQueued"
+    ACTIVE = "Active"
+    BACKING_OFF = "BackingOff"
+    UNSCHEDULABLE = "Unschedulable"
+    SCHEDULING = "Scheduling"
+    WAITING_AT_PERMIT = "WaitingAtPermit"
+    IN_PRE_BIND = "InPreBind"
+    BINDING = "Binding"
+    BOUND = "Bound"
+    NOT_OURS = "NotOurs"
+    DELETING = "Deleting"
+    GONE = "Gone"
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A part of an answer, with its fields in camel case."""
+
+
+class Wait(Shown, frozen=True):
+    """A plugin that a pod waits for, what for in its own words, and until when."""
+
+    plugin: str
+    message: str = ""
+    until: str = ""
+
+
+class Awaited(Shown, frozen=True):
+    """What has to happen to which resource for a plugin that rejected the pod to look at it again."""
+
+    plugin: str
+    resource: str
+    actions: list[str]
+
+
+class Nomination(Shown, frozen=True):
+    """The node that was promised to a pod, and the pods on it that are being deleted."""
+
+    node: str
+    leaving: list[str] = []
+    leaving_count: int = 0
+
+
+class State(Shown, frozen=True):
+    """Where the pod stands; only what applies to its kind is filled in."""
+
+    kind: StateKind
+    since: str = ""
+    until: str = ""
+    node: str = ""
+    attempts: int = 0
+    position: int = 0
+    """The place in the active queue, from 1 on."""
+    gates: list[str] = []
+    rejected_by: list[str] = []
+    waits_for: list[Wait] = []
+    awaited: list[Awaited] = []
+    nomination: Nomination | None = None
+    profiles: list[str] = []
+    """The profiles that there are, where the pod names none of them."""
+    deleting: bool = False
+
+
+class PastAttempt(Shown, frozen=True):
+    """One attempt of the last few."""
+
+    attempt: int
+    result: str
+    started_at: str
+    node: str = ""
+    score: int | None = None
+    message: str = ""
+    rejected_by: list[str] = []
+    feasible_nodes: int = 0
+    evaluated_nodes: int = 0
+    queued_milliseconds: float = 0.0
+    cycle_milliseconds: float = 0.0
+    total_milliseconds: float = 0.0
+    trace_id: str = ""
+
+
+class Refusal(Shown, frozen=True):
+    """Who turns nodes down, and why; `resolvable` where evicting pods could help."""
+
+    plugin: str
+    reasons: list[str]
+    resolvable: bool = False
+
+
+class NodeGroup(Shown, frozen=True):
+    """Nodes that are turned down alike, and some of their names."""
+
+    count: int
+    refusals: list[Refusal]
+    nodes: list[str]
+
+
+class ScorePart(Shown, frozen=True):
+    """What one plugin gave, before and after normalising, and what it weighs in the total."""
+
+    plugin: str
+    raw: int
+    score: int
+    weighted: int
+
+
+class ScoredNode(Shown, frozen=True):
+    """A node that fits; `place` counts from 1 on, `own` marks the node that the pod is on."""
+
+    name: str
+    total: int
+    place: int
+    own: bool = False
+    parts: list[ScorePart] = []
+
+
+class Nodes(Shown, frozen=True):
+    """Every node's verdict as the cluster stands now."""
+
+    total: int
+    feasible: int
+    message: str = ""
+    """What kube-scheduler's event would say, or what kept the pod from being tried."""
+    all_reasons: bool = False
+    """Whether every plugin was asked about every node, not only until one turned it down."""
+    groups: list[NodeGroup] = []
+    groups_left_out: int = 0
+    scored: list[ScoredNode] = []
+    scored_left_out: int = 0
+
+
+class Target(Shown, frozen=True):
+    """The object that is to be changed; without a name, one of that kind that is to be made."""
+
+    kind: str
+    name: str = ""
+    namespace: str = ""
+
+
+class Proposal(Shown, frozen=True):
+    """One change that makes the pod fit, tried by the engine.
+
+    `patch` is a JSON patch (RFC 6902) of the target. A running pod's spec can hardly be changed: the same
+    change belongs into its template.
+    """
+
+    kind: str
+    sentence: str
+    target: Target
+    patch: list[dict[str, Any]]
+    nodes: list[str]
+    node_count: int
+    evicts: list[str] = []
+
+
+class Explanation(Shown, frozen=True, kw_only=True, tag_field="kind", tag="Explanation"):
+    """What is known of a pod: the cause first, then what to do about it, then what both rest on."""
+
+    api_version: str = API_VERSION
+    pod: str
+    uid: str = ""
+    profile: str = ""
+    cause: str
+    remedy: str = ""
+    state: State
+    attempts: list[PastAttempt] = []
+    nodes: Nodes | None = None
+    """None for a pod that none of our profiles is for."""
+    proposals: list[Proposal] = []
+    proposals_cut_short: str = ""
+    """Why not everything was tried, empty where it was."""
+
+
+def rfc3339(seconds: float) -> str:
+    """The moment as the API writes it. Units: seconds since the epoch."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

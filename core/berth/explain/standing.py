@@ -1,0 +1,169 @@
+"""Where a pod stands on its way to a node, and what has to happen for it to go on.
+
+queue (gated, active, backing off, unschedulable) -> cycle -> Permit -> PreBind -> binding -> bound
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from berth.binding.pods_in_pre_bind import PodsInPreBind
+from berth.binding.waiting_pods import WaitingPod, WaitingPods
+from berth.cache.cache import Cache
+from berth.explain.schema import Awaited, Nomination, State, StateKind, Wait, rfc3339
+from berth.framework.cluster_event import ActionType
+from berth.framework.handle import Nominator
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.runtime import Framework
+from berth.framework.status import Status
+from berth.objects.pod import Pod
+from berth.queue.places import ACTIVE, BACKOFF
+from berth.queue.queue_profile import QueueProfile
+from berth.queue.scheduling_queue import SchedulingQueue
+
+SCHEDULING_GATES = "SchedulingGates"
+MOST_PODS = 10
+MOST_EVENTS = 100
+MOST_PROFILES = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standings:
+    """Says of pods where they are; the scheduler's parts are only read."""
+
+    queue: SchedulingQueue
+    cache: Cache
+    waiting_pods: WaitingPods
+    pods_in_pre_bind: PodsInPreBind
+    frameworks: Mapping[str, Framework]
+    queue_profiles: Mapping[str, QueueProfile]
+
+    def of(self, pod: Pod) -> State:
+        """The state of a pod that is known, in the version that the watch brought or that is assumed."""
+        if pod.node_name:
+            return self._placed(pod)
+        if pod.terminating:
+            return State(kind=StateKind.DELETING, deleting=True)
+        if pod.spec.scheduler_name not in self.frameworks:
+            return State(kind=StateKind.NOT_OURS, profiles=list(self.frameworks)[:MOST_PROFILES])
+        record = self.queue.record(pod.namespace, pod.name)
+        if record is None:
+            return State(kind=StateKind.SCHEDULING, nomination=self._nomination(pod))
+        return self._waiting(record)
+
+    def _placed(self, pod: Pod) -> State:
+        deleting = pod.terminating
+        if not self.cache.is_assumed(pod.uid):
+            return State(kind=StateKind.BOUND, node=pod.node_name, deleting=deleting)
+        waiting = self.waiting_pods.get(pod.uid)
+        if waiting is not None:
+            return State(
+                kind=StateKind.WAITING_AT_PERMIT,
+                node=pod.node_name,
+                since=rfc3339(waiting.since),
+                until=rfc3339(min(waiting.until.values())) if waiting.until else "",
+                waits_for=list(_waits(waiting)),
+                deleting=deleting,
+            )
+        pre_bind = self.pods_in_pre_bind.get(pod.uid)
+        if pre_bind is not None and pre_bind.plugins:
+            waits = [
+                Wait(plugin=plugin, message=pre_bind_subject(pod, plugin)) for plugin in pre_bind.plugins
+            ]
+            return State(kind=StateKind.IN_PRE_BIND, node=pod.node_name, waits_for=waits, deleting=deleting)
+        return State(kind=StateKind.BINDING, node=pod.node_name, deleting=deleting)
+
+    def _waiting(self, record: QueuedPodInfo) -> State:
+        pod, standing = record.pod, self.queue.standing(record)
+        if record.gated:
+            return self._gated(record)
+        kinds = {ACTIVE: StateKind.ACTIVE, BACKOFF: StateKind.BACKING_OFF}
+        kind = kinds.get(standing.place, StateKind.UNSCHEDULABLE)
+        unschedulable = kind is StateKind.UNSCHEDULABLE
+        return State(
+            kind=kind,
+            since=rfc3339(record.timestamp),
+            until=rfc3339(standing.until) if standing.until else "",
+            attempts=record.attempts,
+            position=standing.position,
+            rejected_by=sorted(record.rejectors),
+            awaited=list(self._awaited(pod, sorted(record.rejectors)))[:MOST_EVENTS] if unschedulable else [],
+            nomination=self._nomination(pod),
+        )
+
+    def _gated(self, record: QueuedPodInfo) -> State:
+        pod, plugin = record.pod, record.gating_plugin
+        gates = [gate.name for gate in pod.spec.scheduling_gates] if plugin == SCHEDULING_GATES else []
+        return State(
+            kind=StateKind.GATED if gates else StateKind.NOT_QUEUED,
+            since=rfc3339(record.timestamp),
+            attempts=record.attempts,
+            gates=gates,
+            waits_for=[Wait(plugin=plugin, message=self._gate_message(pod, plugin))],
+            awaited=list(self._awaited(pod, [plugin]))[:MOST_EVENTS],
+            nomination=self._nomination(pod),
+        )
+
+    def _gate_message(self, pod: Pod, name: str) -> str:
+        """What the PreEnqueue plugin says now; nothing of one in another process, which answers later."""
+        profile = self.queue_profiles.get(pod.spec.scheduler_name)
+        for plugin in () if profile is None else profile.pre_enqueue:
+            if plugin.name == name and plugin.in_process:
+                answer = plugin.pre_enqueue(pod)
+                return answer.message if isinstance(answer, Status) else ""
+        return ""
+
+    def _awaited(self, pod: Pod, rejectors: Iterable[str]) -> Iterator[Awaited]:
+        """The events that the rejectors registered for, with their hints still to be asked."""
+        profile = self.queue_profiles.get(pod.spec.scheduler_name)
+        if profile is None:
+            return
+        for plugin in rejectors:
+            by_resource: dict[str, ActionType] = {}
+            for event in profile.hints.events_of(plugin):
+                known = by_resource.get(event.resource, ActionType.NONE)
+                by_resource[str(event.resource)] = known | event.action
+            for resource, actions in by_resource.items():
+                yield Awaited(plugin=plugin, resource=resource, actions=action_names(actions))
+
+    def _nomination(self, pod: Pod) -> Nomination | None:
+        nominator: Nominator = self.queue.nominator
+        node = nominator.node_of(pod.uid) or pod.nominated_node_name
+        if not node:
+            return None
+        info = self.cache.node_info(node)
+        here = () if info is None else info.pods.values()
+        leaving = sorted(other.pod.key for other in here if other.pod.terminating)
+        return Nomination(node=node, leaving=leaving[:MOST_PODS], leaving_count=len(leaving))
+
+
+def _waits(waiting: WaitingPod) -> Iterator[Wait]:
+    for plugin in waiting.pending_plugins():
+        message = waiting.messages.get(plugin, "")
+        yield Wait(plugin=plugin, message=message, until=rfc3339(waiting.until[plugin]))
+
+
+def pre_bind_subject(pod: Pod, plugin: str) -> str:
+    """What the plugin has to bring about before the pod is bound, as far as the pod says."""
+    if plugin == "VolumeBinding":
+        claims = [claim_of(volume, pod) for volume in pod.spec.volumes]
+        names = [name for name in claims if name][:MOST_PODS]
+        return f"the volumes of {', '.join(names)}" if names else "volumes"
+    if plugin == "DynamicResources":
+        names = [claim.name for claim in pod.spec.resource_claims][:MOST_PODS]
+        return f"devices for {', '.join(names)}" if names else "devices"
+    return ""
+
+
+def claim_of(volume: Mapping[str, object], pod: Pod) -> str:
+    """The name of the claim that a volume of the pod stands for, empty if for none."""
+    claim = volume.get("persistentVolumeClaim")
+    if isinstance(claim, dict):
+        return str(claim.get("claimName", ""))
+    return f"{pod.name}-{volume.get('name', '')}" if volume.get("ephemeral") is not None else ""
+
+
+def action_names(actions: ActionType) -> list[str]:
+    """The actions by upstream's names, a mask that has a name by that one."""
+    if actions.text:
+        return [actions.text]
+    return [ActionType(bit).text for bit in actions]

@@ -1,0 +1,141 @@
+"""The cause and the remedy in a sentence each: the first two lines that a reader sees."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from berth.explain.schema import NodeGroup, Nodes, Proposal, State, StateKind
+from berth.objects.pod import Pod
+
+FEW = 3
+WAITING_IN_QUEUE = (StateKind.ACTIVE, StateKind.BACKING_OFF, StateKind.UNSCHEDULABLE)
+
+
+def told(pod: Pod, state: State, nodes: Nodes | None, proposals: Sequence[Proposal]) -> tuple[str, str]:
+    """Why the pod is where it is, and what its owner can do, empty where nothing has to be done."""
+    if state.kind in WAITING_IN_QUEUE:
+        cause, remedy = _pending(state, nodes)
+        return cause, proposals[0].sentence if proposals else remedy
+    if state.kind is StateKind.NOT_OURS:
+        return _not_ours(pod.spec.scheduler_name, state)
+    held = _HELD.get(state.kind)
+    return (_settled(state), "") if held is None else held(state)
+
+
+def _settled(state: State) -> str:
+    """What is said of a pod that needs nobody's help."""
+    after = " and is being deleted" if state.deleting else ""
+    return {
+        StateKind.SCHEDULING: "The pod is being scheduled at this moment.",
+        StateKind.BINDING: f"Node {state.node} was chosen, and the pod is being bound to it.",
+        StateKind.BOUND: f"The pod is on node {state.node}{after}.",
+        StateKind.DELETING: "The pod is being deleted, so it is not scheduled.",
+    }[state.kind]
+
+
+def _gated(state: State) -> tuple[str, str]:
+    gates = ", ".join(state.gates)
+    return (
+        f"The pod has scheduling gates: {gates}.",
+        "What set them removes them (spec.schedulingGates); until then it is not scheduled.",
+    )
+
+
+def _not_queued(state: State) -> tuple[str, str]:
+    wait = state.waits_for[0]
+    said = f": {wait.message}" if wait.message else ""
+    return f"{wait.plugin} keeps the pod out of the queue{said}.", f"See what {wait.plugin} waits for."
+
+
+def _waiting_at_permit(state: State) -> tuple[str, str]:
+    waits = "; ".join(
+        f"{wait.plugin}{f' ({wait.message})' if wait.message else ''}, until {wait.until} at the latest"
+        for wait in state.waits_for
+    )
+    return (
+        f"Node {state.node} was chosen, and the pod waits at Permit for {waits or 'its binding to begin'}.",
+        "It is bound once each of these plugins allows it, and goes back to the queue when one gives up.",
+    )
+
+
+def _in_pre_bind(state: State) -> tuple[str, str]:
+    waits = "; ".join(f"{w.plugin}{f' ({w.message})' if w.message else ''}" for w in state.waits_for)
+    return (
+        f"Node {state.node} was chosen, and the pod waits in PreBind for {waits}.",
+        "Look at what is to be provided: claims of volumes and devices have events of their own.",
+    )
+
+
+def _not_ours(named: str, state: State) -> tuple[str, str]:
+    profiles = ", ".join(state.profiles)
+    return (
+        f'The pod names the scheduler "{named}", of which no profile is here.',
+        f"Make it with spec.schedulerName one of: {profiles}; or start the scheduler that it names.",
+    )
+
+
+_HELD: Mapping[StateKind, Callable[[State], tuple[str, str]]] = {
+    StateKind.GATED: _gated,
+    StateKind.NOT_QUEUED: _not_queued,
+    StateKind.WAITING_AT_PERMIT: _waiting_at_permit,
+    StateKind.IN_PRE_BIND: _in_pre_bind,
+}
+
+
+def _pending(state: State, nodes: Nodes | None) -> tuple[str, str]:
+    """What keeps a pod from fitting, or why it waits although it fits."""
+    if state.nomination is not None and state.nomination.leaving_count:
+        return _nominated(state)
+    if nodes is None or not nodes.total:
+        return "There are no nodes.", "Add a node."
+    if nodes.feasible:
+        return _fits(state, nodes)
+    if nodes.groups:
+        return _turned_down(nodes), "No single change was found that makes it fit; see the nodes below."
+    return (
+        f"The pod could not be tried: {nodes.message}",
+        "See the scheduler's log and the plugin that is named.",
+    )
+
+
+def _nominated(state: State) -> tuple[str, str]:
+    nomination = state.nomination
+    assert nomination is not None, "it is nominated"
+    leaving = ", ".join(nomination.leaving[:FEW])
+    more = nomination.leaving_count - min(FEW, nomination.leaving_count)
+    others = f" and {more} more" if more else ""
+    return (
+        f"Node {nomination.node} is being made free: {leaving}{others} are being deleted.",
+        "It is tried again when they are gone; that takes their grace periods at most.",
+    )
+
+
+def _fits(state: State, nodes: Nodes) -> tuple[str, str]:
+    count = f"{nodes.feasible} of {nodes.total} nodes"
+    match state.kind:
+        case StateKind.ACTIVE:
+            return f"The pod fits on {count} and is number {state.position} in the queue.", ""
+        case StateKind.BACKING_OFF:
+            until = f" until {state.until}" if state.until else ""
+            return f"The pod fits on {count} now and backs off{until} after a failed attempt.", ""
+        case _:
+            by = ", ".join(state.rejected_by) or "an error"
+            return (
+                f"The pod fits on {count} now; its last attempt failed because of {by}.",
+                "It waits for one of the events below; without any it is tried again after five minutes.",
+            )
+
+
+def _turned_down(nodes: Nodes) -> str:
+    first, *others = nodes.groups
+    others_count = nodes.total - first.count
+    rest = f" (and {others_count} nodes for other reasons)" if others else ""
+    every = (
+        "no node" if first.count == nodes.total and not others else f"{first.count} of {nodes.total} nodes"
+    )
+    if every == "no node":
+        return f"The pod fits on no node: {why(first)}."
+    return f"The pod fits on no node. {every}: {why(first)}{rest}."
+
+
+def why(group: NodeGroup) -> str:
+    """Who turns these nodes down and in which words."""
+    return "; ".join(f"{', '.join(each.reasons)} ({each.plugin})" for each in group.refusals)

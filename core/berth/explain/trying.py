@@ -1,0 +1,200 @@
+"""One pod tried on every node by the engine that decides on pods, with nothing left out and nothing held.
+
+Extenders are asked one after the other, as in a cycle, so that each is named that turns a node down.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from berth.evaluation.answers import Answers
+from berth.evaluation.extending import add_priorities, run_extender_filters
+from berth.evaluation.find_nodes import Feasible, NodeSearch, Rotation
+from berth.evaluation.node_plugins import NodePlugins
+from berth.evaluation.select_host import score_nodes
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_budget import CycleMeter
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import Diagnosis, FitError
+from berth.framework.extender_binding import interested
+from berth.framework.handle import Nominator
+from berth.framework.interface import FilterPlugin, PreFilterPlugin
+from berth.framework.node_scores import NodeScores
+from berth.framework.runtime import Framework, PluginSet
+from berth.framework.status import PluginError, Status, unschedulable
+from berth.objects.pod import Pod
+from berth.snapshot.columns import Mask
+from berth.snapshot.snapshot import Snapshot
+
+NO_REASON = unschedulable("left out of the answer, without a reason")
+
+
+class Verdict(NamedTuple):
+    """Who turns a node down, and why."""
+
+    plugin: str
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What became of the pod on every node. Shapes: fits bool (n,).
+
+    `against` has a verdict for each row that does not fit, unless the pod could not be tried at all; then
+    `broken` says why.
+    """
+
+    attempt: Attempt
+    fits: Mask
+    against: Mapping[int, Verdict]
+    diagnosis: Diagnosis
+    message: str = ""
+    scores: NodeScores | None = None
+    broken: bool = False
+    feasible: Feasible | None = None
+    """Where it fits as far as plugins are concerned, for scoring."""
+
+    @property
+    def nodes(self) -> Snapshot:
+        """The nodes it was tried on."""
+        return self.attempt.nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Trying:
+    """Tries pods on snapshots of its caller's; `nominator` knows which nodes were promised to others."""
+
+    nominator: Nominator
+
+    async def tried(self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter) -> Tried:
+        """Each node's verdict, and the scores of those that fit. Raises: OverBudgetError."""
+        attempt = _attempt(framework, pod, nodes, meter)
+        answers = Answers(NodePlugins(framework.plugins), detailed=True)
+        found = await self._found(framework, attempt, answers)
+        if found.fits.any():
+            found = await _scored(framework, found, answers)
+        return found
+
+    async def fits(self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter) -> Mask:
+        """Where the pod fits; nowhere if a plugin fails.
+
+        Shapes: result bool (n,). Raises: OverBudgetError.
+        """
+        attempt = _attempt(framework, pod, nodes, meter)
+        return (await self._found(framework, attempt, Answers(NodePlugins(framework.plugins)))).fits
+
+    async def by_plugin(
+        self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter
+    ) -> list[dict[int, Verdict]]:
+        """What each plugin that looks at nodes has against which rows, asked as if it were the only one.
+
+        Raises: OverBudgetError.
+        """
+        plugins = framework.plugins
+        names = dict.fromkeys(plugin.name for plugin in (*plugins.pre_filter, *plugins.filter))
+        found = []
+        for name in names:
+            alone = _alone(
+                framework,
+                [p for p in plugins.pre_filter if p.name == name],
+                [p for p in plugins.filter if p.name == name],
+            )
+            attempt = _attempt(alone, pod, nodes, meter)
+            tried = await self._found(alone, attempt, Answers(NodePlugins(alone.plugins)))
+            if tried.against:
+                found.append(dict(tried.against))
+        return found
+
+    async def _found(self, framework: Framework, attempt: Attempt, answers: Answers) -> Tried:
+        search = NodeSearch(self.nominator, Rotation(), exhaustive=True)
+        without = Framework(framework.profile_name, framework.plugins, percentage_of_nodes_to_score=0)
+        found = await search.find(without, attempt, answers)
+        if isinstance(found, Status):
+            return _nowhere(attempt, found)
+        diagnosis = found.why_not.diagnosis()
+        tried = Tried(attempt, found.mask, _against(diagnosis, found.mask), diagnosis, feasible=found)
+        return await _left_by_extenders(framework, tried) if framework.extenders else tried
+
+
+def _attempt(framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter) -> Attempt:
+    """An attempt whose record is shown to no one; the pod is on no node and nominated to none."""
+    pod = unplaced(pod)
+    record = CycleRecord(pod, framework.profile_name, 0, b"", b"", 0, 0, 0)
+    return Attempt(pod, nodes, CycleState(meter), record)
+
+
+def unplaced(pod: Pod) -> Pod:
+    """The pod on no node and nominated to none, so that every node is looked at."""
+    if not (pod.node_name or pod.nominated_node_name):
+        return pod
+    status = msgspec.structs.replace(pod.status, nominated_node_name="")
+    return msgspec.structs.replace(pod.placed_on(""), status=status)
+
+
+def _alone(
+    framework: Framework, pre_filter: Sequence[PreFilterPlugin], filters: Sequence[FilterPlugin]
+) -> Framework:
+    plugins = PluginSet(pre_filter=list(pre_filter), filter=list(filters))
+    plugins.by_name = {plugin.name: plugin for plugin in (*pre_filter, *filters)}
+    return Framework(framework.profile_name, plugins, percentage_of_nodes_to_score=0)
+
+
+def _nowhere(attempt: Attempt, status: Status) -> Tried:
+    """Turned down by PreFilter or by filters everywhere, or a plugin that failed."""
+    nowhere = np.zeros(len(attempt.nodes), dtype=bool)
+    if not isinstance(status.error, FitError):
+        return Tried(attempt, nowhere, {}, Diagnosis(attempt.nodes.names), status.message, broken=True)
+    diagnosis = status.error.diagnosis
+    return Tried(attempt, nowhere, _against(diagnosis, nowhere), diagnosis, status.message)
+
+
+def _against(diagnosis: Diagnosis, fits: Mask) -> dict[int, Verdict]:
+    statuses = diagnosis.statuses()
+    found = {}
+    for row in np.flatnonzero(~fits).tolist():
+        status = statuses.get(row, diagnosis.absent)
+        found[row] = Verdict(status.plugin or _narrowed_by(diagnosis), status)
+    return found
+
+
+def _narrowed_by(diagnosis: Diagnosis) -> str:
+    """The plugins that kept nodes from being looked at, as the diagnosis has them."""
+    return ", ".join(sorted(diagnosis.unschedulable_plugins))
+
+
+async def _left_by_extenders(framework: Framework, tried: Tried) -> Tried:
+    """The same after one extender after the other has had its say, each under its own name."""
+    attempt, left, diagnosis, against = tried.attempt, tried.fits, tried.diagnosis, dict(tried.against)
+    for extender in interested(framework.extenders, attempt.pod, lambda extender: extender.filters):
+        name = f"extender {extender.name}"
+        try:
+            passed = await run_extender_filters([extender], attempt, left, diagnosis)
+        except PluginError as error:
+            nowhere = np.zeros(left.size, dtype=bool)
+            return replace(tried, fits=nowhere, message=f"{name}: {error}", feasible=None, broken=True)
+        for row in np.flatnonzero(left & ~passed).tolist():
+            against[row] = Verdict(name, diagnosis.single.get(row, NO_REASON))
+        left = passed
+    message = "" if left.any() else str(FitError(diagnosis, diagnosis.node_count))
+    return replace(tried, fits=left, against=against, message=message)
+
+
+async def _scored(framework: Framework, tried: Tried, answers: Answers) -> Tried:
+    """The same with the scores of the nodes that fit, all 0 where a plugin fails to score them."""
+    assert tried.feasible is not None, "some node fits"
+    count = int(np.count_nonzero(tried.fits))
+    whole = tried.feasible.settled and count == tried.feasible.count
+    feasible = replace(tried.feasible, mask=tried.fits, count=count, settled=whole)
+    try:
+        scores = await score_nodes(tried.attempt, answers, feasible)
+        await add_priorities(framework.extenders, tried.attempt, scores)
+    except PluginError as error:
+        rows = np.flatnonzero(tried.fits)
+        return replace(
+            tried, message=str(error), scores=NodeScores(rows, np.zeros(rows.size, dtype=np.int64))
+        )
+    return replace(tried, scores=scores)
