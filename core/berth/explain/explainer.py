@@ -125,9 +125,10 @@ class Explainer:
         return await search.run()
 
     def _find(self, namespace: str, name: str) -> Pod | None:
+        """The pod; one on its way to a node as the cache assumes it, although the watch has it on none."""
         return (
-            self.unassigned.get(name, namespace)
-            or self.cache.find_pod(namespace, name)
+            self.cache.find_pod(namespace, name)
+            or self.unassigned.get(name, namespace)
             or self.watched(namespace, name)
         )
 

@@ -1,6 +1,6 @@
 """Changes of nodes that would let a pod in: a label, a cordon taken back, one node more."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,6 +12,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_requests import scaled
 from berth.objects.resource_names import CPU, MEMORY
 from berth.snapshot.node_info import NodeInfo
+from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -99,17 +100,24 @@ def _new_node(like: Node) -> NodeEdit:
 
 
 class Exchanged:
-    """A snapshot in which one node is as it would be, or is there in addition, while the block runs."""
+    """A snapshot in which one node is as it would be, or is there in addition, while the block runs.
 
-    def __init__(self, nodes: Snapshot, node: Node) -> None:
+    The pods of the UIDs `without` are not on it then.
+    """
+
+    def __init__(self, nodes: Snapshot, node: Node, without: Collection[str] = ()) -> None:
         self._nodes = nodes
+        self._without = without
         row = nodes.row_of.get(node.name)
         self._before = None if row is None else nodes.nodes[row]
         self._node = node
+        self._left: list[PodInfo] = []
 
     def __enter__(self) -> Snapshot:
         """The snapshot, changed."""
-        self._take(self._node)
+        here = {} if self._before is None else self._nodes.pods[self._nodes.row_of[self._node.name]]
+        self._left = [here[uid] for uid in self._without]
+        self._take(self._node, -1)
         return self._nodes
 
     def __exit__(self, *_: object) -> None:
@@ -117,9 +125,10 @@ class Exchanged:
         if self._before is None:
             self._nodes.drop(self._node.name)
         else:
-            self._take(self._before)
+            self._take(self._before, 1)
 
-    def _take(self, node: Node) -> None:
+    def _take(self, node: Node, sign: int) -> None:
+        """Put the node into the snapshot, without (-1) or again with (1) the pods that are left out."""
         info = NodeInfo(node.name)
         info.set_node(node)
         if self._before is not None:
@@ -127,4 +136,9 @@ class Exchanged:
                 info.add_pod(pod)
             # The snapshot counts these already.
             info.unseen = []
+            for pod in self._left:
+                if sign > 0:
+                    info.add_pod(pod)
+                else:
+                    info.remove_pod(pod.uid)
         self._nodes.take([info])

@@ -21,6 +21,7 @@ from berth.explain.trying import Trying, Verdict
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
+from berth.preemption.candidates import Candidate
 from berth.snapshot.columns import Mask
 from berth.snapshot.snapshot import Snapshot
 
@@ -166,7 +167,7 @@ class Search:
                 low = middle + 1
             middle = (low + high) // 2
         change = None if best is None else looked.change(*best)
-        if best is None or change is None:
+        if best is None or change is None or not await self._fits_without(change.candidate):
             return
         self._found.append(
             Proposal(
@@ -179,6 +180,18 @@ class Search:
                 evicts=[victim.key for victim in change.candidate.victims][:100],
             )
         )
+
+    async def _fits_without(self, candidate: Candidate) -> bool:
+        """Whether the pod fits on that node without the victims: simulated evictions ask no extender."""
+        row = self.nodes.row_of.get(candidate.node_name)
+        here = {} if row is None else self.nodes.pods[row]
+        victims = {victim.uid for victim in candidate.victims}
+        if row is None or not victims <= here.keys():
+            return False
+        self._count()
+        async with self.turn:
+            with Exchanged(self.nodes, self.nodes.nodes[row], victims):
+                return bool((await self._fits(self.pod))[row])
 
     async def _try(self, pod: Pod, edit: NodeEdit | None) -> Mask:
         """Where the pod fits then; on the changed node alone, where one is. Shapes: result bool (n,)."""

@@ -126,14 +126,11 @@ def _fits(state: State, nodes: Nodes) -> tuple[str, str]:
 
 def _turned_down(nodes: Nodes) -> str:
     first, *others = nodes.groups
-    others_count = nodes.total - first.count
-    rest = f" (and {others_count} nodes for other reasons)" if others else ""
-    every = (
-        "no node" if first.count == nodes.total and not others else f"{first.count} of {nodes.total} nodes"
-    )
-    if every == "no node":
+    if not others:
         return f"The pod fits on no node: {why(first)}."
-    return f"The pod fits on no node. {every}: {why(first)}{rest}."
+    left = nodes.total - first.count
+    rest = f"{left} other{'s' if left > 1 else ''} below"
+    return f"The pod fits on no node. {first.count} of {nodes.total} nodes: {why(first)}; {rest}."
 
 
 def why(group: NodeGroup) -> str:

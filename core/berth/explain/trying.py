@@ -177,7 +177,8 @@ async def _left_by_extenders(framework: Framework, tried: Tried) -> Tried:
             nowhere = np.zeros(left.size, dtype=bool)
             return replace(tried, fits=nowhere, message=f"{name}: {error}", feasible=None, broken=True)
         for row in np.flatnonzero(left & ~passed).tolist():
-            against[row] = Verdict(name, diagnosis.single.get(row, NO_REASON))
+            status = diagnosis.single.get(row, NO_REASON)
+            against[row] = Verdict(name, status if any(status.reasons) else NO_REASON)
         left = passed
     message = "" if left.any() else str(FitError(diagnosis, diagnosis.node_count))
     return replace(tried, fits=left, against=against, message=message)

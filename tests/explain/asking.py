@@ -1,0 +1,70 @@
+"""A whole scheduler in virtual time that is asked for explanations, and whose proposals are carried out."""
+
+import asyncio
+
+import msgspec
+
+from berth.explain.attempt_log import AttemptLog
+from berth.explain.explainer import ORDINARY
+from berth.framework.extender import ExtenderVerdicts
+from berth.objects.node import Node
+from berth.objects.pod import Pod, PodObject
+from berth.sandbox.patch_json import json_patch
+from berth.scheduler.explaining import new_explainer
+from tests.scenarios.kit.cluster import Cluster
+
+
+class Asked(Cluster):
+    """A cluster whose scheduler explains itself."""
+
+    def __init__(self, *plugins, **options):
+        super().__init__(*plugins, **options)
+        self.api.grace_seconds = 5
+        self.log = AttemptLog()
+        self.explainer = new_explainer(self.core, self.log, asyncio.Lock(), lambda: self.api.all(Pod))
+
+    def _on_record(self, record):
+        super()._on_record(record)
+        self.log.on_record(record)
+
+    async def explain(self, name="p", wanted=ORDINARY, namespace="default"):
+        """The explanation of a pod."""
+        return await self.explainer.explain(namespace, name, wanted)
+
+    def apply(self, proposal, name="p"):
+        """Do what is proposed: a pending pod is made again with another spec, a node changed or added."""
+        if proposal.target.kind == "Node":
+            before = {} if not proposal.target.name else as_json(self.node(proposal.target.name))
+            self.add(msgspec.convert(json_patch(before, proposal.patch), Node))
+            return
+        pod = self.pod(name)
+        written = json_patch(as_json(pod.written()), proposal.patch)
+        made = msgspec.convert(written, PodObject)
+        self.remove(pod)
+        metadata = msgspec.structs.replace(made.metadata, uid=f"{made.metadata.uid}-again")
+        self.add(Pod.of(metadata, made.spec))
+
+
+def as_json(obj):
+    """The object as the API has it."""
+    return msgspec.json.decode(msgspec.json.encode(obj))
+
+
+class Refuses:
+    """An extender that turns nodes down, each with a text, all of them with one, or fails."""
+
+    filters, prioritizes, preempts, binds, weight, ignorable = True, False, False, False, 1, False
+
+    def __init__(self, name="http://quota", nodes=None, *, error=None):
+        self.name, self.nodes, self.error = name, nodes, error
+
+    def interested(self, pod):
+        return pod.name == "p"
+
+    async def filter(self, attempt, nodes):
+        del attempt
+        if self.error is not None:
+            raise self.error
+        names = [node.name for node in nodes]
+        failed = self.nodes if self.nodes is not None else dict.fromkeys(names, "over quota")
+        return ExtenderVerdicts([name for name in names if name not in failed], failed)

@@ -1,0 +1,8 @@
+"""The clusters of the table run on a loop whose time is virtual."""
+
+from tests.scenarios.kit.virtual_time import VirtualTimeLoop
+
+
+def pytest_asyncio_loop_factories():
+    """The one loop that asynchronous tests below this folder get."""
+    return {"virtual time": VirtualTimeLoop}
