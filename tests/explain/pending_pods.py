@@ -28,6 +28,22 @@ from tests.explain.asking import Refuses
 from tests.fakes import Permits, PreBinds, Reserves
 from tests.scenarios.kit.plugins import Doorkeeper, Gate
 
+DEFAULT = (
+    "SchedulingGates",
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "DefaultPreemption",
+)
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 WEB = {"app": "web"}

@@ -3,24 +3,7 @@
 import pytest
 
 from tests.explain.asking import Asked
-from tests.explain.pending_pods import CASES
-
-DEFAULT = [
-    "SchedulingGates",
-    "NodeUnschedulable",
-    "NodeName",
-    "TaintToleration",
-    "NodeAffinity",
-    "NodePorts",
-    "NodeResourcesFit",
-    "VolumeRestrictions",
-    "NodeVolumeLimits",
-    "VolumeBinding",
-    "VolumeZone",
-    "PodTopologySpread",
-    "InterPodAffinity",
-    "DefaultPreemption",
-]
+from tests.explain.pending_pods import CASES, DEFAULT
 
 
 async def cluster_of(case):

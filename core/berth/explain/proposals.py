@@ -33,8 +33,6 @@ MOST_SHAPES = 3
 MOST_COMBINED = 4
 MOST_NODE_NAMES = 5
 
-ENOUGH_TRIALS = f"stopped after {MOST_TRIALS} trials"
-
 Against = Mapping[int, Mapping[str, Verdict]]
 """What each plugin has against each row that does not fit."""
 
@@ -77,7 +75,7 @@ class Search:
         except OverBudgetError as error:
             return Proposed(self._found, str(error))
         except _EnoughError:
-            return Proposed(self._found, ENOUGH_TRIALS)
+            return Proposed(self._found, f"stopped after {MOST_TRIALS} trials")
         return Proposed(self._found)
 
     def _nearest(self) -> list[int]:

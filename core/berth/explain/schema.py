@@ -35,7 +35,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A part of an answer, with its fields in camel case."""
 
 
-class Wait(Shown, frozen=True):
+class Wait(Shown, frozen=True, kw_only=True):
     """A plugin that a pod waits for, what for in its own words, and until when."""
 
     plugin: str
@@ -43,7 +43,7 @@ class Wait(Shown, frozen=True):
     until: str = ""
 
 
-class Awaited(Shown, frozen=True):
+class Awaited(Shown, frozen=True, kw_only=True):
     """What has to happen to which resource for a plugin that rejected the pod to look at it again."""
 
     plugin: str
@@ -51,7 +51,7 @@ class Awaited(Shown, frozen=True):
     actions: list[str]
 
 
-class Nomination(Shown, frozen=True):
+class Nomination(Shown, frozen=True, kw_only=True):
     """The node that was promised to a pod, and the pods on it that are being deleted."""
 
     node: str
@@ -59,7 +59,7 @@ class Nomination(Shown, frozen=True):
     leaving_count: int = 0
 
 
-class State(Shown, frozen=True):
+class State(Shown, frozen=True, kw_only=True):
     """Where the pod stands; only what applies to its kind is filled in."""
 
     kind: StateKind
@@ -79,7 +79,7 @@ class State(Shown, frozen=True):
     deleting: bool = False
 
 
-class PastAttempt(Shown, frozen=True):
+class PastAttempt(Shown, frozen=True, kw_only=True):
     """One attempt of the last few."""
 
     attempt: int
@@ -97,7 +97,7 @@ class PastAttempt(Shown, frozen=True):
     trace_id: str = ""
 
 
-class Refusal(Shown, frozen=True):
+class Refusal(Shown, frozen=True, kw_only=True):
     """Who turns nodes down, and why; `resolvable` where evicting pods could help."""
 
     plugin: str
@@ -105,7 +105,7 @@ class Refusal(Shown, frozen=True):
     resolvable: bool = False
 
 
-class NodeGroup(Shown, frozen=True):
+class NodeGroup(Shown, frozen=True, kw_only=True):
     """Nodes that are turned down alike, and some of their names."""
 
     count: int
@@ -113,7 +113,7 @@ class NodeGroup(Shown, frozen=True):
     nodes: list[str]
 
 
-class ScorePart(Shown, frozen=True):
+class ScorePart(Shown, frozen=True, kw_only=True):
     """What one plugin gave, before and after normalising, and what it weighs in the total."""
 
     plugin: str
@@ -122,7 +122,7 @@ class ScorePart(Shown, frozen=True):
     weighted: int
 
 
-class ScoredNode(Shown, frozen=True):
+class ScoredNode(Shown, frozen=True, kw_only=True):
     """A node that fits; `place` counts from 1 on, `own` marks the node that the pod is on."""
 
     name: str
@@ -132,7 +132,7 @@ class ScoredNode(Shown, frozen=True):
     parts: list[ScorePart] = []
 
 
-class Nodes(Shown, frozen=True):
+class Nodes(Shown, frozen=True, kw_only=True):
     """Every node's verdict as the cluster stands now."""
 
     total: int
@@ -147,7 +147,7 @@ class Nodes(Shown, frozen=True):
     scored_left_out: int = 0
 
 
-class Target(Shown, frozen=True):
+class Target(Shown, frozen=True, kw_only=True):
     """The object that is to be changed; without a name, one of that kind that is to be made."""
 
     kind: str
@@ -155,7 +155,7 @@ class Target(Shown, frozen=True):
     namespace: str = ""
 
 
-class Proposal(Shown, frozen=True):
+class Proposal(Shown, frozen=True, kw_only=True):
     """One change that makes the pod fit, tried by the engine.
 
     `patch` is a JSON patch (RFC 6902) of the target. A running pod's spec can hardly be changed: the same
@@ -192,3 +192,106 @@ class Explanation(Shown, frozen=True, kw_only=True, tag_field="kind", tag="Expla
 def rfc3339(seconds: float) -> str:
     """The moment as the API writes it. Units: seconds since the epoch."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class PodClass(Shown, frozen=True, kw_only=True):
+    """Pods that are written alike, and what the engine says of one of them."""
+
+    profile: str
+    count: int
+    pods: list[str]
+    cause: str = ""
+    remedy: str = ""
+    fits: bool = False
+    refusals: list[Refusal] = []
+
+
+class PodGroupExplanation(Shown, frozen=True, kw_only=True, tag_field="kind", tag="PodGroupExplanation"):
+    """Where the pods of a group stand, and what those lack that have no node."""
+
+    api_version: str = API_VERSION
+    group: str
+    cause: str
+    min_count: int | None = None
+    pods: int = 0
+    scheduled: int = 0
+    states: dict[str, int] = {}
+    classes: list[PodClass] = []
+    """The pods without a node, by what they ask for."""
+    classes_left_out: int = 0
+
+
+class NodeAmount(Shown, frozen=True, kw_only=True):
+    """A resource of a node, in the scheduler's units: thousandths of a core, whole units of the rest."""
+
+    resource: str
+    allocatable: int
+    requested: int
+    free: int
+
+
+class NodeExplanation(Shown, frozen=True, kw_only=True, tag_field="kind", tag="NodeExplanation"):
+    """What is free on a node, and which of the waiting pods it would take."""
+
+    api_version: str = API_VERSION
+    node: str
+    cause: str
+    unschedulable: bool = False
+    taints: list[str] = []
+    pods: int = 0
+    allowed_pods: int = 0
+    amounts: list[NodeAmount] = []
+    nominated: list[str] = []
+    classes: list[PodClass] = []
+    """The waiting pods, by what they ask for, those first that fit."""
+    classes_left_out: int = 0
+    cut_short: str = ""
+
+
+class Count(Shown, frozen=True, kw_only=True):
+    """How many pods met that, and some of them."""
+
+    what: str
+    pods: int
+    examples: list[str] = []
+
+
+class ProfileExplanation(Shown, frozen=True, kw_only=True, tag_field="kind", tag="ProfileExplanation"):
+    """What the pods of a profile met that were tried lately, by their last attempts."""
+
+    api_version: str = API_VERSION
+    profile: str
+    cause: str
+    pods: int = 0
+    results: dict[str, int] = {}
+    rejected_by: list[Count] = []
+    messages: list[Count] = []
+    plugins: dict[str, list[str]] = {}
+    """The plugins by extension point, in running order."""
+    extenders: list[str] = []
+
+
+class QueuedPod(Shown, frozen=True, kw_only=True):
+    """A pod in the queue."""
+
+    pod: str
+    profile: str
+    priority: int
+    since: str
+    attempts: int
+    until: str = ""
+
+
+class QueueOverview(Shown, frozen=True, kw_only=True, tag_field="kind", tag="QueueOverview"):
+    """Who waits where: the first of each place, and all of them counted."""
+
+    api_version: str = API_VERSION
+    counts: dict[str, int]
+    active: list[QueuedPod] = []
+    """In the order in which they are tried."""
+    backing_off: list[QueuedPod] = []
+    unschedulable: list[Count] = []
+    """By the plugins that rejected them."""
+    gated: list[Count] = []
+    """By the plugin that keeps them out."""
+    longest_wait: QueuedPod | None = None

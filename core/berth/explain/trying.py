@@ -95,7 +95,7 @@ class Trying:
         Raises: OverBudgetError.
         """
         plugins = framework.plugins
-        names = dict.fromkeys(plugin.name for plugin in (*plugins.pre_filter, *plugins.filter))
+        names = dict.fromkeys(plugin.name for plugin in (*plugins.filter, *plugins.pre_filter))
         found = []
         for name in names:
             alone = _alone(

@@ -167,6 +167,10 @@ class SchedulingQueue:
         # The last second of a backoff counts in full.
         return Standing(place, places.active.position(record.pod.key), expiry + 1.0 if expiry > 0 else 0.0)
 
+    def place_of(self, record: QueuedPodInfo) -> str:
+        """The place that a waiting pod's record is in."""
+        return self._places.place_of(record)
+
     def records(self) -> Iterator[QueuedPodInfo]:
         """The records of all waiting pods: in activeQ in no order, then in backoffQ, then in the pool."""
         return iter(self._places)

@@ -1,18 +1,29 @@
 """The explanations of a scheduler process: its parts put together for them, and the pages that serve them.
 
-/explain?namespace=&name=[&allReasons=true][&proposals=false][&wide=true]    a pod
+/explain?namespace=&name=[&allReasons=true][&proposals=false][&wide=true]    a pod (serving.py)
+/explain/podgroup?namespace=&name=   /explain/node?name=   /explain/profile?name=   /explain/queue
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import msgspec
+from aiohttp import web
 
 from berth.explain.attempt_log import AttemptLog
 from berth.explain.explainer import Explainer
+from berth.explain.overviews import Overviews
 from berth.explain.standing import Standings
 from berth.explain.trying import Trying
 from berth.objects.pod import Pod
 from berth.preemption.evaluator import Evaluator
+from berth.scheduler.http_status import http_status
+from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.scheduler import Scheduler
+
+Answer = Coroutine[Any, Any, msgspec.Struct]
+Page = Callable[[web.Request], Awaitable[web.Response]]
 
 
 def new_explainer(
@@ -53,3 +64,32 @@ def new_explainer(
         attempts=attempts,
         turn=turn,
     )
+
+
+def overview_pages(scheduler: Scheduler, explainer: Explainer, turns: LoopTurns) -> Mapping[str, Page]:
+    """The pages about groups, nodes, profiles and the queue, by path."""
+    views = Overviews(
+        explainer=explainer,
+        queue=scheduler.queue,
+        attempts=explainer.attempts,
+        groups=scheduler.listers.pod_groups,
+        group_states=scheduler.pod_groups,
+    )
+
+    def page(view: Callable[[str, str], Answer]) -> Page:
+        async def answered(request: web.Request) -> web.Response:
+            namespace, name = request.query.get("namespace", "default"), request.query.get("name", "")
+            try:
+                answer = await turns.ask(lambda: view(namespace, name))
+            except LookupError as error:
+                return http_status(404, "NotFound", str(error))
+            return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
+
+        return answered
+
+    return {
+        "/explain/podgroup": page(views.pod_group),
+        "/explain/node": page(lambda _, name: views.node(name)),
+        "/explain/profile": page(lambda _, name: views.profile(name)),
+        "/explain/queue": page(lambda *_: views.queued()),
+    }

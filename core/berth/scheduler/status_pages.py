@@ -60,7 +60,7 @@ class StatusPages:
         # wait for.
         from berth.explain.explainer import Wanted  # noqa: PLC0415 (see above)
         from berth.scheduler.component_pages import component_pages  # noqa: PLC0415 (see above)
-        from berth.scheduler.explaining import new_explainer  # noqa: PLC0415 (see above)
+        from berth.scheduler.explaining import new_explainer, overview_pages  # noqa: PLC0415 (see above)
         from berth.scheduler.object_sizes import SizesPage  # noqa: PLC0415 (see above)
         from berth.scheduler.plugin_admin import PluginAdmin  # noqa: PLC0415 (see above)
         from berth.scheduler.profiling import profiling_pages  # noqa: PLC0415 (see above)
@@ -96,6 +96,7 @@ class StatusPages:
             open_metrics=partial(self.metrics.text, open_metrics=True),
             resource_metrics=self._resource_metrics,
             pages={
+                **overview_pages(self.scheduler, explainer, self.turns),
                 "/debug/sizes": SizesPage(self, self.turn, self.turns).answer,
                 **component_pages(self.options.flags, self.scheduler.feature_enabled),
                 **(profiling_pages(self.turns.loop, self.loop_thread) if profiled else {}),

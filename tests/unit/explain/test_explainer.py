@@ -194,6 +194,24 @@ async def test_what_was_tried_before():
     assert [("scheduled", "n1")] == [(a.result, a.node) for a in found.attempts]
 
 
+async def test_a_pod_that_costs_more_than_its_budget():
+    """It is not tried to the end, and the answer says so."""
+
+    class Costly(Rejects):
+        def filter(self, state, pod, nodes):
+            w.clock.seconds += 10
+            return super().filter(state, pod, nodes)
+
+    w, explainer, _ = cluster(1, filter=[Costly("F", {"n1": "f"})])
+    w.add_pod(pending())
+
+    found = await explainer.explain("default", "p0")
+
+    assert (0, []) == (found.nodes.feasible, found.proposals)
+    assert "F" in found.cause
+    assert found.nodes.message in found.cause
+
+
 async def test_nothing_is_held_or_moved():
     w, explainer, _ = cluster(1)
     w.add_pod(pending())

@@ -1,0 +1,327 @@
+"""The wider view: a group of pods, a node, a profile, the queue.
+
+Pods that are written alike are one class here, of which one pod is tried. All lists are bounded.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import msgspec
+
+from berth.explain.attempt_log import AttemptLog, TriedPod
+from berth.explain.explainer import Explainer, Wanted
+from berth.explain.grouping import refusal
+from berth.explain.schema import (
+    Count,
+    NodeAmount,
+    NodeExplanation,
+    PodClass,
+    PodGroupExplanation,
+    ProfileExplanation,
+    QueuedPod,
+    QueueOverview,
+    rfc3339,
+)
+from berth.explain.trying import Verdict
+from berth.framework.cycle_budget import CycleMeter, OverBudgetError
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.runtime import Framework
+from berth.framework.store import Store
+from berth.objects.pod import Pod
+from berth.objects.pod_groups import PodGroup
+from berth.queue.places import ACTIVE, BACKOFF
+from berth.queue.scheduling_queue import SchedulingQueue
+from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
+from berth.snapshot.snapshot import Snapshot
+
+MOST_CLASSES = 20
+CLASSES_OF_A_GROUP = 5
+MOST_EXAMPLES = 5
+MOST_COUNTS = 50
+MOST_IN_QUEUE = 20
+LATEST_PODS = 1000
+MOST_MESSAGE = 300
+
+
+class UnknownError(LookupError):
+    """There is nothing of that name; says where it was looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overviews:
+    """Answers between two turns of the scheduling loop, by the explainer of pods."""
+
+    explainer: Explainer
+    queue: SchedulingQueue
+    attempts: AttemptLog
+    groups: Store[PodGroup]
+    group_states: PodGroupStates | None
+
+    async def pod_group(self, namespace: str, name: str) -> PodGroupExplanation:
+        """Where the group's pods stand. Raises: UnknownError."""
+        key = GroupKey(namespace, name)
+        async with self.explainer.turn:
+            group = self.groups.get(name, namespace)
+            state = None if self.group_states is None else self.group_states.known(key)
+            pods = [] if state is None else list(state.pods.values())
+            if group is None and not pods:
+                raise UnknownError(
+                    f"no PodGroup {key} is known, and no pod names it; groups need the feature gate "
+                    "GenericWorkload, and the namespace is given with -n"
+                )
+            known = [self.explainer.cache.get_pod(pod.uid) or pod for pod in pods]
+            kinds = Counter(str(self.explainer.standings.of(pod).kind) for pod in known)
+            left = [pod for pod in known if not pod.node_name]
+            scheduled = len(known) - len(left)
+        classes = by_class(left)
+        explained = [await self._explained(alike) for alike in classes[:CLASSES_OF_A_GROUP]]
+        least = None if group is None else group.min_count
+        return PodGroupExplanation(
+            group=str(key),
+            cause=_cause_of_group(group, len(known), scheduled, least, explained),
+            min_count=least,
+            pods=len(known),
+            scheduled=scheduled,
+            states=dict(kinds),
+            classes=explained,
+            classes_left_out=max(0, len(classes) - CLASSES_OF_A_GROUP),
+        )
+
+    async def _explained(self, alike: Sequence[Pod]) -> PodClass:
+        first = alike[0]
+        found = await self.explainer.explain(first.namespace, first.name, Wanted())
+        return PodClass(
+            profile=first.spec.scheduler_name,
+            count=len(alike),
+            pods=[pod.key for pod in alike[:MOST_EXAMPLES]],
+            cause=found.cause,
+            remedy=found.remedy,
+            fits=found.nodes is not None and found.nodes.feasible > 0,
+            refusals=found.nodes.groups[0].refusals if found.nodes is not None and found.nodes.groups else [],
+        )
+
+    async def node(self, name: str) -> NodeExplanation:
+        """What is free on the node, and what it would take. Raises: UnknownError."""
+        explainer = self.explainer
+        async with explainer.turn:
+            explainer.cache.update_snapshot(explainer.snapshot)
+            nodes = explainer.snapshot
+            row = nodes.row_of.get(name)
+            if row is None:
+                raise UnknownError(f"no node {name} is known; kubectl get nodes lists those that there are")
+            shown = self._of_node(nodes, row)
+            classes = by_class(record.pod for record in self.queue.records())
+            fresh = explainer.cache.fresh_snapshot()
+            meter = explainer.budgets.look("", len(nodes))
+        found, cut_short = await self._on_node(fresh, name, classes[:MOST_CLASSES], meter)
+        taken = sum(one.count for one in found if one.fits)
+        waiting = sum(len(alike) for alike in classes)
+        cause = f"{taken} of {waiting} waiting pods would fit on the node now, one at a time."
+        return msgspec.structs.replace(
+            shown,
+            cause=cause if waiting else "No pod waits.",
+            classes=sorted(found, key=lambda one: (not one.fits, -one.count)),
+            classes_left_out=len(classes) - len(found),
+            cut_short=cut_short,
+        )
+
+    def _of_node(self, nodes: Snapshot, row: int) -> NodeExplanation:
+        """The node itself, before any pod is tried on it."""
+        node = nodes.nodes[row]
+        nominated = self.queue.nominator.nominated_pods_for_node(node.name)
+        amounts = []
+        for name in nodes.resource_names[:MOST_COUNTS]:
+            offered = nodes.offered(name)
+            most, taken = 0 if offered is None else int(offered[row]), int(nodes.held(name)[row])
+            if most or taken:
+                amounts.append(
+                    NodeAmount(resource=name, allocatable=most, requested=taken, free=most - taken)
+                )
+        return NodeExplanation(
+            node=node.name,
+            cause="",
+            unschedulable=node.spec.unschedulable,
+            taints=[f"{t.key}={t.value}:{t.effect}" for t in node.spec.taints[:MOST_COUNTS]],
+            pods=int(nodes.pod_count[row]),
+            allowed_pods=int(nodes.allowed_pods[row]),
+            amounts=amounts,
+            nominated=[pod.key for pod in islice(nominated, MOST_EXAMPLES)],
+        )
+
+    async def _on_node(
+        self, nodes: Snapshot, name: str, classes: Iterable[Sequence[Pod]], meter: CycleMeter
+    ) -> tuple[list[PodClass], str]:
+        """What the node is to each class, as far as the CPU goes, and why not to all."""
+        found: list[PodClass] = []
+        for alike in classes:
+            pod = alike[0]
+            framework = self.explainer.frameworks.get(pod.spec.scheduler_name)
+            if framework is None:
+                continue
+            try:
+                async with self.explainer.turn:
+                    against = await meter.timed(self._against(framework, pod, nodes, name, meter))
+            except OverBudgetError as error:
+                return found, str(error)
+            found.append(
+                PodClass(
+                    profile=framework.profile_name,
+                    count=len(alike),
+                    pods=[pod.key for pod in alike[:MOST_EXAMPLES]],
+                    fits=not against,
+                    refusals=[refusal(v.plugin, int(v.status.code), v.status.reasons) for v in against],
+                )
+            )
+        return found, ""
+
+    async def _against(
+        self, framework: Framework, pod: Pod, nodes: Snapshot, name: str, meter: CycleMeter
+    ) -> list[Verdict]:
+        """All that speaks against the pod on that node, nothing where it fits."""
+        row, trying = nodes.row_of[name], self.explainer.trying
+        tried = await trying.tried(framework, pod, nodes, meter)
+        if row not in tried.against:
+            return []
+        every = await trying.by_plugin(framework, pod, nodes, meter)
+        return [verdicts[row] for verdicts in every if row in verdicts] or [tried.against[row]]
+
+    async def profile(self, name: str) -> ProfileExplanation:
+        """What the profile's pods met lately. Raises: UnknownError."""
+        async with self.explainer.turn:
+            framework = self.explainer.frameworks.get(name)
+            if framework is None:
+                profiles = ", ".join(self.explainer.frameworks)
+                raise UnknownError(f"no profile {name}; there are: {profiles}")
+            of_profile = (tried for tried in self.attempts.latest() if tried.profile == name)
+            tried = list(islice(of_profile, LATEST_PODS))
+        results = Counter(pod.attempts[-1].result for pod in tried)
+        rejected = counted((", ".join(pod.attempts[-1].rejected_by), pod.key) for pod in tried)
+        messages = counted((pod.attempts[-1].message[:MOST_MESSAGE], pod.key) for pod in tried)
+        return ProfileExplanation(
+            profile=name,
+            cause=_cause_of_profile(tried, results, rejected),
+            pods=len(tried),
+            results=dict(results),
+            rejected_by=rejected,
+            messages=messages,
+            plugins=plugins_by_point(framework),
+            extenders=[extender.name for extender in framework.extenders],
+        )
+
+    async def queued(self) -> QueueOverview:
+        """The queue: who is next, who backs off until when, who waits for what."""
+        async with self.explainer.turn:
+            return self._queued()
+
+    def _queued(self) -> QueueOverview:
+        queue = self.queue
+        upcoming = [queue.record(pod.namespace, pod.name) for pod in queue.upcoming(MOST_IN_QUEUE)]
+        records = list(queue.records())
+        places = {record.pod.uid: queue.place_of(record) for record in records}
+        backing_off = [record for record in records if places[record.pod.uid] == BACKOFF]
+        backing_off.sort(key=lambda record: queue.standing(record).until)
+        pool = [record for record in records if places[record.pod.uid] not in (ACTIVE, BACKOFF)]
+        oldest = min(records, key=first_seen, default=None)
+        return QueueOverview(
+            counts={
+                **queue.sizes()._asdict(),
+                "inFlight": sum(1 for _ in queue.in_flight()),
+                "waitingAtPermit": len(self.explainer.standings.waiting_pods),
+            },
+            active=[self._queued_pod(record) for record in upcoming if record is not None][:MOST_IN_QUEUE],
+            backing_off=[self._queued_pod(record) for record in backing_off[:MOST_IN_QUEUE]],
+            unschedulable=counted((", ".join(sorted(r.rejectors)), r.pod.key) for r in pool if not r.gated),
+            gated=counted((record.gating_plugin, record.pod.key) for record in pool if record.gated),
+            longest_wait=None if oldest is None else self._queued_pod(oldest),
+        )
+
+    def _queued_pod(self, record: QueuedPodInfo) -> QueuedPod:
+        until = self.queue.standing(record).until
+        return QueuedPod(
+            pod=record.pod.key,
+            profile=record.pod.spec.scheduler_name,
+            priority=record.pod.priority,
+            since=rfc3339(first_seen(record)),
+            attempts=record.attempts,
+            until=rfc3339(until) if until else "",
+        )
+
+
+def first_seen(record: QueuedPodInfo) -> float:
+    """Since when the pod waits, over all of its attempts. Units: seconds since the epoch."""
+    first = record.initial_attempt_timestamp
+    return record.timestamp if first is None else first
+
+
+def by_class(pods: Iterable[Pod]) -> list[list[Pod]]:
+    """The pods by template, the largest classes first."""
+    classes: dict[int, list[Pod]] = {}
+    for pod in pods:
+        classes.setdefault(id(pod.template), []).append(pod)
+    return sorted(classes.values(), key=lambda alike: (-len(alike), alike[0].key))
+
+
+def counted(pairs: Iterable[tuple[str, str]]) -> list[Count]:
+    """How many pods each thing was met by, the most frequent first; what is empty is left out."""
+    found: dict[str, list[str]] = {}
+    for what, pod in pairs:
+        if what:
+            found.setdefault(what, []).append(pod)
+    ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [
+        Count(what=what, pods=len(pods), examples=pods[:MOST_EXAMPLES])
+        for what, pods in ordered[:MOST_COUNTS]
+    ]
+
+
+def plugins_by_point(framework: Framework) -> dict[str, list[str]]:
+    """The names of a profile's plugins by extension point, as its configuration calls the points."""
+    points = framework.plugins
+    lists: Mapping[str, Iterable[object]] = {
+        "preEnqueue": points.pre_enqueue,
+        "queueSort": points.queue_sort,
+        "preFilter": points.pre_filter,
+        "filter": points.filter,
+        "postFilter": points.post_filter,
+        "preScore": points.pre_score,
+        "score": [plugin for plugin, _ in points.score],
+        "reserve": points.reserve,
+        "permit": points.permit,
+        "preBind": points.pre_bind,
+        "bind": points.bind,
+        "postBind": points.post_bind,
+    }
+    return {point: list(_names(plugins)) for point, plugins in lists.items()}
+
+
+def _names(plugins: Iterable[object]) -> Iterator[str]:
+    for plugin in plugins:
+        yield str(getattr(plugin, "name", ""))
+
+
+def _cause_of_group(
+    group: PodGroup | None, pods: int, scheduled: int, least: int | None, classes: Sequence[PodClass]
+) -> str:
+    if group is None:
+        return f"{pods} pods name the group, and there is no PodGroup of that name: create it."
+    if least is not None and pods < least:
+        return f"The gang needs {least} pods and has {pods}: {least - pods} more have to be created."
+    if scheduled == pods:
+        return f"All {pods} pods of the group have a node."
+    lacking = f"{pods - scheduled} of {pods} pods have no node"
+    needed = "" if least is None else f" ({least} are needed, {scheduled} have one)"
+    return f"{lacking}{needed}. {classes[0].cause}" if classes else f"{lacking}{needed}."
+
+
+def _cause_of_profile(
+    tried: Sequence[TriedPod], results: Mapping[str, int], rejected: Sequence[Count]
+) -> str:
+    if not tried:
+        return "No pod of the profile was tried lately."
+    scheduled = results.get("scheduled", 0)
+    text = f"Of the last {len(tried)} pods, {scheduled} were scheduled at their last attempt"
+    if rejected:
+        text += f"; most of the others were rejected by {rejected[0].what} ({rejected[0].pods})"
+    return f"{text}."

@@ -1,0 +1,120 @@
+"""Groups, nodes, profiles and the queue."""
+
+import pytest
+
+from berth.explain.overviews import Overviews, UnknownError
+from berth.objects.taint import Toleration
+from tests.explain.asking import Asked
+from tests.explain.pending_pods import GANGS, GPU, MEMBER, gang
+
+
+def views(cluster):
+    return Overviews(
+        explainer=cluster.explainer,
+        queue=cluster.queue,
+        attempts=cluster.log,
+        groups=cluster.core.listers.pod_groups,
+        group_states=cluster.core.pod_groups,
+    )
+
+
+async def test_a_gang_that_does_not_fit_says_what_its_pods_lack():
+    """Pods that are written alike are one line."""
+    cluster = Asked(gates=GANGS)
+    cluster.add_node("n0", cpu="2")
+    cluster.add(gang(3))
+    for i in range(3):
+        cluster.add_pod(f"p{i}", cpu="1", **MEMBER)
+    await cluster.tick(1)
+
+    found = await views(cluster).pod_group("default", "g")
+
+    assert (3, 3, 0) == (found.min_count, found.pods, found.scheduled)
+    assert found.cause.startswith("3 of 3 pods have no node (3 are needed, 0 have one).")
+    assert [3] == [alike.count for alike in found.classes]
+
+
+async def test_a_gang_with_too_few_pods():
+    cluster = Asked(gates=GANGS)
+    cluster.add_node("n0")
+    cluster.add(gang(3))
+    cluster.add_pod("p", **MEMBER)
+    await cluster.run()
+
+    found = await views(cluster).pod_group("default", "g")
+
+    assert "The gang needs 3 pods and has 1: 2 more have to be created." == found.cause
+    assert {"NotQueued": 1} == found.states
+
+
+async def test_a_group_that_nobody_made():
+    cluster = Asked(gates=GANGS)
+    cluster.add_pod("p", **MEMBER)
+    await cluster.run()
+
+    found = await views(cluster).pod_group("default", "g")
+
+    assert "1 pods name the group, and there is no PodGroup of that name: create it." == found.cause
+    with pytest.raises(UnknownError, match="GenericWorkload"):
+        await views(cluster).pod_group("default", "h")
+
+
+async def test_a_node_and_the_pods_that_it_would_take():
+    """Those that fit come first; the others say all that keeps them off this node."""
+    cluster = Asked()
+    cluster.add_node("n0", taints=[GPU], cpu="2")
+    cluster.add_pod("o", node_name="n0", cpu="1")
+    async with cluster.paused():
+        for i in range(2):
+            cluster.add_pod(f"big{i}", cpu="4")
+        cluster.add_pod("tolerates", tolerations=(Toleration("gpu", "Exists"),), cpu="1")
+        found = await views(cluster).node("n0")
+
+    cpu = next(amount for amount in found.amounts if amount.resource == "cpu")
+    assert (2000, 1000, 1000) == (cpu.allocatable, cpu.requested, cpu.free)
+    assert "1 of 3 waiting pods would fit on the node now, one at a time." == found.cause
+    assert [(True, 1, []), (False, 2, ["TaintToleration", "NodeResourcesFit"])] == [
+        (alike.fits, alike.count, [each.plugin for each in alike.refusals]) for alike in found.classes
+    ]
+    with pytest.raises(UnknownError, match="no node n1 is known"):
+        await views(cluster).node("n1")
+
+
+async def test_what_a_profile_s_pods_met():
+    """By their last attempts: results, rejecting plugins and messages, the most frequent first."""
+    cluster = Asked()
+    cluster.add_node("n0", cpu="2")
+    cluster.add_pod("fits", cpu="1")
+    for i in range(3):
+        cluster.add_pod(f"big{i}", cpu="8")
+    cluster.add_pod("elsewhere", node_selector={"disk": "ssd"})
+    await cluster.run()
+
+    found = await views(cluster).profile("default-scheduler")
+
+    assert {"scheduled": 1, "unschedulable": 4} == found.results
+    assert [("NodeResourcesFit", 3), ("NodeAffinity", 1)] == [(c.what, c.pods) for c in found.rejected_by]
+    assert found.messages[0].what.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert "NodeResourcesFit" in found.plugins["filter"]
+    with pytest.raises(UnknownError, match="no profile x; there are: default-scheduler"):
+        await views(cluster).profile("x")
+
+
+async def test_the_queue():
+    """The active ones in order, the others by what they wait for."""
+    cluster = Asked()
+    cluster.add_node("n0", taints=[GPU])
+    for i in range(2):
+        cluster.add_pod(f"rejected{i}")
+    cluster.add_pod("gated", gates=["g"])
+    await cluster.run()
+    async with cluster.paused():
+        cluster.add_pod("low")
+        cluster.add_pod("high", priority=5)
+        found = await views(cluster).queued()
+
+    assert ["default/high", "default/low"] == [each.pod for each in found.active]
+    assert [("TaintToleration", 2)] == [(c.what, c.pods) for c in found.unschedulable]
+    assert [("SchedulingGates", 1)] == [(c.what, c.pods) for c in found.gated]
+    places = ("active", "backoff", "unschedulable", "gated")
+    assert [2, 0, 2, 1] == [found.counts[place] for place in places]
