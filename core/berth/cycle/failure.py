@@ -62,7 +62,7 @@ class FailureHandler:
         """Give the pod back to the queue, then write its nomination, event and condition."""
         self.budgets.hold(info)
         info.unschedulable_plugins, info.pending_plugins = set(), set()
-        info.gating_plugin, info.gating_plugin_events = "", ()
+        info.gating_plugin, info.gating_message, info.gating_plugin_events = "", "", ()
         if isinstance(status.error, FitError):
             info.unschedulable_plugins = set(status.error.diagnosis.unschedulable_plugins)
             info.pending_plugins = set(status.error.diagnosis.pending_plugins)

@@ -17,6 +17,8 @@ from berth.snapshot.snapshot import Snapshot
 
 HOSTNAME = "kubernetes.io/hostname"
 NEW_NODE = "new-node"
+SUPPOSED = "supposed"
+"""The UID of changed nodes: under its own an extender would be sent the node that there is."""
 CORDONED = "node.kubernetes.io/unschedulable"
 
 replace = msgspec.structs.replace
@@ -43,7 +45,7 @@ def with_labels(pod: Pod, node: Node) -> Iterator[NodeEdit]:
         {"op": "add", "path": f"/metadata/labels/{key.replace('~', '~0').replace('/', '~1')}", "value": value}
         for key, value in missing.items()
     )
-    changed = replace(node, metadata=replace(node.metadata, labels=labels))
+    changed = replace(node, metadata=replace(node.metadata, uid=SUPPOSED, labels=labels))
     yield NodeEdit("NodeLabel", f"label node {node.name} {shown}", patch, changed)
 
 
@@ -53,7 +55,8 @@ def uncordoned(pod: Pod, node: Node) -> Iterator[NodeEdit]:
     if not node.spec.unschedulable:
         return
     taints = tuple(taint for taint in node.spec.taints if taint.key != CORDONED)
-    changed = replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
+    metadata = replace(node.metadata, uid=SUPPOSED)
+    changed = replace(node, metadata=metadata, spec=replace(node.spec, unschedulable=False, taints=taints))
     patch = ({"op": "replace", "path": "/spec/unschedulable", "value": False},)
     yield NodeEdit("Uncordon", f"uncordon node {node.name}", patch, changed)
 

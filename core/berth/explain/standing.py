@@ -14,7 +14,6 @@ from berth.framework.cluster_event import ActionType
 from berth.framework.handle import Nominator
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
-from berth.framework.status import Status
 from berth.objects.pod import Pod
 from berth.queue.places import ACTIVE, BACKOFF
 from berth.queue.queue_profile import QueueProfile
@@ -98,19 +97,10 @@ class Standings:
             since=rfc3339(record.timestamp),
             attempts=record.attempts,
             gates=gates,
-            waits_for=[Wait(plugin=plugin, message=self._gate_message(pod, plugin))],
+            waits_for=[Wait(plugin=plugin, message=record.gating_message)],
             awaited=list(self._awaited(pod, [plugin]))[:MOST_EVENTS],
             nomination=self._nomination(pod),
         )
-
-    def _gate_message(self, pod: Pod, name: str) -> str:
-        """What the PreEnqueue plugin says now; nothing of one in another process, which answers later."""
-        profile = self.queue_profiles.get(pod.spec.scheduler_name)
-        for plugin in () if profile is None else profile.pre_enqueue:
-            if plugin.name == name and plugin.in_process:
-                answer = plugin.pre_enqueue(pod)
-                return answer.message if isinstance(answer, Status) else ""
-        return ""
 
     def _awaited(self, pod: Pod, rejectors: Iterable[str]) -> Iterator[Awaited]:
         """The events that the rejectors registered for, with their hints still to be asked."""

@@ -3,7 +3,7 @@
 Extenders are asked one after the other, as in a cycle, so that each is named that turns a node down.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -80,12 +80,14 @@ class Trying:
         return found
 
     async def fits(self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter) -> Mask:
-        """Where the pod fits; nowhere if a plugin fails.
+        """Where a pod fits that is written otherwise than the one that there is; nowhere if a plugin fails.
 
         Shapes: result bool (n,). Raises: OverBudgetError.
         """
         attempt = _attempt(framework, pod, nodes, meter)
-        return (await self._found(framework, attempt, Answers(NodePlugins(framework.plugins)))).fits
+        return (
+            await self._found(framework, attempt, Answers(NodePlugins(framework.plugins)), _supposed)
+        ).fits
 
     async def by_plugin(
         self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter
@@ -109,7 +111,13 @@ class Trying:
                 found.append(dict(tried.against))
         return found
 
-    async def _found(self, framework: Framework, attempt: Attempt, answers: Answers) -> Tried:
+    async def _found(
+        self,
+        framework: Framework,
+        attempt: Attempt,
+        answers: Answers,
+        to_extenders: Callable[[Attempt], Attempt] = lambda attempt: attempt,
+    ) -> Tried:
         search = NodeSearch(self.nominator, Rotation(), exhaustive=True)
         without = Framework(framework.profile_name, framework.plugins, percentage_of_nodes_to_score=0)
         found = await search.find(without, attempt, answers)
@@ -117,7 +125,9 @@ class Trying:
             return _nowhere(attempt, found)
         diagnosis = found.why_not.diagnosis()
         tried = Tried(attempt, found.mask, _against(diagnosis, found.mask), diagnosis, feasible=found)
-        return await _left_by_extenders(framework, tried) if framework.extenders else tried
+        if framework.extenders:
+            return await _left_by_extenders(framework, tried, to_extenders(attempt))
+        return tried
 
 
 def _attempt(framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter) -> Attempt:
@@ -166,9 +176,16 @@ def _narrowed_by(diagnosis: Diagnosis) -> str:
     return ", ".join(sorted(diagnosis.unschedulable_plugins))
 
 
-async def _left_by_extenders(framework: Framework, tried: Tried) -> Tried:
+def _supposed(attempt: Attempt) -> Attempt:
+    """The attempt under another UID: an extender is sent the bytes of the pod that there is otherwise."""
+    pod = attempt.pod
+    metadata = msgspec.structs.replace(pod.metadata, uid=f"{pod.uid}-supposed")
+    return replace(attempt, pod=msgspec.structs.replace(pod, metadata=metadata))
+
+
+async def _left_by_extenders(framework: Framework, tried: Tried, attempt: Attempt) -> Tried:
     """The same after one extender after the other has had its say, each under its own name."""
-    attempt, left, diagnosis, against = tried.attempt, tried.fits, tried.diagnosis, dict(tried.against)
+    left, diagnosis, against = tried.fits, tried.diagnosis, dict(tried.against)
     for extender in interested(framework.extenders, attempt.pod, lambda extender: extender.filters):
         name = f"extender {extender.name}"
         try:

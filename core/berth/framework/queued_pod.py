@@ -33,6 +33,8 @@ class QueuedPodInfo:
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
     gating_plugin: str = ""
+    gating_message: str = ""
+    """What the gating plugin said, cut short; empty while it is asked in another process."""
     gating_plugin_events: tuple[ClusterEvent, ...] = ()
     asked_as: Pod | None = None
     """The version of the pod about which plugins in other processes are asked whether it may be queued."""

@@ -22,6 +22,8 @@ from berth.queue.sort_keys import SortKeys
 log = logging.getLogger(__name__)
 
 TIMED_ONE_IN = 10
+MOST_MESSAGE = 256
+"""Characters of a gate's message that are kept with each pod, for explanations."""
 
 AskElsewhere = Callable[[QueuedPodInfo, Mapping[str, Awaitable[Status]]], None]
 
@@ -58,7 +60,7 @@ class Gating:
                 return False
             if profile.sorter is not None and not self.has_key(record):
                 return False
-        record.gating_plugin = ""
+        record.gating_plugin = record.gating_message = ""
         record.gating_plugin_events = ()
         record.gates_passed = frozenset()
         return True
@@ -67,7 +69,7 @@ class Gating:
         """Whether the queue knows where to put the pod; asks where it does not."""
         sorter = self._keys.sorter_for(record)
         if sorter is not None and record.asked_as is not record.pod:
-            record.gating_plugin, record.gating_plugin_events = sorter.name, ()
+            record.gating_plugin, record.gating_message, record.gating_plugin_events = sorter.name, "", ()
             self._ask(record, {sorter.name: self._keys.ask(sorter, record)})
         return sorter is None
 
@@ -116,7 +118,8 @@ class Gating:
             drop_unread(waited.values())
             return False
         if waited:
-            record.gating_plugin, record.gating_plugin_events = next(iter(waited)), ()
+            record.gating_plugin, record.gating_message = next(iter(waited)), ""
+            record.gating_plugin_events = ()
             self._ask(record, waited)
         return not waited
 
@@ -131,7 +134,7 @@ class Gating:
         if plugin not in record.rejectors:
             self._metrics.rejected_pods(plugin, record.pod.spec.scheduler_name, 1)
         record.unschedulable_plugins.add(plugin)
-        record.gating_plugin = plugin
+        record.gating_plugin, record.gating_message = plugin, status.message[:MOST_MESSAGE]
         record.gating_plugin_events = self._events_of(plugin)
         record.gates_passed = frozenset()
 
