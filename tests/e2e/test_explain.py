@@ -1,0 +1,130 @@
+"""The commands as processes, against a whole scheduler with an extender and a real API server in memory."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+
+from berth.config import load
+from berth.demo.processes import program
+from berth.sandbox import Options, serve
+from berth.sandbox.free_port import free_port
+from berth.scheduler.process import run
+from berth.scheduler.process_options import ProcessOptions, Serving
+from tests.unit.extender.webhook import Webhook, serving
+from tests.unit.scheduler_at_work import eventually, node
+
+
+def pod(name, **spec):
+    container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+@asynccontextmanager
+async def at_work(tmp_path, *documents, extenders=()):
+    """A scheduler on a sandbox with these objects; gives what runs `berth`, and the scheduler's core."""
+    async with await serve(Options()) as sandbox:
+        sandbox.load(documents)
+        sandbox.write_kubeconfig(tmp_path / "kubeconfig")
+        configuration = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": str(tmp_path / "kubeconfig")},
+            "leaderElection": {"leaderElect": False},
+            "extenders": list(extenders),
+        }
+        port = free_port()
+        settings = ProcessOptions(
+            load(json.dumps(configuration)), seed=1, serving=Serving(port=port, always_allowed=("/explain*",))
+        )
+        ready, stop = asyncio.get_running_loop().create_future(), asyncio.Event()
+        process = asyncio.create_task(run(settings, stop, on_ready=ready.set_result))
+
+        async def berth(*words):
+            """The exit code and the output of `berth` with these words."""
+            flags = ("--insecure-skip-tls-verify", "--server", f"https://127.0.0.1:{port}")
+            child = await asyncio.create_subprocess_exec(
+                program("berth"),
+                *words,
+                *flags,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+            )
+            output, _ = await child.communicate()
+            return child.returncode, output.decode()
+
+        try:
+            await eventually(lambda: process.done() or ready.done())
+            yield berth, ready.result()
+            stop.set()
+            async with asyncio.timeout(30):
+                await process
+        finally:
+            process.cancel()
+            await asyncio.gather(process, return_exceptions=True)
+
+
+@pytest.mark.e2e
+async def test_the_commands(tmp_path):
+    """A pod that an extender turned down is not shown as fitting everywhere; the others say what they are."""
+    webhook = Webhook(
+        filter=lambda sent: {
+            "Nodes": {"items": []},
+            "FailedNodes": {n["metadata"]["name"]: "over quota" for n in sent["Nodes"]["items"]},
+        }
+    )
+    documents = [
+        node("n0"),
+        node("n1"),
+        pod("p"),
+        pod("q", schedulerName="nobody"),
+        pod("r", schedulingGates=[{"name": "g"}]),
+    ]
+    async with serving(webhook):
+        entry = {"urlPrefix": webhook.url, "filterVerb": "filter"}
+        async with at_work(tmp_path, *documents, extenders=[entry]) as (berth, core):
+            await eventually(
+                lambda: core.queue.record("default", "p") and core.queue.sizes().unschedulable == 1
+            )
+            pages = {
+                words: await berth(*words.split())
+                for words in (
+                    "explain pod p",
+                    "explain pod p -o json --no-proposals",
+                    "explain pod p -o yaml --all-reasons",
+                    "explain pod q",
+                    "explain pod r -o wide",
+                    "explain pod nothing",
+                    "explain node n0",
+                    "explain profile",
+                    "explain podgroup g",
+                    "queue",
+                )
+            }
+
+    said = f"Cause:  The pod fits on no node: over quota (extender {webhook.url})."
+    assert (0, said) == (pages["explain pod p"][0], pages["explain pod p"][1].splitlines()[1])
+    answer = json.loads(pages["explain pod p -o json --no-proposals"][1])
+    assert ("explain.berth.dev/v1alpha1", "Explanation", 0, []) == (
+        answer["apiVersion"],
+        answer["kind"],
+        answer["nodes"]["feasible"],
+        answer["proposals"],
+    )
+    assert "kind: Explanation" in pages["explain pod p -o yaml --all-reasons"][1]
+    assert 'Cause:  The pod names the scheduler "nobody"' in pages["explain pod q"][1]
+    assert "Cause:  The pod has scheduling gates: g." in pages["explain pod r -o wide"][1]
+    assert (2, True) == (
+        pages["explain pod nothing"][0],
+        "no pod default/nothing is known" in pages["explain pod nothing"][1],
+    )
+    assert "0 of 2 waiting pods would fit on the node now" in pages["explain node n0"][1]
+    assert "profile default-scheduler" in pages["explain profile"][1]
+    assert "no PodGroup default/g is known" in pages["explain podgroup g"][1]
+    assert "Kept out by:\n      1  SchedulingGates  (default/r)" in pages["queue"][1]
