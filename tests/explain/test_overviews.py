@@ -29,9 +29,29 @@ async def test_a_gang_that_does_not_fit_says_what_its_pods_lack():
 
     found = await views(cluster).pod_group("default", "g")
 
-    assert (3, 3, 0) == (found.min_count, found.pods, found.scheduled)
-    assert found.cause.startswith("3 of 3 pods have no node (3 are needed, 0 have one).")
-    assert [3] == [alike.count for alike in found.classes]
+    assert (3, 3, 0, 2) == (found.min_count, found.pods, found.scheduled, found.fit_together)
+    assert (
+        "Of 3 pods without a node 2 would fit together now (3 are needed at once). "
+        "The others: Insufficient cpu (NodeResourcesFit)."
+    ) == found.cause
+    assert [(1, "Add a node like n0 (2 cpu, 16Gi memory, 110 pods).")] == [
+        (alike.count, alike.remedy) for alike in found.classes
+    ]
+
+
+async def test_a_pod_of_a_gang_that_would_fit_alone():
+    """It is not said that it fits: its group as a whole did not."""
+    cluster = Asked(gates=GANGS)
+    cluster.add_node("n0", cpu="2")
+    cluster.add(gang(3))
+    for i in range(3):
+        cluster.add_pod(f"p{i}", cpu="1", **MEMBER)
+    await cluster.tick(1)
+
+    found = await cluster.explain("p0")
+
+    assert found.cause.startswith("The pod by itself fits on 1 of 1 nodes; its group g as a whole did not: ")
+    assert "See what the group lacks: berth explain podgroup g." == found.remedy
 
 
 async def test_a_gang_with_too_few_pods():
@@ -54,7 +74,7 @@ async def test_a_group_that_nobody_made():
 
     found = await views(cluster).pod_group("default", "g")
 
-    assert "1 pods name the group, and there is no PodGroup of that name: create it." == found.cause
+    assert "Pods name the group (1), and there is no PodGroup of that name: create it." == found.cause
     with pytest.raises(UnknownError, match="GenericWorkload"):
         await views(cluster).pod_group("default", "h")
 

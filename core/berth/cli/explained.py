@@ -64,9 +64,16 @@ def _state(state: Json) -> Iterator[str]:
         nomination = state["nomination"]
         leaving = f", where {nomination['leavingCount']} pods are being deleted"
         yield f"  nominated to {nomination['node']}{leaving}"
-    for awaited in state["awaited"]:
-        actions = ", ".join(awaited["actions"])
-        yield f"  brought back for {awaited['plugin']} by {awaited['resource']}: {actions}"
+    yield from _awaited(state["awaited"])
+
+
+def _awaited(events: list[Json]) -> Iterator[str]:
+    """The events that bring the pod back: resources with the same actions on one line."""
+    resources: dict[tuple[str, str], list[str]] = {}
+    for event in events:
+        resources.setdefault((event["plugin"], ", ".join(event["actions"])), []).append(event["resource"])
+    for (plugin, actions), names in resources.items():
+        yield f"  brought back for {plugin} by {actions} of {', '.join(names)}"
 
 
 def _proposals(answer: Json, *, wide: bool) -> Iterator[str]:
@@ -135,12 +142,12 @@ def pod_group_page(answer: Json) -> Iterator[str]:
         yield "States: " + ", ".join(f"{kind} {count}" for kind, count in sorted(answer["states"].items()))
     for alike in answer["classes"]:
         yield ""
-        yield f"{alike['count']} pods such as {', '.join(alike['pods'])}"
+        yield f"{alike['count']} pods find no node beside the others: {', '.join(alike['pods'])}"
         yield f"  {alike['cause']}"
         if alike["remedy"]:
-            yield f"  {alike['remedy']}"
-    if answer["classesLeftOut"]:
-        yield f"and {answer['classesLeftOut']} more kinds of pods"
+            yield f"  Remedy for one of them: {alike['remedy']}"
+    if answer["cutShort"]:
+        yield f"not everything was tried: {answer['cutShort']}"
 
 
 def node_page(answer: Json) -> Iterator[str]:

@@ -81,15 +81,16 @@ class Explainer:
             found = None if framework is None else await self._tried(framework, pod, wanted)
         proposed = NOTHING
         if framework is not None and found is not None and wanted.proposals and not pod.node_name:
-            proposed = await self._proposed(framework, pod, found)
+            proposed = await self.proposed(framework, pod, found)
         return self._explanation(pod, state, found, proposed, wanted)
 
     def _explanation(
-        self, pod: Pod, state: State, found: "_Found | None", proposed: Proposed, wanted: Wanted
+        self, pod: Pod, state: State, found: "Found | None", proposed: Proposed, wanted: Wanted
     ) -> Explanation:
         nodes = None if found is None else found.shown(pod, all_reasons=wanted.all_reasons, wide=wanted.wide)
         past = [past_attempt(attempt) for attempt in self.attempts.of(pod.uid)]
-        cause, remedy = told(pod, state, nodes, proposed.proposals)
+        last_message = past[-1].message if past else ""
+        cause, remedy = told(pod, state, nodes, proposed.proposals, last_message)
         return Explanation(
             pod=pod.key,
             uid=pod.uid,
@@ -103,7 +104,7 @@ class Explainer:
             proposals_cut_short=proposed.cut_short,
         )
 
-    async def _proposed(self, framework: Framework, pod: Pod, found: "_Found") -> Proposed:
+    async def proposed(self, framework: Framework, pod: Pod, found: "Found") -> Proposed:
         """What would make the pod fit; the loop's lock is taken for one trial at a time."""
         tried, every = found.tried, found.every
         if tried is None or tried.broken or every is None or tried.fits.any():
@@ -150,28 +151,29 @@ class Explainer:
             attempts=[past_attempt(attempt) for attempt in tried.attempts],
         )
 
-    async def _tried(self, framework: Framework, pod: Pod, wanted: Wanted) -> "_Found":
+    async def _tried(self, framework: Framework, pod: Pod, wanted: Wanted) -> "Found":
         # Plugins in other processes are asked about the nodes of this one; it is to have them all.
         self.cache.update_snapshot(self.snapshot)
         nodes = self.cache.fresh_snapshot(without=pod.uid)
         meter = self.budgets.look(pod.namespace, len(nodes))
         try:
-            return await meter.timed(self._on_all(framework, pod, nodes, meter, wanted))
+            return await meter.timed(self.on_all(framework, pod, nodes, meter, wanted))
         except OverBudgetError as error:
-            return _Found(nodes, meter, None, None, str(error))
+            return Found(nodes, meter, None, None, str(error))
 
-    async def _on_all(
+    async def on_all(
         self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter, wanted: Wanted
-    ) -> "_Found":
+    ) -> "Found":
+        """The pod tried on these nodes. Raises: OverBudgetError."""
         tried = await self.trying.tried(framework, pod, nodes, meter)
         every = None
         if not tried.broken and not tried.fits.all() and (wanted.all_reasons or wanted.proposals):
             every = await self.trying.by_plugin(framework, pod, nodes, meter)
-        return _Found(nodes, meter, tried, every)
+        return Found(nodes, meter, tried, every)
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Found:
     """What the engine found; `tried` is None where it cost too much, and `message` says so."""
 
     nodes: Snapshot

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 import msgspec
+import numpy as np
 
 from berth.explain.attempt_log import AttemptLog, TriedPod
-from berth.explain.explainer import Explainer, Wanted
+from berth.explain.explainer import Explainer, Found, Wanted
 from berth.explain.grouping import refusal
+from berth.explain.proposals import Proposed
 from berth.explain.schema import (
     Count,
     NodeAmount,
@@ -24,7 +26,8 @@ from berth.explain.schema import (
     QueueOverview,
     rfc3339,
 )
-from berth.explain.trying import Verdict
+from berth.explain.telling import why
+from berth.explain.trying import Tried, Verdict
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
@@ -34,9 +37,11 @@ from berth.objects.pod_groups import PodGroup
 from berth.queue.places import ACTIVE, BACKOFF
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
+from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
 MOST_CLASSES = 20
+MOST_MEMBERS = 100
 CLASSES_OF_A_GROUP = 5
 MOST_EXAMPLES = 5
 MOST_COUNTS = 50
@@ -74,33 +79,51 @@ class Overviews:
             known = [self.explainer.cache.get_pod(pod.uid) or pod for pod in pods]
             kinds = Counter(str(self.explainer.standings.of(pod).kind) for pod in known)
             left = [pod for pod in known if not pod.node_name]
-            scheduled = len(known) - len(left)
-        classes = by_class(left)
-        explained = [await self._explained(alike) for alike in classes[:CLASSES_OF_A_GROUP]]
+            fresh = self.explainer.cache.fresh_snapshot()
+            meter = self.explainer.budgets.look(namespace, len(fresh))
+        scheduled = len(known) - len(left)
+        together, lacking, cut_short = await self._together(left, fresh, meter)
         least = None if group is None else group.min_count
         return PodGroupExplanation(
             group=str(key),
-            cause=_cause_of_group(group, len(known), scheduled, least, explained),
+            cause=_cause_of_group(group, len(known), scheduled, together, lacking),
             min_count=least,
             pods=len(known),
             scheduled=scheduled,
+            fit_together=together,
             states=dict(kinds),
-            classes=explained,
-            classes_left_out=max(0, len(classes) - CLASSES_OF_A_GROUP),
+            classes=lacking,
+            cut_short=cut_short,
         )
 
-    async def _explained(self, alike: Sequence[Pod]) -> PodClass:
-        first = alike[0]
-        found = await self.explainer.explain(first.namespace, first.name, Wanted())
-        return PodClass(
-            profile=first.spec.scheduler_name,
-            count=len(alike),
-            pods=[pod.key for pod in alike[:MOST_EXAMPLES]],
-            cause=found.cause,
-            remedy=found.remedy,
-            fits=found.nodes is not None and found.nodes.feasible > 0,
-            refusals=found.nodes.groups[0].refusals if found.nodes is not None and found.nodes.groups else [],
-        )
+    async def _together(
+        self, pods: Sequence[Pod], nodes: Snapshot, meter: CycleMeter
+    ) -> tuple[int, list[PodClass], str]:
+        """How many pods find a node beside those before them, what others lack, and what was left out."""
+        together, lacking, cut_short = 0, [], ""
+        ordered = [pod for alike in by_class(pods) for pod in alike]
+        if len(ordered) > MOST_MEMBERS:
+            cut_short = f"only {MOST_MEMBERS} pods were tried"
+        stuck: dict[int, list[Pod]] = {}
+        for pod in ordered[:MOST_MEMBERS]:
+            framework = self.explainer.frameworks.get(pod.spec.scheduler_name)
+            if framework is None or id(pod.template) in stuck:
+                stuck.setdefault(id(pod.template), []).append(pod)
+                continue
+            try:
+                async with self.explainer.turn:
+                    found = await meter.timed(self.explainer.on_all(framework, pod, nodes, meter, Wanted()))
+                if found.tried is not None and found.tried.fits.any():
+                    _place(nodes, pod, found.tried)
+                    together += 1
+                    continue
+                stuck[id(pod.template)] = [pod]
+                lacking.append((pod, found, await self.explainer.proposed(framework, pod, found)))
+            except OverBudgetError as error:
+                cut_short = str(error)
+                break
+        classes = [_lacking(stuck[id(pod.template)], found, more) for pod, found, more in lacking]
+        return together, classes[:CLASSES_OF_A_GROUP], cut_short
 
     async def node(self, name: str) -> NodeExplanation:
         """What is free on the node, and what it would take. Raises: UnknownError."""
@@ -301,18 +324,41 @@ def _names(plugins: Iterable[object]) -> Iterator[str]:
         yield str(getattr(plugin, "name", ""))
 
 
+def _place(nodes: Snapshot, pod: Pod, tried: Tried) -> None:
+    """Let the pod count on the node that scored highest, for those that are tried after it."""
+    rows = np.flatnonzero(tried.fits)
+    row = int(rows[0]) if tried.scores is None else int(tried.scores.rows[tried.scores.totals.argmax()])
+    nodes.count_apart(row, 1, PodInfo(pod.placed_on(nodes.names[row])))
+
+
+def _lacking(alike: Sequence[Pod], found: Found, proposed: Proposed) -> PodClass:
+    """What pods of one class lack beside the others of their group."""
+    shown = found.shown(alike[0], all_reasons=False, wide=False)
+    refusals = shown.groups[0].refusals if shown.groups else []
+    return PodClass(
+        profile=alike[0].spec.scheduler_name,
+        count=len(alike),
+        pods=[pod.key for pod in alike[:MOST_EXAMPLES]],
+        cause=why(shown.groups[0]) if shown.groups else shown.message,
+        remedy=proposed.proposals[0].sentence if proposed.proposals else "",
+        refusals=refusals,
+    )
+
+
 def _cause_of_group(
-    group: PodGroup | None, pods: int, scheduled: int, least: int | None, classes: Sequence[PodClass]
+    group: PodGroup | None, pods: int, scheduled: int, together: int, lacking: Sequence[PodClass]
 ) -> str:
     if group is None:
-        return f"{pods} pods name the group, and there is no PodGroup of that name: create it."
+        return f"Pods name the group ({pods}), and there is no PodGroup of that name: create it."
+    least = group.min_count
     if least is not None and pods < least:
         return f"The gang needs {least} pods and has {pods}: {least - pods} more have to be created."
-    if scheduled == pods:
-        return f"All {pods} pods of the group have a node."
-    lacking = f"{pods - scheduled} of {pods} pods have no node"
-    needed = "" if least is None else f" ({least} are needed, {scheduled} have one)"
-    return f"{lacking}{needed}. {classes[0].cause}" if classes else f"{lacking}{needed}."
+    left = pods - scheduled
+    if not left:
+        return "All pods of the group have a node."
+    needed = "" if least is None else f" ({least} are needed at once)"
+    first = f" The others: {lacking[0].cause}." if lacking else ""
+    return f"Of {left} pods without a node {together} would fit together now{needed}.{first}"
 
 
 def _cause_of_profile(

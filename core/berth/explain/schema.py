@@ -215,10 +215,13 @@ class PodGroupExplanation(Shown, frozen=True, kw_only=True, tag_field="kind", ta
     min_count: int | None = None
     pods: int = 0
     scheduled: int = 0
+    fit_together: int = 0
+    """How many of the pods without a node would find one now, placed one after the other."""
     states: dict[str, int] = {}
     classes: list[PodClass] = []
-    """The pods without a node, by what they ask for."""
-    classes_left_out: int = 0
+    """The pods that would not, by what they ask for; each is tried beside those that would."""
+    cut_short: str = ""
+    """Why not all of them were tried, empty where they were."""
 
 
 class NodeAmount(Shown, frozen=True, kw_only=True):

@@ -156,4 +156,6 @@ def action_names(actions: ActionType) -> list[str]:
     """The actions by upstream's names, a mask that has a name by that one."""
     if actions.text:
         return [actions.text]
-    return [ActionType(bit).text for bit in actions]
+    update = [ActionType.UPDATE.text] if actions & ActionType.UPDATE == ActionType.UPDATE else []
+    left = actions & ~ActionType.UPDATE if update else actions
+    return [*(ActionType(bit).text for bit in left), *update]

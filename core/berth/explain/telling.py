@@ -4,14 +4,38 @@ from collections.abc import Callable, Mapping, Sequence
 
 from berth.explain.schema import NodeGroup, Nodes, Proposal, State, StateKind
 from berth.objects.pod import Pod
+from berth.snapshot.pod_group_states import group_of
 
 FEW = 3
+MOST_MESSAGE = 1000
+EXTENDER = "extender "
+REMEDIES = {
+    "NodeResourcesFit": "Request less, or add a node that offers what the pod requests.",
+    "TaintToleration": "The taints say what is wrong with the nodes: kubectl describe node.",
+    "NodeAffinity": "Ask for labels that some node has: kubectl get nodes --show-labels.",
+    "VolumeBinding": "Look at the pod's claims and their volumes: kubectl describe pvc.",
+    "VolumeRestrictions": "Look at the pod's claims, and at who uses them: kubectl describe pvc.",
+    "VolumeZone": "The volumes are in other zones than the nodes: kubectl describe pv.",
+    "NodeVolumeLimits": "Free a volume on a node, or add a node.",
+    "DynamicResources": "Look at the claims and at what drivers offer: kubectl get resourceslices.",
+    "InterPodAffinity": "Look at the pods that the terms select, and where they are.",
+    "PodTopologySpread": "Add nodes in the domains that have too few of these pods.",
+}
+"""Where no change of the pod was found that helps, by the plugin that turns most nodes down."""
 WAITING_IN_QUEUE = (StateKind.ACTIVE, StateKind.BACKING_OFF, StateKind.UNSCHEDULABLE)
 
 
-def told(pod: Pod, state: State, nodes: Nodes | None, proposals: Sequence[Proposal]) -> tuple[str, str]:
-    """Why the pod is where it is, and what its owner can do, empty where nothing has to be done."""
+def told(
+    pod: Pod, state: State, nodes: Nodes | None, proposals: Sequence[Proposal], last_message: str
+) -> tuple[str, str]:
+    """Why the pod is where it is, and what its owner can do, empty where nothing has to be done.
+
+    `last_message` is what came of its last attempt, empty where none failed.
+    """
     if state.kind in WAITING_IN_QUEUE:
+        group = group_of(pod)
+        if group is not None and last_message and nodes is not None and nodes.feasible:
+            return _with_its_group(group.name, nodes, last_message)
         cause, remedy = _pending(state, nodes)
         return cause, proposals[0].sentence if proposals else remedy
     if state.kind is StateKind.NOT_OURS:
@@ -89,10 +113,18 @@ def _pending(state: State, nodes: Nodes | None) -> tuple[str, str]:
     if nodes.feasible:
         return _fits(state, nodes)
     if nodes.groups:
-        return _turned_down(nodes), "No single change was found that makes it fit; see the nodes below."
+        return _turned_down(nodes), _remedy_for(nodes.groups[0].refusals[0].plugin)
     return (
         f"The pod could not be tried: {nodes.message}",
         "See the scheduler's log and the plugin that is named.",
+    )
+
+
+def _remedy_for(plugin: str) -> str:
+    if plugin.startswith(EXTENDER):
+        return f"The {plugin} decides: see its log, or ask those who run it."
+    return (
+        REMEDIES.get(plugin) or f"The plugin {plugin} decides: berth plugin describe {plugin}, and its log."
     )
 
 
@@ -106,6 +138,13 @@ def _nominated(state: State) -> tuple[str, str]:
         f"Node {nomination.node} is being made free: {leaving}{others} are being deleted.",
         "It is tried again when they are gone; that takes their grace periods at most.",
     )
+
+
+def _with_its_group(group: str, nodes: Nodes, last_message: str) -> tuple[str, str]:
+    """Why a pod waits that fits by itself, but not together with its group."""
+    alone = f"The pod by itself fits on {nodes.feasible} of {nodes.total} nodes"
+    whole = f"its group {group} as a whole did not: {last_message[:MOST_MESSAGE]}"
+    return f"{alone}; {whole}", f"See what the group lacks: berth explain podgroup {group}."
 
 
 def _fits(state: State, nodes: Nodes) -> tuple[str, str]:
