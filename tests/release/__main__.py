@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tests.release.changelog import section
 from tests.release.dist import checksums
 from tests.release.dist import dist as build
 from tests.release.version import set_version, unlike
@@ -46,10 +47,19 @@ def version(number: str | None) -> None:
 @main.command()
 def check() -> None:
     """Say what stands against a release of this checkout; exit status 1 if anything does."""
-    problems = unlike()
+    problems = [*unlike(), *([] if section(current()) else [f"CHANGELOG.md has no section {current()}"])]
     for problem in problems:
         click.echo(f"release-check: {problem}", err=True)
     sys.exit(1 if problems else 0)
+
+
+@main.command()
+def notes() -> None:
+    """Print what CHANGELOG.md says of the version."""
+    text = section(current())
+    if not text:
+        sys.exit(f"Error: CHANGELOG.md has no section {current()}")
+    click.echo(text)
 
 
 if __name__ == "__main__":

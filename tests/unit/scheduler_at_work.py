@@ -47,12 +47,14 @@ async def scheduling(
     arguments=None,
     extenders=(),
     gates=None,
+    unserved=(),
 ):
     """A scheduler at work on a sandbox with these objects; gives the sandbox and the scheduler's core.
 
     The sandbox's kubeconfig stands in the file of that path. Sidecars are addresses by name, and each gets
     the arguments; where there are some, the profile is without those other plugins, but for those that come
-    last. Extenders are entries of the configuration, gates are features by name.
+    last. Extenders are entries of the configuration, gates are features by name. The API server
+    does not have the kinds that are unserved.
     """
     specs = tuple(SidecarSpec(name, address, args=arguments) for name, address in (sidecars or {}).items())
     text = f"{CONFIGURATION.format(kubeconfig=kubeconfig)}extenders: {json.dumps(extenders)}\n"
@@ -61,6 +63,9 @@ async def scheduling(
             names=_list([*(spec.name for spec in specs), *last]), without=_list(without)
         )
     async with await serve(options or Options()) as sandbox:
+        for kind in unserved:
+            catalogue = sandbox.api.catalogue
+            catalogue.remove(catalogue.get(kind.group, kind.version, kind.plural))
         sandbox.load(documents)
         sandbox.write_kubeconfig(kubeconfig)
         ready, stop = asyncio.get_running_loop().create_future(), asyncio.Event()

@@ -25,6 +25,7 @@ from berth.client.endpoint import Endpoint
 from berth.client.events import EventRecorder
 from berth.client.pods import Pods
 from berth.client.request_counts import BOUNDS
+from berth.client.resources import Resource
 from berth.client.transport import Transport
 from berth.client.write_guard import Terms
 from berth.config.shards import Shard
@@ -51,6 +52,7 @@ from berth.scheduler.running_tasks import RunningTasks
 from berth.scheduler.scheduler import ASYNC_API_CALLS, GENERIC_WORKLOAD, Scheduler
 from berth.scheduler.scheduling_loop import SchedulingLoop, follow
 from berth.scheduler.secure_port import SecurePort
+from berth.scheduler.server_kinds import absent_kinds
 from berth.scheduler.set_aside_events import SetAsideEvents, set_aside_now, set_aside_total
 from berth.scheduler.status_pages import StatusPages
 from berth.scheduler.transports import open_for_control, open_for_scheduling
@@ -98,6 +100,7 @@ async def run(
                 events=events,
                 leases=leases,
                 reviews=reviews,
+                absent=await absent_kinds(requests),
                 control=control,
                 group=await stack.enter_async_context(asyncio.TaskGroup()),
                 tracing=tracing or Tracing(),
@@ -138,6 +141,7 @@ class Process:
         events: Transport,
         leases: Transport,
         reviews: Transport,
+        absent: frozenset[Resource],
         control: ControlThread,
         group: asyncio.TaskGroup,
         tracing: Tracing,
@@ -198,6 +202,7 @@ class Process:
                 groups=needed_groups(
                     loaded.profiles, out_of_tree=bool(options.sidecars or options.directory)
                 ),
+                absent=absent,
                 report=set_aside.report,
             )
         )

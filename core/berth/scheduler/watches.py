@@ -4,6 +4,7 @@ Source: pkg/scheduler/eventhandlers.go addAllEventHandlers; scheduler.go NewInfo
 v1.36).
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,8 @@ from berth.out_of_tree.news import NEWS
 from berth.out_of_tree.raw_objects import KeptObjects
 from berth.scheduler.needed_kinds import is_needed
 from berth.scheduler.scheduler import Scheduler
+
+log = logging.getLogger(__name__)
 
 DEVICE_TAINT_RULES = "DRADeviceTaintRules"
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
@@ -147,11 +150,12 @@ def reflectors(
     kept: KeptObjects,
     *,
     groups: frozenset[str],
+    absent: frozenset[Resource] = frozenset(),
     report: Report = ignore,
 ) -> Iterator[Reflector[Any]]:
     """A reflector for everything the scheduler has to know; nodes come first, kinds that plugins name last.
 
-    `groups` are those of needed_kinds that plugins ask about.
+    `groups` are those of needed_kinds that plugins ask about; kinds that are `absent` are left out.
     The bytes of nodes and pods are kept where `kept` says so. Objects that are set aside are reported.
     """
     decode_node, nodes = kept.nodes.decoding(decoder(Node)), kept.nodes.following(scheduler.node_handler)
@@ -162,16 +166,25 @@ def reflectors(
     for watched in LOOKED_UP:
         if watched.gate and not scheduler.feature_enabled(watched.gate):
             continue
-        if not is_needed(watched.resource, groups):
+        if not is_needed(watched.resource, groups) or _is_absent(watched.resource, absent):
             continue
         handler = scheduler.resource_handler(watched.events, watched.store(scheduler.listers))
         decode: Callable[[bytes], Any] = decoder(watched.kind)
         yield Reflector(transport, Source(watched.resource), decode, handler, report=report)
-    if scheduler.feature_enabled(DEVICE_TAINT_RULES) and is_needed(resources.DEVICE_TAINT_RULES, groups):
+    ruled = scheduler.feature_enabled(DEVICE_TAINT_RULES) and is_needed(resources.DEVICE_TAINT_RULES, groups)
+    if ruled and not _is_absent(resources.DEVICE_TAINT_RULES, absent):
         rules = Source(resources.DEVICE_TAINT_RULES)
         handler = scheduler.device_taint_rule_handler
         yield Reflector(transport, rules, decoder(DeviceTaintRule), handler, report=report)
     yield from _of_other_kinds(transport, scheduler, report)
+
+
+def _is_absent(kind: Resource, absent: frozenset[Resource]) -> bool:
+    """Whether the API server lacks a kind that is asked about; the log says what is done without."""
+    if kind in absent:
+        name = f"{kind.plural}.{kind.version}.{kind.group}"
+        log.warning("The API server does not serve %s: scheduling goes on without them", name)
+    return kind in absent
 
 
 def _of_other_kinds(transport: Transport, scheduler: Scheduler, report: Report) -> Iterator[Reflector[Any]]:

@@ -1,0 +1,48 @@
+"""The pages of the documentation's site: those of this repository, with links that work there.
+
+`python -m tests.release.site FOLDER` writes them; mkdocs makes the site of them (docs/mkdocs.yml).
+"""
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from tests.go_toolchain import ROOT
+from tests.release.links import LINK, Link, page_of, pages, without_code
+
+SOURCE = "https://github.com/berth-scheduler/berth/tree/main"
+
+
+def write(folder: Path) -> None:
+    """Write every page; a link to what is no page leads to the repository's own site."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for page in pages():
+        target = folder / page.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(_rewritten(page), encoding="utf-8")
+
+
+def _rewritten(page: Path) -> str:
+    text = page.read_text(encoding="utf-8")
+    made, end = [], 0
+    for found in LINK.finditer(without_code(text)):
+        link = Link(page, 0, found[2])
+        if re.match(r"[a-z][a-z+.-]*:", found[2]) or link.target == page:
+            continue
+        made += [text[end : found.start(2)], _address(link)]
+        end = found.end(2)
+    return "".join((*made, text[end:]))
+
+
+def _address(link: Link) -> str:
+    shown = page_of(link.target)
+    if shown is None:
+        return f"{SOURCE}/{link.target.relative_to(ROOT)}"
+    path = os.path.relpath(shown, link.page.parent)
+    return f"{path}#{link.anchor}" if link.anchor else path
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -1,0 +1,56 @@
+"""Every link among the pages of this repository leads somewhere."""
+
+import pytest
+
+from tests.go_toolchain import ROOT
+from tests.release.links import Link, anchor, links, pages
+from tests.release.site import SOURCE, write
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    """Each link of the page names a file, a folder or a heading that is there."""
+    assert [] == [link.broken for link in links(page) if link.broken]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("README.md", ""),
+        ("docs", ""),
+        ("no-such-page.md", "leads nowhere"),
+        ("../elsewhere.md", "leads out of the repository"),
+        ("README.md#no-such-heading", "no heading is called that"),
+    ],
+)
+def test_what_is_wrong_with_a_link(text, complaint):
+    """A link that leads nowhere is named with what is wrong."""
+    broken = Link(ROOT / "README.md", 1, text).broken
+
+    assert broken.endswith(complaint)
+    assert bool(complaint) == bool(broken)
+
+
+@pytest.mark.parametrize(
+    ("heading", "name"),
+    [
+        ("What it is made of", "what-it-is-made-of"),
+        ("`berth explain`, and why", "berth-explain-and-why"),
+        ("ttrpc, beside gRPC", "ttrpc-beside-grpc"),
+        ("The [page](a.md) of it", "the-page-of-it"),
+    ],
+)
+def test_names_of_headings(heading, name):
+    """A heading has the name that GitHub gives it."""
+    assert name == anchor(heading)
+
+
+def test_the_sites_pages_name_sources_where_they_are(tmp_path):
+    """On the site a link to a folder of sources leads to the repository, one to a page stays on the site."""
+    write(tmp_path)
+
+    text = (tmp_path / "README.md").read_text()
+
+    assert f"]({SOURCE}/proto/berth/plugin/v1)" in text
+    assert "](plugin-sdk/python/README.md)" in text
+    assert "](docs/architecture.md)" in text
