@@ -76,7 +76,8 @@ release-check: $(STAMP)
 # The site, with search that needs no server; a link that leads nowhere ends it.
 docs: $(STAMP)
 	$(BIN)/python -m tests.release.site build/pages
-	$(UV) run --frozen --quiet --isolated --only-group docs mkdocs build --strict --quiet --config-file docs/mkdocs.yml
+	$(UV) run --frozen --quiet --isolated --only-group docs \
+		env NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet --config-file docs/mkdocs.yml
 
 clean:
 	rm -rf $(VENV) dist node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache run build out-of-tree-plugins/without-sdk/go/pluginv1 \

@@ -12,6 +12,10 @@ from pathlib import Path
 from tests.go_toolchain import ROOT
 from tests.release.links import LINK, Link, page_of, pages, without_code
 
+REFERENCES = {
+    "plugin-sdk/python/reference.md": "# berth_sdk\n\n::: berth_sdk\n\n::: berth_sdk.testing\n",
+}
+"""Pages that the site alone has: what stands there is put in from docstrings."""
 SOURCE = "https://github.com/berth-scheduler/berth/tree/main"
 
 
@@ -22,6 +26,8 @@ def write(folder: Path) -> None:
         target = folder / page.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(_rewritten(page), encoding="utf-8")
+    for name, text in REFERENCES.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def _rewritten(page: Path) -> str:
