@@ -74,8 +74,12 @@ IN_TREE: Catalogue = MappingProxyType(
         "GangScheduling": frozenset({_P.PRE_ENQUEUE, _P.PERMIT}),
         "TopologyPlacementGenerator": frozenset({_P.PLACEMENT_GENERATE}),
         "PodGroupPodsCount": frozenset({_P.PLACEMENT_SCORE}),
+        "JointPlacement": frozenset({_P.PRE_FILTER}),
     }
 )
+
+# Berth's own: in no default list, whatever the gates say.
+OWN = frozenset({"JointPlacement"})
 
 # Folded into NodeVolumeLimits; naming one is an error of its own.
 REMOVED = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
@@ -103,7 +107,9 @@ _GATES = {
 
 def default_plugins(gates: FeatureGates) -> Plugins:
     """Give the plugin sets of a profile that names no plugins."""
-    names = [name for name in IN_TREE if name not in _GATES or gates.enabled(_GATES[name])]
+    names = [
+        name for name in IN_TREE if name not in OWN and (name not in _GATES or gates.enabled(_GATES[name]))
+    ]
     return Plugins(
         multi_point=PluginSet(enabled=tuple(Plugin(name=name, weight=_WEIGHTS.get(name)) for name in names))
     )

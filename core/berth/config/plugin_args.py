@@ -6,6 +6,7 @@ Source: staging/src/k8s.io/kube-scheduler/config/v1/types_pluginargs.go (Kuberne
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, TypeAlias
 
+from berth.config.duration import Duration
 from berth.config.wire import Flag, GoType, Int32, Int64, Section, Span, Text
 
 
@@ -155,6 +156,19 @@ class InterPodAffinityArgs(Section, frozen=True):
     ignore_preferred_terms_of_existing_pods: Flag = False
 
 
+class JointPlacementArgs(Section, frozen=True):
+    """How large a group may be that is planned as a whole, and how long its plan is searched for.
+
+    Berth's own: kube-scheduler has no such plugin.
+    """
+
+    GO: ClassVar[str] = "v1.JointPlacementArgs"
+
+    max_pods: Int32 = 64
+    max_branches: Int32 = 200
+    time_limit: Span = Duration.of_seconds(2)
+
+
 class NodeAffinityArgs(Section, frozen=True):
     """A node affinity that is added to every pod's own."""
 
@@ -203,6 +217,7 @@ InTreeArgs: TypeAlias = (
     DefaultPreemptionArgs
     | DynamicResourcesArgs
     | InterPodAffinityArgs
+    | JointPlacementArgs
     | NodeAffinityArgs
     | NodeResourcesBalancedAllocationArgs
     | NodeResourcesFitArgs
@@ -215,6 +230,7 @@ ARGS_TYPES: Mapping[str, type[InTreeArgs]] = {
     "DefaultPreemption": DefaultPreemptionArgs,
     "DynamicResources": DynamicResourcesArgs,
     "InterPodAffinity": InterPodAffinityArgs,
+    "JointPlacement": JointPlacementArgs,
     "NodeAffinity": NodeAffinityArgs,
     "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
     "NodeResourcesFit": NodeResourcesFitArgs,

@@ -11,6 +11,7 @@ Source: pkg/scheduler/schedule_one.go schedulePod (Kubernetes v1.36).
 import logging
 import random
 from dataclasses import dataclass
+from typing import Protocol
 
 from berth.evaluation.answers import Answers, StartOverError
 from berth.evaluation.find_nodes import NodeSearch
@@ -35,6 +36,13 @@ class Decision:
     status: Status = SUCCESS
     node_name: str = ""
     nominating_info: NominatingInfo | None = None
+
+
+class PodAlgorithm(Protocol):
+    """Decides on one pod at a time."""
+
+    async def decide(self, framework: Framework, attempt: Attempt) -> Decision:
+        """A node, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ class SchedulePod:
         return host
 
 
-async def guarded_decision(algorithm: SchedulePod, framework: Framework, attempt: Attempt) -> Decision:
+async def guarded_decision(algorithm: PodAlgorithm, framework: Framework, attempt: Attempt) -> Decision:
     """The algorithm's decision; whatever breaks in it costs this pod its attempt and no other."""
     try:
         return await algorithm.decide(framework, attempt)

@@ -9,6 +9,7 @@ from berth.plugins.gang_scheduling import GangScheduling
 from berth.plugins.image_locality import ImageLocality
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.inter_pod_affinity import InterPodAffinity
+from berth.plugins.joint_placement import JointPlacement
 from berth.plugins.node_affinity import NodeAffinity
 from berth.plugins.node_declared_features import NodeDeclaredFeatures
 from berth.plugins.node_name import NodeName
@@ -53,5 +54,6 @@ IN_TREE: Mapping[str, type[InTreePlugin]] = {
         GangScheduling,
         TopologyPlacementGenerator,
         PodGroupPodsCount,
+        JointPlacement,
     )
 }

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 from berth.binding.binding_cycle import rejected_on
 from berth.cache.cache import Cache
 from berth.cycle.schedule_one import SCHEDULING_CYCLE
-from berth.cycle.schedule_pod import Decision, SchedulePod, guarded_decision
+from berth.cycle.schedule_pod import Decision, PodAlgorithm, guarded_decision
 from berth.framework.attempt import Attempt
 from berth.framework.clock import nanoseconds
 from berth.framework.cycle_budget import CycleMeter
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
+from berth.framework.group_plans import GroupPlan
 from berth.framework.interface import CLEAR_NOMINATION, NominatingMode
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, Status, failed
@@ -40,7 +41,7 @@ class Ground:
     cache: Cache
     snapshot: Snapshot
     nominator: Nominator
-    algorithm: SchedulePod
+    algorithm: PodAlgorithm
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class GroupQuestion:
     """Whether these pods of a group fit together, `within` these rows (None: anywhere).
 
     `states` says which pods the group has; a trial works on its own copy. A simulation leaves out PostFilter
-    plugins and keeps the pods' records clean.
+    plugins and keeps the pods' records clean. A `plan` is left in each pod's state.
     """
 
     framework: Framework
@@ -58,6 +59,7 @@ class GroupQuestion:
     meter: CycleMeter
     within: Rows | None = None
     simulated: bool = False
+    plan: GroupPlan | None = None
 
 
 async def try_group(ground: Ground, question: GroupQuestion) -> GroupResult:
@@ -70,6 +72,24 @@ async def try_group(ground: Ground, question: GroupQuestion) -> GroupResult:
             # A large group takes seconds: bindings, watches and the lease do not wait for its end.
             if question.meter.worked("a pod group"):
                 await question.meter.breathe()
+    finally:
+        await trial.take_back()
+    return trial.result
+
+
+async def try_until_placed(ground: Ground, question: GroupQuestion) -> GroupResult:
+    """The same, but a pod that fits nowhere yet is tried again once others have been placed.
+
+    The result has the pods in the order in which they were placed.
+    """
+    trial = _Trial(ground, question, question.states.copy_of(question.key))
+    left: Sequence[Member] = question.members
+    try:
+        while left and not trial.result.broken:
+            before = len(trial.placed)
+            left = await trial.go_round(left)
+            if len(trial.placed) == before:
+                break
     finally:
         await trial.take_back()
     return trial.result
@@ -92,6 +112,19 @@ class _Trial:
     result: GroupResult = field(default_factory=GroupResult)
     placed: list[_Placed] = field(default_factory=list)
     requires_preemption: bool = False
+
+    async def go_round(self, members: Sequence[Member]) -> list[Member]:
+        """Try each of them again; those that were not placed."""
+        left: list[Member] = []
+        for member in members:
+            self.result.members.pop(member.pod.uid, None)
+            if not await self.go_on_with(member):
+                break
+            if not self.result.members[member.pod.uid].node_name:
+                left.append(member)
+            if self.question.meter.worked("a pod group"):
+                await self.question.meter.breathe()
+        return left
 
     async def go_on_with(self, member: Member) -> bool:
         """Try one more pod; False where that breaks the whole."""
@@ -116,6 +149,8 @@ class _Trial:
         state.skip_post_filter = self.question.simulated
         state.write(CycleRecord, record)
         state.write(PodGroupStates, self.states)
+        if self.question.plan is not None:
+            state.write(GroupPlan, self.question.plan)
         return Attempt(member.pod, self.ground.snapshot, state, record, self.question.within)
 
     async def _place(self, one: MemberResult) -> None:

@@ -25,11 +25,12 @@ from berth.framework.runtime import Framework
 from berth.framework.status import Code, PluginError, failed
 from berth.objects.pod_groups import PodGroup
 from berth.pod_groups.conditions import GroupConditions
-from berth.pod_groups.group_algorithm import Ground, GroupQuestion, try_group
+from berth.pod_groups.group_algorithm import Ground, GroupQuestion
 from berth.pod_groups.group_preemption import preempt_for_group
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.members import Member, popped_with, profile_of
 from berth.pod_groups.placement_algorithm import try_placements
+from berth.pod_groups.planned import try_as_planned
 from berth.pod_groups.pod_group_metrics import PodGroupMetrics
 from berth.pod_groups.submission import Submission
 from berth.queue.scheduling_queue import SchedulingQueue
@@ -108,7 +109,7 @@ class PodGroupCycle:
             if self.features.topology_aware:
                 result = await try_placements(self.ground, question, self.chance)
             else:
-                result = await try_group(self.ground, question)
+                result = await try_as_planned(self.ground, question)
             self.metrics.decided(self.clock.monotonic() - started)
             return await self._with_preemption(question, result)
         except OverBudgetError as error:

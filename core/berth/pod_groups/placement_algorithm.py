@@ -14,8 +14,9 @@ from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Placement, ProposedPlacement
 from berth.framework.status import PluginError, failed, unschedulable
-from berth.pod_groups.group_algorithm import Ground, GroupQuestion, try_group
+from berth.pod_groups.group_algorithm import Ground, GroupQuestion
 from berth.pod_groups.group_result import GroupResult
+from berth.pod_groups.planned import try_as_planned
 from berth.snapshot.pod_group_states import PodGroupStates
 
 PLACEMENTS = "pod group placements"
@@ -48,7 +49,7 @@ async def try_placements(ground: Ground, question: GroupQuestion, chance: random
 
 async def _try_one(ground: Ground, question: GroupQuestion, placement: Placement) -> GroupResult:
     everywhere = placement.rows.size == len(ground.snapshot)
-    return await try_group(ground, replace(question, within=None if everywhere else placement.rows))
+    return await try_as_planned(ground, replace(question, within=None if everywhere else placement.rows))
 
 
 def _none_fits(results: Sequence[GroupResult]) -> GroupResult:

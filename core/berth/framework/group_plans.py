@@ -1,0 +1,69 @@
+"""The contract of plugins that plan a whole pod group at once, in place of one pod after the other.
+
+    one by one (the start) -> plan -> each step tried by the engine -> the better of both is carried out
+
+A plan is a proposal: it counts only if every Filter, Reserve and Permit plugin accepts each of its steps.
+Source: docs/decisions/0033-joint-placement.md.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from berth.framework.interface import Plugin
+from berth.framework.node_scores import NodeScores
+from berth.objects.pod import Pod
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """The node of each pod by UID, in the order in which the pods are placed.
+
+    The cycle state of a pod whose group goes by a plan holds it.
+    """
+
+    node_of: Mapping[str, str]
+
+
+class PlanningGround(Protocol):
+    """What a planner may ask of the engine; what it places is taken back when it is done."""
+
+    @property
+    def nodes(self) -> Snapshot:
+        """The snapshot of the cycle, with what was placed."""
+
+    @property
+    def seconds_left(self) -> float:
+        """How long a solver may take, as the last guard behind bounds that are counts."""
+
+    async def scores(self, pod: Pod) -> NodeScores | None:
+        """The nodes that the pod fits on now and the total score of each; None where it fits on none.
+
+        Raises: PluginError where a plugin fails.
+        """
+
+    def place(self, pod: PodInfo) -> None:
+        """Count the pod on the node that it names."""
+
+    def take_back(self) -> None:
+        """Take back all that was placed."""
+
+
+class PodGroupPlanPlugin(Plugin):
+    """Says where the pods of a group go, all at once."""
+
+    @property
+    @abstractmethod
+    def most_pods(self) -> int:
+        """Groups of more pods are placed one by one."""
+
+    @abstractmethod
+    async def plan(self, pods: Sequence[Pod], start: GroupPlan, ground: PlanningGround) -> GroupPlan | None:
+        """A plan to try; None where there is none that beats the start.
+
+        `pods` are in the order in which they would be tried one by one, `start` is what came of that: a pod
+        that it does not name fitted nowhere. The same input gives the same plan.
+        """

@@ -1,0 +1,220 @@
+"""What the members of a group require of each other, by domain: kept apart, kept near, spread evenly.
+
+These are the rules that a plan keeps by itself, so the engine is asked about members without them (`alone`).
+Towards pods that are placed already, anti-affinity stays with the engine.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from berth.config.plugin_args import PodTopologySpreadArgs
+from berth.framework.handle import Handle
+from berth.objects.pod import Affinity, Pod, PodSpec
+from berth.plugins.inter_pod_affinity.terms import OwnTerms, OwnTermsReader
+from berth.plugins.pod_topology_spread.constraints import (
+    Action,
+    Constraint,
+    Defaults,
+    Inclusion,
+    pods_counted,
+)
+from berth.plugins.required_affinity import RequiredAffinity
+from berth.plugins.tolerance import Tolerance
+from berth.plugins.topology import Domains, count_in, no_domains, topology
+from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.placed_pods import Question
+from berth.snapshot.snapshot import Snapshot
+
+ANY_SKEW = 2**31 - 1
+
+encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Pods of both kinds are never in one domain; of one kind, no two are.
+
+    Shapes: place_of int64 (n,), each node's domain, 0 for nodes without the label.
+    """
+
+    kind: int
+    other: int
+    place_of: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A pod of the kind goes where pods of the `sought` kinds are.
+
+    `starts` says that the first one may go to any domain, because the kind seeks itself and none is there.
+    Shapes: place_of int64 (n,); met bool (v + 1,), the domains that have such pods already.
+    """
+
+    kind: int
+    sought: frozenset[int]
+    starts: bool
+    place_of: Ints
+    met: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Even:
+    """Where a pod of the kind is, its domain has at most `max_skew` pods more than the emptiest one.
+
+    Shapes: place_of int64 (n,), 0 also for nodes that do not count; pods int64 (v + 1,), placed already;
+        known bool (v + 1,), the domains that there are.
+    """
+
+    kind: int
+    counted: frozenset[int]
+    max_skew: int
+    min_domains: int
+    place_of: Ints
+    pods: Domains
+    known: Mask
+
+
+Rule = Apart | Near | Even
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What one pod requires of others."""
+
+    terms: OwnTerms
+    constraints: tuple[Constraint, ...]
+
+    @property
+    def count(self) -> int:
+        """How many requirements these are."""
+        return len(self.terms.affinity) + len(self.terms.anti_affinity) + len(self.constraints)
+
+    def label_keys(self) -> Iterator[str]:
+        """The pod labels that these read."""
+        terms = (*self.terms.affinity, *self.terms.anti_affinity)
+        selectors = (*(t.like.selector for t in terms), *(c.selector for c in self.constraints))
+        for selector in selectors:
+            for requirement in selector.requirements:
+                yield requirement.key
+
+
+class RuleReader:
+    """Reads the rules between members, and tells which members are alike."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._terms = OwnTermsReader(handle.listers)
+        self._constraints = Defaults(PodTopologySpreadArgs(), handle)
+        self._tolerance = Tolerance(handle)
+
+    def demands(self, pod: Pod) -> Demands:
+        """What the pod requires of others.
+
+        Raises: ValueError where a selector does not parse.
+        """
+        return Demands(self._terms.read(pod), self._constraints.effective(pod, Action.HARD))
+
+    def kinds(self, pods: Sequence[Pod]) -> list[list[Pod]]:
+        """The pods by what they ask for; labels that no member's rule reads make no difference.
+
+        Raises: ValueError where a selector does not parse.
+        """
+        templates = {id(pod.template): pod for pod in pods}
+        keys = {key for pod in templates.values() for key in self.demands(pod).label_keys()}
+        kind_of = {each: _kind(pod, keys) for each, pod in templates.items()}
+        kinds: dict[bytes, list[Pod]] = {}
+        for pod in pods:
+            kinds.setdefault(kind_of[id(pod.template)], []).append(pod)
+        return list(kinds.values())
+
+    def rules(self, firsts: Sequence[Pod], nodes: Snapshot) -> list[Rule]:
+        """The rules between kinds, given the first pod of each."""
+        rules: list[Rule] = []
+        for kind, pod in enumerate(firsts):
+            demands = self.demands(pod)
+            rules += _apart(kind, demands.terms, firsts, nodes)
+            rules += _near(kind, demands.terms, firsts, nodes)
+            rules += self._even(kind, demands.constraints, firsts, nodes)
+        return rules
+
+    def _even(
+        self, kind: int, constraints: Sequence[Constraint], firsts: Sequence[Pod], nodes: Snapshot
+    ) -> Iterator[Even]:
+        pod = firsts[kind]
+        keys = frozenset(constraint.topology_key for constraint in constraints)
+        inclusion = Inclusion(pod, RequiredAffinity.of(pod), self._tolerance)
+        for constraint in constraints:
+            key, selector = constraint.topology_key, constraint.selector
+            division = inclusion.division(nodes, constraint, keys)
+            question = pods_counted(pod, selector)
+            yield Even(
+                kind,
+                frozenset(
+                    i
+                    for i, other in enumerate(firsts)
+                    if other.namespace == pod.namespace and selector.matches(other.labels)
+                ),
+                constraint.max_skew,
+                constraint.min_domains,
+                division.domain_of,
+                no_domains(nodes, key) if question is None else count_in(nodes, key, question, division),
+                division.known,
+            )
+
+
+def _kind(pod: Pod, keys: set[str]) -> bytes:
+    labels = sorted((key, value) for key, value in pod.labels.items() if key in keys)
+    return encode((pod.namespace, labels, pod.spec))
+
+
+def _apart(kind: int, terms: OwnTerms, firsts: Sequence[Pod], nodes: Snapshot) -> Iterator[Apart]:
+    for term in terms.anti_affinity:
+        place_of = topology(nodes, term.topology_key).places
+        for other, pod in enumerate(firsts):
+            if term.means(pod):
+                yield Apart(kind, other, place_of)
+
+
+def _near(kind: int, terms: OwnTerms, firsts: Sequence[Pod], nodes: Snapshot) -> Iterator[Near]:
+    if not terms.affinity:
+        return
+    sought = frozenset(i for i, pod in enumerate(firsts) if terms.all_mean(pod))
+    all_of_them = Question(tuple(term.like for term in terms.affinity))
+    by_key = {t.topology_key: count_in(nodes, t.topology_key, all_of_them) > 0 for t in terms.affinity}
+    starts = kind in sought and not any(met.any() for met in by_key.values())
+    for key, met in by_key.items():
+        yield Near(kind, sought, starts, topology(nodes, key).places, met)
+
+
+def alone(pod: Pod) -> Pod:
+    """The pod without affinity to other pods, and with constraints that no skew violates."""
+    spec = pod.spec
+    spread = tuple(
+        msgspec.structs.replace(each, max_skew=ANY_SKEW, min_domains=None)
+        for each in spec.topology_spread_constraints
+    )
+    spec = msgspec.structs.replace(
+        spec, affinity=_without_required_affinity(spec.affinity), topology_spread_constraints=spread
+    )
+    return pod.with_spec(spec)
+
+
+def _without_required_affinity(affinity: Affinity | None) -> Affinity | None:
+    if affinity is None or affinity.pod_affinity is None:
+        return affinity
+    preferred = msgspec.structs.replace(
+        affinity.pod_affinity, required_during_scheduling_ignored_during_execution=()
+    )
+    return msgspec.structs.replace(affinity, pod_affinity=preferred)
+
+
+def room_of(pod: Pod, name: str) -> Pod:
+    """A pod that takes the same room, and that no other pod's rule means."""
+    metadata = msgspec.structs.replace(
+        pod.metadata, name=name, uid=name, labels={}, owner_references=(), namespace=pod.namespace
+    )
+    spec: PodSpec = msgspec.structs.replace(
+        pod.spec, affinity=None, topology_spread_constraints=(), scheduling_group=None
+    )
+    return Pod.of(metadata, spec)
