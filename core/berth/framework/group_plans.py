@@ -9,7 +9,7 @@ Source: docs/decisions/0033-joint-placement.md.
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from berth.framework.interface import Plugin
 from berth.framework.node_scores import NodeScores
@@ -26,6 +26,18 @@ class GroupPlan:
     """
 
     node_of: Mapping[str, str]
+
+
+class TriedPlan(NamedTuple):
+    """What came of trying a plan: the larger the worth, the better.
+
+    The worth is whether the group goes, how many pods of each priority, the highest first, have a node, and
+    the sum of the scores that these nodes had as the pods were placed. The plan is what was placed, in the
+    order in which that was possible.
+    """
+
+    worth: tuple[bool, tuple[int, ...], int]
+    plan: GroupPlan
 
 
 class PlanningGround(Protocol):
@@ -45,6 +57,12 @@ class PlanningGround(Protocol):
         Raises: PluginError where a plugin fails.
         """
 
+    async def tried(self, plan: GroupPlan) -> TriedPlan | None:
+        """What comes of the plan; a pod that it does not name goes where it scores highest.
+
+        None where a plugin fails, or where there is no time left to try it.
+        """
+
     def place(self, pod: PodInfo) -> None:
         """Count the pod on the node that it names."""
 
@@ -61,9 +79,9 @@ class PodGroupPlanPlugin(Plugin):
         """Groups of more pods are placed one by one."""
 
     @abstractmethod
-    async def plan(self, pods: Sequence[Pod], start: GroupPlan, ground: PlanningGround) -> GroupPlan | None:
-        """A plan to try; None where there is none that beats the start.
+    async def plan(self, pods: Sequence[Pod], start: TriedPlan, ground: PlanningGround) -> TriedPlan | None:
+        """The best plan that was tried on the ground; None where none beats the start.
 
-        `pods` are in the order in which they would be tried one by one, `start` is what came of that: a pod
-        that it does not name fitted nowhere. The same input gives the same plan.
+        `pods` are in the order in which they are tried one by one; `start` is what came of that. The same
+        input gives the same plan.
         """

@@ -1,4 +1,4 @@
-"""Gangs that only a plan for all of their pods finds a place for, and those that it must leave as they are."""
+"""Gangs that only a plan for all of their pods finds a place for, and those that it leaves as they are."""
 
 import pytest
 

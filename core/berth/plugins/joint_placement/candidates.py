@@ -1,4 +1,4 @@
-"""Which of the nodes that a kind of pods fits on are worth a column: the best, and the best of each domain."""
+"""Which of the nodes that a kind of pods fits on have a column: the best, and the best of each domain."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -53,7 +53,7 @@ def _quotas(kind: int, size: int, many: int, rules: Sequence[Rule]) -> list[tupl
 
 def _others(rule: Rule) -> AbstractSet[int]:
     if isinstance(rule, Apart):
-        return frozenset((rule.other,))
+        return rule.avoided
     return rule.sought if isinstance(rule, Near) else rule.counted
 
 

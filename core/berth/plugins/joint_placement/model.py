@@ -68,12 +68,11 @@ class Model:
         model._place_pods()
         model._keep_room()
         model._share_nodes()
+        model._keep_all_apart([rule for rule in rules if isinstance(rule, Apart)])
         for rule in rules:
-            if isinstance(rule, Apart):
-                model._keep_apart(rule)
-            elif isinstance(rule, Near):
+            if isinstance(rule, Near):
                 model._keep_near(rule)
-            else:
+            elif isinstance(rule, Even):
                 model._keep_even(rule)
         model._start_once()
         return model
@@ -181,17 +180,38 @@ class Model:
             self.program.row([*pods, (known, -1.0)], lower=0.0)
         return known
 
+    def _keep_all_apart(self, rules: Sequence[Apart]) -> None:
+        """Kinds that all avoid each other, themselves included, have one pod in a domain together."""
+        alike: dict[tuple[int, frozenset[int]], list[Apart]] = {}
+        for rule in rules:
+            alike.setdefault((id(rule.place_of), rule.avoided), []).append(rule)
+        for (_, avoided), same in alike.items():
+            mutual = avoided <= {rule.kind for rule in same}
+            if mutual:
+                for terms in self._by_place(avoided, same[0].place_of).values():
+                    self.program.row(terms, upper=1.0)
+            for rule in same:
+                if not (mutual and rule.kind in avoided):
+                    self._keep_apart(rule)
+
     def _keep_apart(self, rule: Apart) -> None:
-        here = self._places(rule.kind, rule.place_of)
-        if rule.kind == rule.other:
-            for rows in here.values():
+        """Where the kind is, there is none of the others, and one of itself if it avoids itself."""
+        others = self._by_place(rule.avoided - {rule.kind}, rule.place_of)
+        for place, rows in self._places(rule.kind, rule.place_of).items():
+            if rule.kind in rule.avoided:
                 self.program.row(self._sum(rule.kind, rows), upper=1.0)
-            return
-        there = self._places(rule.other, rule.place_of)
-        for place in here.keys() & there.keys():
-            one = self._is_used(rule.kind, rule.place_of, place, here[place])
-            other = self._is_used(rule.other, rule.place_of, place, there[place])
-            self.program.row([(one, 1.0), (other, 1.0)], upper=1.0)
+            if place in others:
+                most = sum(self.program.upper[column] for column, _ in others[place])
+                used = self._is_used(rule.kind, rule.place_of, place, rows)
+                self.program.row([*others[place], (used, most)], upper=most)
+
+    def _by_place(self, kinds: AbstractSet[int], place_of: Ints) -> dict[int, list[Term]]:
+        """The pods of these kinds by domain."""
+        found: dict[int, list[Term]] = {}
+        for kind in sorted(kinds):
+            for place, rows in self._places(kind, place_of).items():
+                found.setdefault(place, []).extend(self._sum(kind, rows))
+        return found
 
     def _keep_near(self, rule: Near) -> None:
         self._nowhere(rule.kind, np.flatnonzero(rule.place_of == 0).tolist())

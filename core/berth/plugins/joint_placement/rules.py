@@ -34,13 +34,13 @@ encode = msgspec.json.Encoder(order="deterministic").encode
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Pods of both kinds are never in one domain; of one kind, no two are.
+    """No pod of the `avoided` kinds is in a domain that has a pod of the kind.
 
     Shapes: place_of int64 (n,), each node's domain, 0 for nodes without the label.
     """
 
     kind: int
-    other: int
+    avoided: frozenset[int]
     place_of: Ints
 
 
@@ -86,11 +86,6 @@ class Demands:
     terms: OwnTerms
     constraints: tuple[Constraint, ...]
 
-    @property
-    def count(self) -> int:
-        """How many requirements these are."""
-        return len(self.terms.affinity) + len(self.terms.anti_affinity) + len(self.constraints)
-
     def label_keys(self) -> Iterator[str]:
         """The pod labels that these read."""
         terms = (*self.terms.affinity, *self.terms.anti_affinity)
@@ -128,15 +123,16 @@ class RuleReader:
             kinds.setdefault(kind_of[id(pod.template)], []).append(pod)
         return list(kinds.values())
 
-    def rules(self, firsts: Sequence[Pod], nodes: Snapshot) -> list[Rule]:
-        """The rules between kinds, given the first pod of each."""
-        rules: list[Rule] = []
+    def rules(self, firsts: Sequence[Pod], nodes: Snapshot) -> Iterator[Rule]:
+        """The rules between kinds, given the first pod of each.
+
+        Raises: ValueError where a selector does not parse.
+        """
         for kind, pod in enumerate(firsts):
             demands = self.demands(pod)
-            rules += _apart(kind, demands.terms, firsts, nodes)
-            rules += _near(kind, demands.terms, firsts, nodes)
-            rules += self._even(kind, demands.constraints, firsts, nodes)
-        return rules
+            yield from _apart(kind, demands.terms, firsts, nodes)
+            yield from _near(kind, demands.terms, firsts, nodes)
+            yield from self._even(kind, demands.constraints, firsts, nodes)
 
     def _even(
         self, kind: int, constraints: Sequence[Constraint], firsts: Sequence[Pod], nodes: Snapshot
@@ -170,10 +166,9 @@ def _kind(pod: Pod, keys: set[str]) -> bytes:
 
 def _apart(kind: int, terms: OwnTerms, firsts: Sequence[Pod], nodes: Snapshot) -> Iterator[Apart]:
     for term in terms.anti_affinity:
-        place_of = topology(nodes, term.topology_key).places
-        for other, pod in enumerate(firsts):
-            if term.means(pod):
-                yield Apart(kind, other, place_of)
+        avoided = frozenset(i for i, pod in enumerate(firsts) if term.means(pod))
+        if avoided:
+            yield Apart(kind, avoided, topology(nodes, term.topology_key).places)
 
 
 def _near(kind: int, terms: OwnTerms, firsts: Sequence[Pod], nodes: Snapshot) -> Iterator[Near]:
