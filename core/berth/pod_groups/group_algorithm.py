@@ -33,6 +33,9 @@ from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
+ROUNDS = 4
+"""How often a pod is tried at most that others of its group may have to come before."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ground:
@@ -78,17 +81,17 @@ async def try_group(ground: Ground, question: GroupQuestion) -> GroupResult:
 
 
 async def try_until_placed(ground: Ground, question: GroupQuestion) -> GroupResult:
-    """The same, but a pod that fits nowhere yet is tried again once others have been placed.
+    """The same, but a pod that fits nowhere yet is tried again once others have been placed, a few times.
 
     The result has the pods in the order in which they were placed.
     """
     trial = _Trial(ground, question, question.states.copy_of(question.key))
     left: Sequence[Member] = question.members
     try:
-        while left and not trial.result.broken:
+        for _ in range(ROUNDS):
             before = len(trial.placed)
             left = await trial.go_round(left)
-            if len(trial.placed) == before:
+            if not left or trial.result.broken or len(trial.placed) == before:
                 break
     finally:
         await trial.take_back()

@@ -33,11 +33,12 @@ from berth.pod_groups.planned import try_as_planned
 from berth.pod_groups.planning_stage import PlanningStage
 from berth.pod_groups.scored_pods import ScoredPods
 from berth.profiles.profile_builder import build_frameworks
+from berth.queue.nominator import Nominator
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
-from berth.testing.handles import FixedNominator, make_handle
+from berth.testing.handles import make_handle
 
 KEY = GroupKey("default", "g")
 GPU = "example.com/gpu"
@@ -141,7 +142,11 @@ def stage(nodes, pods, placed=(), *, plugins=None, **args):
         cache.add_node(node)
     for pod in placed:
         cache.add_pod(pod)
-    snapshot, nominator = Snapshot(), FixedNominator()
+    waiting = {pod.uid: pod for pod in pods}
+    snapshot, nominator = (
+        Snapshot(),
+        Nominator(lambda namespace, name: waiting[f"{namespace}-{name}"], waiting.get),
+    )
     cache.update_snapshot(snapshot)
     handle = make_handle(snapshot, nominator=nominator)
     (framework,) = build_frameworks(profiles(**args), plugins or IN_TREE, lambda _: handle).values()

@@ -2,18 +2,21 @@
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 import numpy as np
 
 from berth.framework.node_scores import NodeScores
+from berth.plugins.joint_placement.model import Kind
 from berth.plugins.joint_placement.rules import Apart, Near, Rule
-from berth.snapshot.columns import Ints, Rows
+from berth.snapshot.columns import Ints, Mask, Rows
 
 MOST_ROWS = 4096
 """So many columns all kinds of a group have together, or one for each pod of the group if that is more."""
 SPARE = 2
 """So many times the rows that an even share of the pods needs are looked at in each domain."""
 NEVER = 1 << 62
+MOST_FOCUSED = 3
 
 
 def candidates(
@@ -69,3 +72,29 @@ def _in_domain(places: Ints) -> Ints:
     before[order] = np.arange(places.size) - starts
     before[places == 0] = NEVER
     return before
+
+
+def focused(kinds: Sequence[Kind], rules: Sequence[Rule]) -> list[list[Kind]]:
+    """The kinds within one domain of those that pods are to be near each other in, the most promising ones.
+
+    Near each other in another domain pods may score more than near each other in the first one that was
+    found: that takes all of them to move at once.
+    """
+    rule = next((rule for rule in rules if isinstance(rule, Near)), None)
+    if rule is None:
+        return []
+    place_of = rule.place_of
+    domains = {place for kind in kinds for place in place_of[kind.rows].tolist() if place}
+    within = [[_within(kind, place_of[kind.rows] == place) for kind in kinds] for place in sorted(domains)]
+    return sorted(within, key=_promise, reverse=True)[:MOST_FOCUSED]
+
+
+def _within(kind: Kind, there: Mask) -> Kind:
+    rows, scores, most, drops = kind.rows[there], kind.scores[there], kind.most[there], kind.drops[there]
+    return replace(kind, rows=rows, scores=scores, most=most, drops=drops)
+
+
+def _promise(kinds: Sequence[Kind]) -> tuple[int, int]:
+    """How many pods fit, each kind by itself, and what they would score on their best nodes."""
+    fit = sum(min(len(kind.pods), int(kind.most.sum())) for kind in kinds)
+    return fit, sum(len(kind.pods) * int(kind.scores.max(initial=0)) for kind in kinds)

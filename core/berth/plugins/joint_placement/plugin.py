@@ -15,6 +15,7 @@ from berth.framework.interface import PreFilterPlugin, PreFilterResult
 from berth.framework.status import SKIP
 from berth.objects.pod import Pod
 from berth.plugins.in_tree import InTreePlugin
+from berth.plugins.joint_placement.candidates import focused
 from berth.plugins.joint_placement.improving import Trials
 from berth.plugins.joint_placement.looking import seen_alone
 from berth.plugins.joint_placement.model import Counts, Kind, Model
@@ -75,9 +76,10 @@ class JointPlacement(InTreePlugin, PreFilterPlugin, PodGroupPlanPlugin):
         begun = counted(alike, start.plan.node_of, ground.nodes)
         kinds = await seen_alone(alike, rules, begun, ground)
         trials = Trials(ground, start, MOST_STEPS)
-        counts = self._solved(kinds, rules, begun, ground)
-        if counts and counts != begun:
-            await trials.tries(as_plan(pods, kinds, counts, rules, ground.nodes))
+        for among in (kinds, *focused(kinds, rules)):
+            counts = self._solved(among, rules, begun, ground)
+            if counts and counts != begun:
+                await trials.tries(as_plan(pods, kinds, counts, rules, ground.nodes))
         await trials.improve(kinds)
         return None if trials.best is start else trials.best
 
