@@ -34,6 +34,7 @@ NAMES = (
     "gpu_sharing",
     "shards",
     "cpu_shares",
+    "joint",
 )
 BY_NAME_ONLY = ("soak", "plugin_soak")
 """Those that take longer, or do not end by themselves in minutes."""

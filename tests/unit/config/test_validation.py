@@ -264,6 +264,15 @@ BAD_NAME = (
             [f"hardPodAffinityWeight: Invalid value: 500: {PERCENT}"],
         ),
         (
+            "JointPlacement",
+            {"maxPods": 65, "maxBranches": 0, "timeLimit": "11s"},
+            [
+                "maxPods: Invalid value: 65: not in valid range [2, 64]",
+                "maxBranches: Invalid value: 0: not in valid range [1, 100000]",
+                'timeLimit: Invalid value: "11s": not in valid range (0s, 10s]',
+            ],
+        ),
+        (
             "NodeResourcesBalancedAllocation",
             {"resources": [{"name": "cpu", "weight": 2}, {"name": "cpu"}]},
             ["resources[0].weight: Invalid value: 2: must be 1", 'resources[1].name: Duplicate value: "cpu"'],

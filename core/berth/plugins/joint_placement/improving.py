@@ -43,13 +43,24 @@ class Trials:
 
 
 def _moves(plan: GroupPlan, kinds: Sequence[Kind], nodes: Snapshot) -> Iterator[GroupPlan]:
-    """The plan with one pod elsewhere; of pods of one kind on one node the last is moved."""
+    """The plan with one pod on another node, or in place of another; of pods alike the last one moves."""
     for kind in kinds:
         order = (-kind.scores).argsort(kind="stable")[:ALTERNATIVES]
         names = [nodes.names[row] for row in kind.rows[order].tolist()]
-        uids = {pod.uid for pod in kind.pods}
-        last = {name: uid for uid, name in plan.node_of.items() if uid in uids}
-        for here, uid in last.items():
+        for here, uid in _last_on(plan, kind).items():
             for name in names:
                 if name != here:
                     yield GroupPlan({**plan.node_of, uid: name})
+    waiting = [next((p.uid for p in kind.pods if p.uid not in plan.node_of), "") for kind in kinds]
+    for kind in kinds:
+        for here, uid in _last_on(plan, kind).items():
+            rest = {other: name for other, name in plan.node_of.items() if other != uid}
+            for other in waiting:
+                if other:
+                    yield GroupPlan({**rest, other: here})
+
+
+def _last_on(plan: GroupPlan, kind: Kind) -> dict[str, str]:
+    """The last of the kind's pods on each node, by the node's name."""
+    uids = {pod.uid for pod in kind.pods}
+    return {name: uid for uid, name in plan.node_of.items() if uid in uids}

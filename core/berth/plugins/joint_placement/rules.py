@@ -24,7 +24,7 @@ from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
 from berth.plugins.topology import Domains, count_in, no_domains, topology
 from berth.snapshot.columns import Ints, Mask
-from berth.snapshot.placed_pods import Question
+from berth.snapshot.placed_pods import PodQuery
 from berth.snapshot.snapshot import Snapshot
 
 ANY_SKEW = 2**31 - 1
@@ -175,7 +175,7 @@ def _near(kind: int, terms: OwnTerms, firsts: Sequence[Pod], nodes: Snapshot) ->
     if not terms.affinity:
         return
     sought = frozenset(i for i, pod in enumerate(firsts) if terms.all_mean(pod))
-    all_of_them = Question(tuple(term.like for term in terms.affinity))
+    all_of_them = PodQuery(tuple(term.like for term in terms.affinity))
     by_key = {t.topology_key: count_in(nodes, t.topology_key, all_of_them) > 0 for t in terms.affinity}
     starts = kind in sought and not any(met.any() for met in by_key.values())
     for key, met in by_key.items():

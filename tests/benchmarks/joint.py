@@ -1,0 +1,41 @@
+"""Joint placement: groups drawn by chance, one by one, by a plan, and in every way that there is."""
+
+import asyncio
+
+from tests.benchmarks.tables import Table
+from tests.unit.pod_groups.kit import quality
+
+INSTANCES = 100
+MOST_PODS = 12
+HUNDREDTH = 0.01
+
+
+def run(options):
+    """One table: what a plan gains over one by one, and what it leaves to the best."""
+    results = asyncio.run(results_of(options.rounds or INSTANCES))
+    table = Table(f"{len(results)} groups of up to {MOST_PODS} pods", ["compared with", "groups"])
+    for name, holds in ROWS.items():
+        table.add(name, str(sum(holds(*result) for result in results)))
+    table.add("largest gap to the best score, %", round(max(100 * gap(*result) for result in results), 2))
+    table.show()
+
+
+async def results_of(count):
+    return [await quality(seed, most_pods=MOST_PODS) for seed in range(count)]
+
+
+def gap(_greedy, joint, best):
+    """The share of the best score that the plan lacks, where it places as many pods."""
+    return max(0.0, 1 - joint[1] / best[1]) if joint[0] == best[0] and best[1] else 0.0
+
+
+ROWS = {
+    "one by one: worse": lambda greedy, joint, _best: joint < greedy,
+    "one by one: more pods placed": lambda greedy, joint, _best: joint[0] > greedy[0],
+    "one by one: as many, higher score": lambda greedy, joint, _best: (
+        joint[0] == greedy[0] and joint[1] > greedy[1]
+    ),
+    "every way: fewer pods placed": lambda _greedy, joint, best: joint[0] < best[0],
+    "every way: as many, more than 1 % less": lambda *result: gap(*result) > HUNDREDTH,
+    "every way: as many, less": lambda *result: gap(*result) > 0,
+}
