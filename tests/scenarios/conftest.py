@@ -1,6 +1,6 @@
 """Every scenario runs on a loop whose time is virtual: hours of waiting cost nothing, and nothing races."""
 
-from tests.scenarios.kit.virtual_time import VirtualTimeLoop
+from berth.simulation.virtual_time import VirtualTimeLoop
 
 
 def pytest_asyncio_loop_factories():

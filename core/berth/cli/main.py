@@ -10,7 +10,18 @@ import click
 
 from berth.cli.distributions import named_where_absent
 
-VERBS = ("config", "demo", "explain", "operator", "plugin", "queue", "sandbox", "scheduler")
+VERBS = (
+    "config",
+    "demo",
+    "explain",
+    "operator",
+    "plugin",
+    "queue",
+    "sandbox",
+    "scheduler",
+    "simulate",
+    "snapshot",
+)
 """Each is a command of that name in the module `berth.cli.<verb>`."""
 
 

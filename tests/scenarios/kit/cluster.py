@@ -27,12 +27,12 @@ from berth.scheduler.pod_writer import PodWriter
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.scheduling_loop import SchedulingLoop
 from berth.scheduler.watches import LOOKED_UP
+from berth.simulation.virtual_time import LoopClock
 from berth.telemetry.metrics import SchedulerMetrics
 from berth.testing.builders import ROOMY, make_node, make_pod
 from berth.testing.handles import RecordingRecorder, RecordingVolumeWriter
 from tests.scenarios.kit.configuration import PROFILE, configured
 from tests.scenarios.kit.memory_api import MemoryApi, MemoryPodGroups, MemoryPods
-from tests.scenarios.kit.virtual_time import LoopClock
 
 SHORT = ("cpu", "memory")
 

@@ -16,9 +16,9 @@ from berth.client.errors import CutError
 from berth.client.pods import Ambiguous, Rejected
 from berth.objects.node import Node
 from berth.objects.pod import Pod
+from berth.simulation.virtual_time import VirtualTimeLoop
 from berth.snapshot.snapshot import Snapshot
 from tests.scenarios.kit.cluster import Cluster
-from tests.scenarios.kit.virtual_time import VirtualTimeLoop
 from tests.unit.snapshot.facts import facts
 
 NODES = st.sampled_from(["n0", "n1", "n2"])

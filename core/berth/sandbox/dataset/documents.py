@@ -36,15 +36,23 @@ def read_documents(path: Path) -> Iterator[tuple[Place, Any]]:
         BrokenDocumentError: text that is no YAML or JSON, a repeated key, a value JSON lacks.
         UnreadableSourceError: the file cannot be read.
     """
-    data = read_file(path)
+    return parse_documents(str(path), read_file(path), is_json=path.suffix == ".json")
+
+
+def parse_documents(file: str, data: bytes, *, is_json: bool) -> Iterator[tuple[Place, Any]]:
+    """Yield the documents of a file's contents, as `read_documents` does.
+
+    Raises:
+        BrokenDocumentError: as `read_documents`.
+    """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         found = f"byte 0x{data[error.start]:02x} in line {line}"
-        raise BrokenDocumentError(str(path), 1, "text", found, "save the file as UTF-8") from None
-    parse = _json_documents if path.suffix == ".json" else _yaml_documents
-    for place, document in parse(str(path), text):
+        raise BrokenDocumentError(file, 1, "text", found, "save the file as UTF-8") from None
+    parse = _json_documents if is_json else _yaml_documents
+    for place, document in parse(file, text):
         if document is not None:
             yield place, _plain(document, place, "", 0)
 

@@ -50,12 +50,13 @@ class ManifestFiles:
 
     def _objects(self) -> Iterator[tuple[Place, str, Document]]:
         for path in self.paths:
-            for file in _files(path):
+            for file in manifest_files(path):
                 for place, document in read_documents(file):
-                    yield from _taken_apart(document, place, "")
+                    yield from taken_apart(document, place, "")
 
 
-def _files(path: Path) -> list[Path]:
+def manifest_files(path: Path) -> list[Path]:
+    """The path itself, or what a folder has of Kubernetes files. Raises: UnreadableSourceError."""
     if not path.is_dir():
         return [path]
     found = sorted(entry for entry in path.iterdir() if entry.suffix in SUFFIXES and entry.is_file())
@@ -66,7 +67,7 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _taken_apart(document: Any, place: Place, prefix: str) -> Iterator[tuple[Place, str, Document]]:
+def taken_apart(document: Any, place: Place, prefix: str) -> Iterator[tuple[Place, str, Document]]:
     """Yield the objects of a document, each with the path to it: one, or those of a list."""
     if not isinstance(document, dict):
         raise place.broken(prefix or "document", shown(document), "a Kubernetes object is a mapping")
@@ -79,7 +80,7 @@ def _taken_apart(document: Any, place: Place, prefix: str) -> Iterator[tuple[Pla
     if not isinstance(items, list | None) or "items" not in document:
         raise place.broken(field, shown(items), "a list of objects is expected")
     for index, item in enumerate(items or ()):
-        yield from _taken_apart(_completed(item, document), place, f"{field}[{index}]")
+        yield from taken_apart(_completed(item, document), place, f"{field}[{index}]")
 
 
 def _completed(item: Any, parent: Document) -> Any:

@@ -1,0 +1,125 @@
+"""`berth simulate`: what a scheduler would do, without a cluster to do it to."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from berth.cli.failing import EXIT_BAD_INPUT, fail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from berth.config.command_line import Settings
+
+EXIT_PENDING = 3
+FORMATS = click.Choice(["text", "json", "yaml"])
+
+
+class Simulate(click.Group):
+    """A group whose first argument may be a subcommand or an input: then it is `run` that is meant."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `run` before arguments that begin with no subcommand."""
+        if args and args[0] not in (*self.commands, "--help"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=Simulate)
+def simulate() -> None:
+    """Say what a scheduler would do with a cluster, in virtual time and without touching it.
+
+    `berth simulate INPUT...` is short for `berth simulate run INPUT...`.
+    """
+
+
+def configured(command: Any) -> Any:
+    """Give a command the options that say which scheduler is simulated, and how its outcome is printed."""
+    options = (
+        click.option(
+            "--config",
+            "config_file",
+            default="",
+            metavar="FILE",
+            help="A KubeSchedulerConfiguration; by default kube-scheduler's own defaults.",
+        ),
+        click.option("--feature-gates", default="", metavar="A=true,B=false", help="As for the scheduler."),
+        click.option("--seed", default=0, show_default=True, help="Of the choice between equal nodes."),
+        click.option("-o", "--output", type=FORMATS, default="text", show_default=True),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@simulate.command()
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@configured
+@click.option("--until", "most_seconds", type=click.FloatRange(0), help="End after so many virtual seconds.")
+def run(
+    *,
+    inputs: tuple[str, ...],
+    config_file: str,
+    feature_gates: str,
+    seed: int,
+    output: str,
+    most_seconds: float | None,
+) -> None:
+    """Schedule the pending pods of a cluster, and say what came of each.
+
+    INPUT is a snapshot (`berth snapshot`), YAML or JSON as `kubectl get ... -o yaml` prints it, a folder of
+    such files, `openb` for the trace that comes with Berth, or a folder with that trace's own CSV files.
+    Several make one cluster.
+
+    Exits with 0 where every pod has a node at the end, with 3 where some are pending, and with 2 where an
+    input or the configuration is wrong.
+    """
+    # Imported here so that the other verbs start quickly.
+    from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
+    from berth.simulation.engine import Options  # noqa: PLC0415 (see above)
+    from berth.simulation.engine import simulate as simulated  # noqa: PLC0415 (see above)
+    from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
+    from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (see above)
+    from berth.simulation.text import outcome_lines  # noqa: PLC0415 (see above)
+
+    settings = read_scheduler(config_file, feature_gates)
+    limits = {} if most_seconds is None else {"most_seconds": most_seconds}
+    try:
+        cluster = read_cluster(inputs, seed=seed)
+        outcome = simulated(cluster, Options(settings.loaded, seed=seed, **limits))
+    except (SimulationError, EventRegistrationError) as error:
+        fail(error)
+    show(outcome, output, outcome_lines(outcome))
+    sys.exit(EXIT_PENDING if outcome.pending else 0)
+
+
+def read_scheduler(config_file: str, feature_gates: str) -> "Settings":
+    """What `berth scheduler` would start with; the process ends where it would not start."""
+    from berth.config.command_line import parse_flags, read_settings  # noqa: PLC0415 (quick start)
+    from berth.config.complaints import complaint_lines  # noqa: PLC0415 (quick start)
+    from berth.config.errors import ConfigError  # noqa: PLC0415 (quick start)
+
+    flags = [f"--config={config_file}"] if config_file else []
+    flags += [f"--feature-gates={feature_gates}"] if feature_gates else []
+    try:
+        return read_settings(parse_flags(flags))
+    except ConfigError as error:
+        for line in complaint_lines(error, config_file):
+            click.echo(f"Error: {line}", err=True)
+        sys.exit(EXIT_BAD_INPUT)
+
+
+def show(result: Any, output: str, lines: "Iterable[str]") -> None:
+    """Print a result: as text, or whole as JSON or YAML."""
+    import msgspec  # noqa: PLC0415 (quick start)
+
+    from berth.config.dump import yaml_text  # noqa: PLC0415 (quick start)
+
+    if output == "text":
+        for line in lines:
+            click.echo(line)
+    elif output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(result)))
+    else:
+        click.echo(yaml_text(msgspec.to_builtins(result)), nl=False)

@@ -1,0 +1,132 @@
+"""`berth snapshot`: a cluster as one file, to simulate on."""
+
+import asyncio
+import secrets
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from berth.cli.failing import fail
+
+if TYPE_CHECKING:
+    from berth.simulation.anonymize import Anonymizer
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--kubeconfig", default="", help="The cluster to read; by default as kubectl finds it.")
+@click.option("--context", default="", help="A context of the kubeconfig.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="In place of standard output."
+)
+@click.option("--anonymize", is_flag=True, help="Replace names, labels and images by a keyed hash.")
+@click.option(
+    "--key-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The key of the hash, for snapshots to compare; by default one of chance, which is not kept.",
+)
+def snapshot(
+    *,
+    files: tuple[Path, ...],
+    kubeconfig: str,
+    context: str,
+    output: Path | None,
+    anonymize: bool,
+    key_file: Path | None,
+) -> None:
+    """Write everything that decisions read to a snapshot file: of a cluster, or of FILES.
+
+    The cluster is only read. FILES are YAML or JSON, as `kubectl get ... -o yaml` prints them, or snapshots.
+    Exits with 0, or with 2 where something cannot be read.
+    """
+    # Imported here so that the other verbs start quickly.
+    from berth.client.errors import ClientError  # noqa: PLC0415 (see above)
+    from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
+
+    if output is None and sys.stdout.isatty():
+        fail("a snapshot is no text: add -o cluster.json.zst, or redirect the output")
+    if key_file is not None and not anonymize:
+        fail("--key-file has no meaning here: add --anonymize")
+    try:
+        anonymizer = _anonymizer(key_file) if anonymize else None
+        documents = _of_files(files) if files else _of_cluster(kubeconfig, context)
+        count = _write(documents, anonymizer, output)
+    except (SimulationError, ClientError) as error:
+        fail(error)
+    click.echo(f"{count} objects", err=True)
+
+
+def _anonymizer(key_file: Path | None) -> "Anonymizer":
+    from berth.simulation.anonymize import Anonymizer  # noqa: PLC0415 (quick start)
+
+    try:
+        key = key_file.read_bytes() if key_file else secrets.token_bytes()
+    except OSError as error:
+        fail(f"--key-file: {key_file}: {error.strerror or error}")
+    if not key.strip():
+        fail(f"--key-file: {key_file}: found nothing; put some random text there")
+    return Anonymizer(key)
+
+
+def _of_files(files: tuple[Path, ...]) -> Iterator[bytes]:
+    from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (quick start)
+    from berth.simulation.kinds import document_of  # noqa: PLC0415 (quick start)
+
+    return (document_of(obj, kind) for kind, obj in read_cluster(files).all())
+
+
+def _of_cluster(kubeconfig: str, context: str) -> Iterator[bytes]:
+    """The live objects, a page in memory at a time."""
+    from berth.client.credentials import load_endpoint  # noqa: PLC0415 (quick start)
+    from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
+    from berth.simulation.listing import list_cluster  # noqa: PLC0415 (quick start)
+
+    with asyncio.Runner() as runner:
+
+        async def opened() -> Transport:
+            return Transport(load_endpoint(kubeconfig=kubeconfig, context=context))
+
+        transport = runner.run(opened())
+        objects = list_cluster(transport)
+
+        async def one() -> bytes | None:
+            return await anext(objects, None)
+
+        try:
+            while (document := runner.run(one())) is not None:
+                yield document
+        finally:
+            runner.run(transport.aclose())
+
+
+def _write(documents: Iterable[bytes], anonymizer: "Anonymizer | None", output: Path | None) -> int:
+    import msgspec  # noqa: PLC0415 (quick start)
+
+    from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
+    from berth.simulation.snapshot_file import API_VERSION, KIND, Header, write  # noqa: PLC0415 (quick start)
+
+    if anonymizer is not None:
+        named = anonymizer
+        documents = (msgspec.json.encode(named.document(msgspec.json.decode(each))) for each in documents)
+    taken = "" if anonymizer is not None else _timestamp(SYSTEM_CLOCK.now())
+    header = Header(API_VERSION, KIND, anonymizer is not None, taken)
+
+    def to(stream: BinaryIO) -> int:
+        return write(stream, documents, header)
+
+    if output is None:
+        return to(sys.stdout.buffer)
+    try:
+        with output.open("wb") as stream:
+            return to(stream)
+    except OSError as error:
+        fail(f"{output}: {error.strerror or error}")
+
+
+def _timestamp(seconds: float) -> str:
+    from datetime import UTC, datetime  # noqa: PLC0415 (quick start)
+
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

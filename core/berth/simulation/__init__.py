@@ -1,0 +1,8 @@
+"""What would happen: the scheduler's own core on a cluster in memory and in virtual time.
+
+    files or a live cluster --> snapshot_file, inputs --> ClusterInput --> engine --> Outcome
+                                                                            |
+                                                                fill, compare, sweep
+
+Nothing here writes to a cluster. Called by: `berth snapshot` and `berth simulate`.
+"""

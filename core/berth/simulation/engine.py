@@ -1,0 +1,318 @@
+"""A scheduler's real core before a cluster in memory, in virtual time: nothing sleeps, and chance is seeded.
+
+    cluster --> state --> event handlers --> queue --> scheduling loop --> writers --> state
+                  ^                                                           |
+                  +---- timeline: arrivals, ends, changes <-------------------+
+
+It is over once nothing is left that could change anything: no pod waits for its turn, its backoff or
+permission, and nothing more is to happen. Pods that no event can help are not tried every five minutes.
+
+Called by: the command, fill, compare.
+"""
+
+import asyncio
+import math
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from berth.config.loading import Loaded
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.listers import Store
+from berth.objects.api_object import TypedObject
+from berth.objects.devices import DeviceTaintRule
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.objects.pod_groups import PodGroup
+from berth.plugins.registry import IN_TREE
+from berth.scheduler.background import AsyncioBackground
+from berth.scheduler.plugin_source import InProcessPlugins
+from berth.scheduler.scheduler import Scheduler
+from berth.scheduler.scheduling_loop import SchedulingLoop
+from berth.scheduler.watches import DEVICE_TAINT_RULES, LOOKED_UP
+from berth.simulation.inputs import ClusterInput
+from berth.simulation.outcome import (
+    ERROR,
+    GATED,
+    NO_PROFILE,
+    UNSCHEDULABLE,
+    WAITING,
+    Outcome,
+    PendingPod,
+    Placement,
+    Preemption,
+    utilization,
+    waits_of,
+)
+from berth.simulation.state import ClusterState
+from berth.simulation.timeline import Timeline, arrival_of, duration_of
+from berth.simulation.virtual_time import LoopClock, VirtualTimeLoop
+from berth.simulation.writers import ClaimsInMemory, PodGroupsInMemory, PodsInMemory, VolumesInMemory
+
+LOOK_SECONDS: Final = 1.0
+"""How often it is looked whether anything is left to do; the shortest backoff is no shorter."""
+PATIENCE_SECONDS: Final = 3600.0
+"""Attempts that break off are repeated for ever: it is over when they have brought nothing for so long."""
+USUAL: Final = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+
+Change = Callable[["Simulation"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to simulate. Units: virtual seconds."""
+
+    loaded: Loaded
+    seed: int = 0
+    most_seconds: float = 366 * 24 * 3600.0
+    """When it ends at the latest."""
+
+
+def simulate(cluster: ClusterInput, options: Options) -> Outcome:
+    """What would become of the cluster's pods; the same input and options give the same outcome.
+
+    Raises: InputError, BuildError, EventRegistrationError.
+    """
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(_simulate(cluster, options))
+
+
+async def _simulate(cluster: ClusterInput, options: Options) -> Outcome:
+    async with asyncio.TaskGroup() as tasks:
+        simulation = Simulation(cluster, options, tasks)
+        await simulation.run()
+        outcome = simulation.outcome()
+        await simulation.end()
+    return outcome
+
+
+def _last_start(cluster: ClusterInput) -> int:
+    """When the youngest pod of the input started: pods that start from now on are younger."""
+    pods: Iterable[Pod] = cluster.of(Pod).values()
+    started = (pod.status.start_time.timestamp() for pod in pods if pod.status.start_time)
+    return int(max(started, default=0.0))
+
+
+@dataclass(slots=True)
+class _Track:
+    """What is known of a pod that is to be scheduled. Units: virtual seconds."""
+
+    pod: Pod
+    arrived: float
+    attempts: int = 0
+    message: str = ""
+    failed: bool = False
+    bound_at: float | None = None
+    node: str = ""
+
+
+@dataclass
+class Recorder:
+    """Implements berth.framework.handle.EventRecorder; `on_event` gets what a simulation reports."""
+
+    on_event: Callable[[Pod, str, str, Any], None]
+
+    def event(
+        self,
+        pod: Pod,
+        kind: str,
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        related: Pod | PodGroup | None = None,
+        controller: str = "",
+    ) -> None:
+        """Pass the event on."""
+        del kind, action, controller
+        self.on_event(pod, reason, note, related)
+
+
+@dataclass
+class Simulation:
+    """One simulation, on a running virtual-time loop; its tasks belong to `tasks`."""
+
+    cluster: ClusterInput
+    options: Options
+    tasks: asyncio.TaskGroup
+    tracks: dict[str, _Track] = field(default_factory=dict)
+    """Each pod that is or was to be scheduled, by UID."""
+    preemptions: list[Preemption] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Make the parts, in the order in which they need each other."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop), "a simulation runs in virtual time"
+        self._loop = loop
+        self.clock = LoopClock(loop, _last_start(self.cluster))
+        self._began = self._progress = self.clock.now()
+        self.timeline = Timeline()
+        self.state = ClusterState(loop.call_soon)
+        self._background = AsyncioBackground(self.tasks)
+        ready = asyncio.Event()
+        self.core = Scheduler(
+            self.options.loaded,
+            plugins=InProcessPlugins(IN_TREE),
+            writer=PodsInMemory(self.state, self.clock, self._on_bound),
+            volume_writer=VolumesInMemory(self.state),
+            claim_writer=ClaimsInMemory(self.state),
+            pod_group_writer=PodGroupsInMemory(self.state),
+            recorder=Recorder(self._on_event),
+            background=self._background,
+            clock=self.clock,
+            chance=random.Random(self.options.seed),
+            on_record=self._on_record,
+            on_ready=ready.set,
+        )
+        self._connect()
+        self._driver = SchedulingLoop(self.core, clock=self.clock, ready=ready, turn=asyncio.Lock())
+
+    def _connect(self) -> None:
+        handlers, core = self.state.handlers, self.core
+        handlers[Node], handlers[Pod] = core.node_handler, core.pod_handler
+        for watched in LOOKED_UP:
+            if not watched.gate or core.feature_enabled(watched.gate):
+                store: Store[Any] = watched.store(core.listers)
+                handlers[watched.kind] = core.resource_handler(watched.events, store)
+        if core.feature_enabled(DEVICE_TAINT_RULES):
+            handlers[DeviceTaintRule] = core.device_taint_rule_handler
+
+    # Time.
+
+    async def run(self) -> None:
+        """Let everything happen."""
+        for _, obj in self.cluster.all():
+            self._bring(obj)
+        self.timeline.run(self.clock.now())
+        self.state.deliver()
+        loop_task = self.tasks.create_task(self._driver.run())
+        await self._loop.idle()
+        last = self._began + self.options.most_seconds
+        while (later := self._next_look()) is not None and self.clock.now() < last:
+            await asyncio.sleep(min(later, last) - self.clock.now())
+            self.timeline.run(self.clock.now())
+            await self._loop.idle()
+        self._driver.stop()
+        await loop_task
+
+    def _next_look(self) -> float | None:
+        """When to go on, None where nothing is left to do."""
+        sizes = self.core.queue.sizes()
+        busy = sizes.active or sizes.backoff or any(True for _ in self.core.waiting_pods)
+        due = self.timeline.next_time()
+        if due == math.inf and self.clock.now() > self._progress + PATIENCE_SECONDS:
+            return None
+        if busy or any(self.core.at_work.values()):
+            return min(due, self.clock.now() + LOOK_SECONDS)
+        return None if due == math.inf else due
+
+    async def end(self) -> None:
+        """Cancel what still runs."""
+        await self._background.settle(0.0)
+
+    # What comes and goes.
+
+    def _bring(self, obj: TypedObject) -> None:
+        at = self._began + (arrival_of(obj) if isinstance(obj, Pod | Node) else 0.0)
+        self.timeline.put(at, partial(self.add, obj))
+
+    def add(self, obj: TypedObject) -> None:
+        """Create an object now; a pod without a node is to be scheduled."""
+        now = self._progress = self.clock.now()
+        if isinstance(obj, Pod) and not obj.node_name:
+            self.tracks[obj.uid] = _Track(obj, now)
+        elif isinstance(obj, Pod | Node):
+            self._end_in_time(obj)
+        self.state.put(obj)
+
+    def _end_in_time(self, obj: Pod | Node) -> None:
+        duration = duration_of(obj)
+        if duration is not None:
+            end = self._end_node if isinstance(obj, Node) else self._end_pod
+            self.timeline.put(self.clock.now() + duration, partial(end, obj))
+
+    def _end_pod(self, pod: TypedObject) -> None:
+        current = self.state.get(Pod, pod.key)
+        if current is not None and current.uid == pod.uid:
+            self.state.put(replace(current, status=replace(current.status, phase="Succeeded")))
+            self.state.remove(current)
+
+    def _end_node(self, node: TypedObject) -> None:
+        """Take the node away, and its pods, as the pod garbage collector does."""
+        for pod in self.state.all(Pod):
+            if pod.node_name == node.name:
+                self.state.remove(pod)
+        self.state.remove(node)
+
+    # What is heard of.
+
+    def _on_bound(self, pod: Pod) -> None:
+        self._progress = self.clock.now()
+        track = self.tracks.get(pod.uid)
+        if track is not None:
+            track.bound_at, track.node = self.clock.now(), pod.node_name
+        self._end_in_time(pod)
+
+    def _on_event(self, pod: Pod, reason: str, note: str, related: Any) -> None:
+        if reason == "FailedScheduling" and pod.uid in self.tracks:
+            self.tracks[pod.uid].message = note
+        elif reason == "Preempted":
+            by = related.key if related is not None else ""
+            at = round(self.clock.now() - self._began, 3)
+            self.preemptions.append(Preemption(pod.key, pod.node_name, by, at))
+
+    def _on_record(self, record: CycleRecord) -> None:
+        track = self.tracks.get(record.pod.uid)
+        if track is not None:
+            track.attempts += 1
+            track.failed = record.result == "error"
+
+    # What came of it.
+
+    def outcome(self) -> Outcome:
+        """Everything up to now."""
+        self.core.cache.update_snapshot(self.core.snapshot)
+        placements = sorted(self._placement(track) for track in self.tracks.values() if track.node)
+        pending = sorted(self._pending(track) for track in self.tracks.values() if not track.node)
+        extended = {
+            name for node in self.state.all(Node) for name in node.status.allocatable if name not in USUAL
+        }
+        return Outcome(
+            seed=self.options.seed,
+            seconds=round(self.clock.now() - self._began, 3),
+            nodes=len(self.core.snapshot),
+            pods=len(self.tracks),
+            placements=placements,
+            pending=pending,
+            preemptions=self.preemptions,
+            utilization=utilization(self.core.snapshot, extended),
+            waits=waits_of([each.wait_seconds for each in placements]),
+            left_out=dict(sorted(self.cluster.left_out.items())),
+        )
+
+    def _placement(self, track: _Track) -> Placement:
+        assert track.bound_at is not None, "it has a node"
+        return Placement(
+            track.pod.key,
+            track.node,
+            track.pod.spec.scheduler_name,
+            round(track.bound_at - self._began, 3),
+            round(track.bound_at - track.arrived, 3),
+            track.attempts,
+        )
+
+    def _pending(self, track: _Track) -> PendingPod:
+        pod, profile = track.pod, track.pod.spec.scheduler_name
+        record = self.core.queue.record(pod.namespace, pod.name)
+        if profile not in self.core.profiles.frameworks:
+            known = ", ".join(sorted(self.core.profiles.frameworks))
+            return PendingPod(pod.key, profile, NO_PROFILE, f"no profile of that name; there are {known}", 0)
+        if record is not None and record.gated:
+            message = track.message or f"gated by {record.gating_plugin}"
+            return PendingPod(pod.key, profile, GATED, message, track.attempts)
+        reason = ERROR if track.failed else UNSCHEDULABLE if track.message else WAITING
+        return PendingPod(pod.key, profile, reason, track.message, track.attempts)

@@ -1,0 +1,228 @@
+"""A cluster from what the user has: snapshot files, Kubernetes files, or the openb trace.
+
+path --+--> snapshot, a line an object ------------------------------+
+       +--> YAML or JSON of `kubectl get` or of a hand --> checked --+--> admitted --> typed, in order
+       +--> `openb`, or a folder of its CSV files -------------------+
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from berth.objects.api_object import TypedObject
+from berth.objects.decode import UndecodableObjectError, without_nulls
+from berth.objects.pod import Pod
+from berth.sandbox.dataset import DatasetError, open_dataset
+from berth.sandbox.dataset.documents import Place, parse_documents
+from berth.sandbox.dataset.field_checks import check_node, check_object, check_pod
+from berth.sandbox.dataset.manifests import manifest_files, taken_apart
+from berth.simulation.admission import Admission, complete_node
+from berth.simulation.errors import InputError
+from berth.simulation.kinds import BY_NAME, KINDS, Kind, PriorityClass
+from berth.simulation.snapshot_file import header_of, read_lines, unpacked
+
+OPENB: Final = "openb"
+"""In place of a file: the cluster of the openb trace that comes with the package."""
+MOST_BYTES: Final = 4 << 30
+"""Of a Kubernetes file, unpacked."""
+FINISHED: Final = frozenset({"Succeeded", "Failed"})
+
+Document = dict[str, Any]
+
+
+class Found(NamedTuple):
+    """A document, and the words for where it stands in messages."""
+
+    document: Document
+    where: str
+
+
+@dataclass(slots=True)
+class ClusterInput:
+    """The objects of a cluster by key, kind by kind in the order of KINDS.
+
+    `left_out` counts the objects of kinds that no decision reads.
+    """
+
+    objects: dict[type[TypedObject], dict[str, TypedObject]] = field(
+        default_factory=lambda: {kind.type: {} for kind in KINDS}
+    )
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def of(self, kind: type[TypedObject]) -> dict[str, Any]:
+        """The objects of that kind, by key."""
+        return self.objects[kind]
+
+    def all(self) -> Iterator[tuple[Kind, TypedObject]]:
+        """Every object with its kind, what others refer to first."""
+        for kind in KINDS:
+            for obj in self.objects[kind.type].values():
+                yield kind, obj
+
+    def copy(self) -> "ClusterInput":
+        """The same cluster, to be changed apart."""
+        return ClusterInput({kind: dict(held) for kind, held in self.objects.items()}, self.left_out.copy())
+
+
+def read_cluster(paths: Sequence[str | Path], *, seed: int = 0) -> ClusterInput:
+    """Read everything; several paths make one cluster.
+
+    `seed` orders the pods of the openb table.
+    Raises: InputError.
+    """
+    reader = _Reader()
+    try:
+        for path in paths:
+            before = reader.count
+            for found in _documents(path, seed):
+                reader.take(found)
+            if reader.count == before:
+                raise InputError(
+                    f"{path}: no Kubernetes object in it; give a file that is whole and holds some"
+                )
+    except DatasetError as error:
+        raise InputError(str(error)) from None
+    return reader.cluster()
+
+
+def read_objects(data: bytes, file: str) -> list[Found]:
+    """The objects of a Kubernetes file's contents, checked. Raises: InputError."""
+    try:
+        return list(_checked(data, file, is_json=file.endswith(".json")))
+    except DatasetError as error:
+        raise InputError(str(error)) from None
+
+
+def typed(found: Found, kind: Kind) -> TypedObject:
+    """The typed object of a document. Raises: InputError."""
+    try:
+        obj: TypedObject = kind.decode(msgspec.json.encode(without_nulls(found.document)))
+    except (UndecodableObjectError, ValueError) as error:
+        what, _, field_path = str(error).partition(" - at `$")
+        named = f": {field_path.strip('.`')}" if field_path else ""
+        what = what.removeprefix(f"{kind.name}: ").removeprefix("PodObject: ")
+        raise InputError(f"{found.where}{named}: {what}; correct the field") from None
+    return obj
+
+
+def _documents(path: str | Path, seed: int) -> Iterator[Found]:
+    given = Path(path)
+    if str(path) == OPENB and not given.exists():
+        yield from _of_dataset(None, OPENB, seed)
+    elif given.is_dir() and any(given.glob("openb_*.csv")):
+        yield from _of_dataset(given, str(path), seed)
+    else:
+        for file in manifest_files(given):
+            yield from _of_file(file)
+
+
+def _of_dataset(path: Path | None, name: str, seed: int) -> Iterator[Found]:
+    for document in open_dataset(path, seed=seed).load().in_creation_order():
+        yield Found(document, f"{name}: {document['kind']} {document['metadata']['name']}")
+
+
+def _of_file(path: Path) -> Iterator[Found]:
+    try:
+        with path.open("rb") as opened:
+            stream = unpacked(opened)
+            first = stream.readline()
+            if header_of(first) is not None:
+                yield from _of_snapshot(read_lines(stream, str(path)), str(path))
+                return
+            data = first + stream.read(MOST_BYTES - len(first) + 1)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}; give a file that can be read") from None
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{path}: more than {MOST_BYTES} bytes; make a snapshot of the cluster instead")
+    is_json = ".json" in path.suffixes or data.lstrip()[:1] == b"{"
+    yield from _checked(data, str(path), is_json=is_json)
+
+
+def _of_snapshot(lines: Iterable[tuple[int, bytes]], file: str) -> Iterator[Found]:
+    for number, line in lines:
+        try:
+            document = msgspec.json.decode(line)
+        except msgspec.MsgspecError as error:
+            raise InputError(f"{file}:{number}: no JSON ({error}); take the snapshot anew") from None
+        place = Place(file, number)
+        for _, _, each in taken_apart(document, place, ""):
+            check_object(each, place, "")
+            yield Found(each, f"{file}:{number}: {_named(each)}")
+
+
+def _checked(data: bytes, file: str, *, is_json: bool) -> Iterator[Found]:
+    for place, document in parse_documents(file, data, is_json=is_json):
+        for where, prefix, each in taken_apart(document, place, ""):
+            check_object(each, where, prefix)
+            if each["apiVersion"] == "v1" and each["kind"] == "Node":
+                check_node(each, where, prefix)
+            if each["apiVersion"] == "v1" and each["kind"] == "Pod":
+                each["metadata"].setdefault("namespace", "default")
+                check_pod(each, where, prefix)
+            inside = f" {prefix.rstrip('.')}" if prefix else ""
+            yield Found(each, f"{where.file}: document {where.document}{inside}: {_named(each)}")
+
+
+def _named(document: Document) -> str:
+    metadata = document["metadata"]
+    namespace = metadata.get("namespace")
+    name = metadata.get("name") or metadata.get("generateName", "")
+    return f"{document['kind']} {namespace}/{name}" if namespace else f"{document['kind']} {name}"
+
+
+class _Reader:
+    """Sorts documents by kind; nothing is typed before all priority classes are known."""
+
+    def __init__(self) -> None:
+        self._found: dict[type[TypedObject], list[Found]] = {kind.type: [] for kind in KINDS}
+        self._cluster = ClusterInput()
+        self.count = 0
+
+    def take(self, found: Found) -> None:
+        self.count += 1
+        document = found.document
+        group, _, version = document["apiVersion"].rpartition("/")
+        kind = BY_NAME.get((group, document["kind"]))
+        if kind is None:
+            self._cluster.left_out[document["kind"]] += 1
+        elif version != kind.resource.version:
+            remedy = f"give the object as {kind.resource.api_version}"
+            raise InputError(f"{found.where}: apiVersion: found {document['apiVersion']!r}; {remedy}")
+        else:
+            self._found[kind.type].append(found)
+
+    def cluster(self) -> ClusterInput:
+        """Type everything. Raises: InputError."""
+        classes: dict[str, PriorityClass] = self._cluster.of(PriorityClass)
+        for kind in KINDS:
+            # Kinds come in order: the classes are complete when the first pod is admitted.
+            admission = Admission(classes)
+            for found in self._found.pop(kind.type):
+                self._add(found, kind, admission)
+        return self._cluster
+
+    def _add(self, found: Found, kind: Kind, admission: Admission) -> None:
+        document, metadata = found.document, found.document["metadata"]
+        if kind.resource.namespaced:
+            metadata.setdefault("namespace", "default")
+        if kind.type is Pod:
+            if (document.get("status") or {}).get("phase") in FINISHED:
+                self._cluster.left_out["finished Pod"] += 1
+                return
+            if not metadata.get("uid"):
+                admission.pod(document, found.where)
+        elif kind.name == "Node":
+            complete_node(document)
+        held = self._cluster.of(kind.type)
+        name = metadata.get("name") or f"{metadata['generateName']}{len(held)}"
+        metadata["name"] = name
+        # A name of its own serves as the UID of an object that no server has given one.
+        metadata.setdefault("uid", f"{metadata.get('namespace', '')}/{name}")
+        obj = typed(found, kind)
+        if obj.key in held:
+            raise InputError(f"{found.where}: metadata.name: found a second time; name each object once")
+        held[obj.key] = obj

@@ -1,0 +1,98 @@
+"""An outcome as text for a person."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from berth.sandbox.checker.summary import reasons_of
+from berth.simulation.outcome import Outcome, PendingPod, Preemption, Use
+
+MOST_REASONS: Final = 12
+MOST_PODS: Final = 10
+MILLI: Final = 1000
+UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+STEP: Final = 1024
+
+
+def outcome_lines(outcome: Outcome) -> Iterator[str]:
+    """The outcome, a line an item; lists are cut, and say so."""
+    yield f"{outcome.nodes} nodes, {outcome.pods} pods to schedule, seed {outcome.seed}"
+    yield (
+        f"placed {len(outcome.placements)}, pending {len(outcome.pending)}, "
+        f"preempted {len(outcome.preemptions)}, {outcome.seconds:g} s of virtual time"
+    )
+    for kind, count in outcome.left_out.items():
+        yield f"left out: {count} {kind}"
+    if outcome.utilization:
+        yield ""
+        yield f"{'resource':<36}{'allocatable':>14}{'requested':>14}{'%':>8}"
+        yield from (_use(name, use) for name, use in outcome.utilization.items())
+    if outcome.waits.longest:
+        waits = outcome.waits
+        yield ""
+        percentiles = f"p50 {waits.p50:g}, p90 {waits.p90:g}, p99 {waits.p99:g}"
+        yield f"waits in s: {percentiles}, longest {waits.longest:g}"
+    yield from _pending(outcome.pending)
+    yield from _preemptions(outcome.preemptions)
+
+
+def amount(name: str, value: int) -> str:
+    """An amount of a resource as Kubernetes spells it, in the largest unit that leaves digits to read."""
+    if name == "cpu":
+        return f"{value / MILLI:g}" if value % MILLI == 0 else f"{value}m"
+    if name not in ("memory", "ephemeral-storage"):
+        return str(value)
+    unit = 0
+    scaled = float(value)
+    while scaled >= STEP * 10 and unit < len(UNITS) - 1:
+        scaled /= STEP
+        unit += 1
+    return f"{scaled:.0f}{UNITS[unit]}"
+
+
+def _use(name: str, use: Use) -> str:
+    return (
+        f"{name:<36}{amount(name, use.allocatable):>14}{amount(name, use.requested):>14}{use.percent:>8.1f}"
+    )
+
+
+def _pending(pending: list[PendingPod]) -> Iterator[str]:
+    if not pending:
+        return
+    yield ""
+    counts: Counter[str] = Counter()
+    for pod in pending:
+        counts.update(reasons_of(pod.message).keys() or {_short(pod.message) or pod.reason})
+    yield "why pods are pending (pods that were turned down for it):"
+    yield from _cut(
+        (f"{count:>8}  {text}" for text, count in _most(counts)), len(counts), MOST_REASONS, "reasons"
+    )
+    yield ""
+    lines = (f"  {pod.pod}  {pod.reason}: {pod.message}" for pod in pending)
+    yield from _cut(lines, len(pending), MOST_PODS, "pods")
+
+
+def _preemptions(preemptions: list[Preemption]) -> Iterator[str]:
+    if not preemptions:
+        return
+    yield ""
+    yield "preempted (pod, node, for which pod):"
+    lines = (f"  {each.pod}  {each.node}  {each.by}" for each in preemptions)
+    yield from _cut(lines, len(preemptions), MOST_PODS, "pods")
+
+
+def _short(message: str) -> str:
+    return re.sub(r"\s+", " ", message)[:100]
+
+
+def _most(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _cut(lines: Iterable[str], count: int, most: int, noun: str) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        if number == most:
+            yield f"  and {count - most} more {noun}; -o json has them all"
+            return
+        yield line

@@ -1,0 +1,76 @@
+"""What happens to a cluster while time passes: pods come, pods end, nodes come and go.
+
+Pods say it in annotations, which a trace's times are turned into:
+
+    simulation.berth.dev/arrival-seconds    when the pod is created, after the beginning
+    simulation.berth.dev/duration-seconds   how long it runs once it is on its node
+
+and so do nodes: `arrival-seconds`, and `duration-seconds` until the node is gone.
+"""
+
+import heapq
+import math
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from berth.objects.api_object import TypedObject
+from berth.simulation.errors import InputError
+
+PREFIX: Final = "simulation.berth.dev/"
+ARRIVAL: Final = f"{PREFIX}arrival-seconds"
+DURATION: Final = f"{PREFIX}duration-seconds"
+LONGEST_SECONDS: Final = 10.0 * 366 * 24 * 3600
+
+
+class _Due(NamedTuple):
+    at: float
+    number: int
+    act: Callable[[], None]
+
+
+class Timeline:
+    """What is due when; things due at one moment are done in the order in which they were put down."""
+
+    def __init__(self) -> None:
+        self._due: list[_Due] = []
+        self._count = 0
+
+    def put(self, at: float, act: Callable[[], None]) -> None:
+        """Do it at that time."""
+        self._count += 1
+        heapq.heappush(self._due, _Due(at, self._count, act))
+
+    def next_time(self) -> float:
+        """When the next thing is due; infinite where nothing is."""
+        return self._due[0].at if self._due else math.inf
+
+    def run(self, now: float) -> None:
+        """Do what is due by now."""
+        while self._due and self._due[0].at <= now:
+            heapq.heappop(self._due).act()
+
+
+def arrival_of(obj: TypedObject) -> float:
+    """Seconds until the object comes, 0 for one that is there from the beginning. Raises: InputError."""
+    return _seconds(obj, ARRIVAL) or 0.0
+
+
+def duration_of(obj: TypedObject) -> float | None:
+    """Seconds that the object stays, None for one that stays for good. Raises: InputError."""
+    return _seconds(obj, DURATION)
+
+
+def _seconds(obj: TypedObject, annotation: str) -> float | None:
+    text = obj.metadata.annotations.get(annotation)
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= LONGEST_SECONDS:
+        named = f"{type(obj).__name__} {obj.key}: metadata.annotations[{annotation}]"
+        raise InputError(
+            f"{named}: found {text[:60]!r}; a number of seconds from 0 to {LONGEST_SECONDS:.0f} is expected"
+        )
+    return seconds

@@ -1,0 +1,100 @@
+"""Time that passes only when nothing is left to do, and then at once."""
+
+import asyncio
+import selectors
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+BEGINNING_SECONDS: Final = 1_000
+NANOSECONDS: Final = 1_000_000_000
+
+Events = list[tuple[selectors.SelectorKey, int]]
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop that skips the waiting: who sleeps for a minute goes on as soon as all others wait, too.
+
+    Time is kept in whole nanoseconds, so that moments that should be equal are.
+    """
+
+    def __init__(self) -> None:
+        # asyncio adds a nanosecond to the time, which must not get lost: no seconds since the epoch here.
+        self._now_ns = BEGINNING_SECONDS * NANOSECONDS
+        self._idle: list[asyncio.Future[None]] = []
+        super().__init__(_Skipping(self))
+
+    def time(self) -> float:
+        """Virtual seconds."""
+        return self._now_ns / NANOSECONDS
+
+    def work(self, seconds: float) -> None:
+        """Let time pass while nothing else runs: what runs uses CPU."""
+        self._now_ns += round(seconds * NANOSECONDS)
+
+    async def idle(self) -> None:
+        """Return once nothing can go on at this moment."""
+        waiter = self.create_future()
+        self._idle.append(waiter)
+        await waiter
+
+    def nothing_to_do(self, seconds: float | None) -> None:
+        """Called where the loop would wait that long, None standing for ever."""
+        waiting, self._idle = [w for w in self._idle if not w.done()], []
+        if waiting:
+            for waiter in waiting:
+                waiter.set_result(None)
+        elif seconds is None:
+            raise RuntimeError("everything waits, and no timer is set: this would never end")
+        else:
+            self._now_ns += max(1, round(seconds * NANOSECONDS))
+
+
+class _Skipping(selectors.BaseSelector):
+    """A selector that lets virtual time pass instead of waiting."""
+
+    def __init__(self, loop: VirtualTimeLoop) -> None:
+        super().__init__()
+        self._loop = loop
+        self._real = selectors.DefaultSelector()
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._real.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.modify(fileobj, events, data)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._real.get_map()
+
+    def close(self) -> None:
+        self._real.close()
+
+    def select(self, timeout: float | None = None) -> Events:
+        """What is ready now."""
+        if timeout is None or timeout > 0:
+            self._loop.nothing_to_do(timeout)
+        return self._real.select(0)
+
+
+@dataclass(frozen=True)
+class LoopClock:
+    """The scheduler's Clock, on the loop's time; its wall clock is ahead by `ahead`. Units: seconds."""
+
+    loop: asyncio.AbstractEventLoop
+    ahead: float = 0.0
+
+    def now(self) -> float:
+        """The wall clock."""
+        return self.loop.time() + self.ahead
+
+    def monotonic(self) -> float:
+        """The clock that never goes back."""
+        return self.loop.time()
+
+    def cpu(self) -> float:
+        """No CPU is used but what `work` says: no cycle goes over its budget by chance."""
+        return self.loop.time()

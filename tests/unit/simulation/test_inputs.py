@@ -1,0 +1,89 @@
+"""Files become clusters, or an error that names the file, the object, the field and what to do."""
+
+import gzip
+import json
+
+import pytest
+
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.simulation.errors import InputError
+from berth.simulation.inputs import read_cluster
+from tests.unit.simulation.kit import node, pod, thing, written
+
+
+def test_lists_are_taken_apart(tmp_path):
+    """What `kubectl get -o json` prints is read item by item."""
+    listed = {"apiVersion": "v1", "kind": "List", "items": [node("n0"), pod("p0")]}
+
+    found = read_cluster([written(tmp_path / "all.json", listed)])
+
+    assert ["n0"] == list(found.of(Node))
+    assert ["default/p0"] == list(found.of(Pod))
+
+
+def test_several_files_make_one_cluster(tmp_path):
+    """Objects of all paths are put together."""
+    first = written(tmp_path / "nodes.json", node("n0"))
+    second = tmp_path / "more.yaml"
+    second.write_text(json.dumps(node("n1")), encoding="utf-8")
+
+    assert ["n0", "n1"] == list(read_cluster([first, second]).of(Node))
+
+
+def test_gzip_is_read_by_its_first_bytes(tmp_path):
+    """A compressed file is unpacked, whatever it is called."""
+    path = tmp_path / "cluster.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(node("n0")).encode()))
+
+    assert ["n0"] == list(read_cluster([path]).of(Node))
+
+
+def test_priority_comes_from_the_class(tmp_path):
+    """A pod written by hand gets the priority that its class stands for."""
+    high = thing("PriorityClass", "high", "scheduling.k8s.io/v1", value=1000)
+
+    found = read_cluster([written(tmp_path / "c.json", pod("p0", priorityClassName="high"), high)])
+
+    assert 1000 == found.of(Pod)["default/p0"].priority
+
+
+def test_finished_pods_are_left_out(tmp_path):
+    """A pod that ended holds nothing any more."""
+    ended = {**pod("p0"), "status": {"phase": "Succeeded"}}
+
+    found = read_cluster([written(tmp_path / "c.json", ended, thing("Secret", "s"))])
+
+    assert {} == found.of(Pod)
+    assert {"finished Pod": 1, "Secret": 1} == found.left_out
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        pytest.param(pod("p0", priority="high"), ("Pod default/p0", "spec.priority", "correct"), id="type"),
+        pytest.param(pod("p0", priorityClassName="gone"), ("priorityClassName", "add the"), id="class"),
+        pytest.param(pod("p0", cpu="1x"), ("requests.cpu", "quantity"), id="quantity"),
+        pytest.param(
+            thing("CSINode", "n", "storage.k8s.io/v1beta1"), ("CSINode n", "storage.k8s.io/v1"), id="version"
+        ),
+        pytest.param({"kind": "Node"}, ("apiVersion", "v1"), id="no version"),
+    ],
+)
+def test_errors_name_the_place(tmp_path, document, said):
+    """A wrong object is named by file, kind and name, field, and remedy."""
+    path = written(tmp_path / "c.json", document)
+
+    with pytest.raises(InputError) as caught:
+        read_cluster([path])
+
+    assert str(caught.value).startswith(f"{path}: document 1")
+    assert all(part in str(caught.value) for part in said), str(caught.value)
+
+
+def test_an_object_is_defined_once(tmp_path):
+    """Two objects of one name are refused: it would be open which one counts."""
+    path = written(tmp_path / "c.json", node("n0"), node("n0"))
+
+    with pytest.raises(InputError, match=r"n0.*second time"):
+        read_cluster([path])
