@@ -1,6 +1,7 @@
 """`berth simulate`: what a scheduler would do, without a cluster to do it to."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -92,6 +93,51 @@ def run(
         fail(error)
     show(outcome, output, outcome_lines(outcome))
     sys.exit(EXIT_PENDING if outcome.pending else 0)
+
+
+@simulate.command()
+@click.argument("pod_file", metavar="POD", type=click.Path(path_type=Path))
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@configured
+@click.option("--most", default=1_000_000, show_default=True, type=click.IntRange(1, 1_000_000))
+@click.option(
+    "--by", "labels", multiple=True, metavar="LABEL", help="Count copies by this label of nodes. Repeatable."
+)
+def fill(
+    *,
+    pod_file: Path,
+    inputs: tuple[str, ...],
+    config_file: str,
+    feature_gates: str,
+    seed: int,
+    output: str,
+    most: int,
+    labels: tuple[str, ...],
+) -> None:
+    """Say how many more copies of the pod in the file POD fit into a cluster.
+
+    Several pods in POD are placed in turn, by their annotations simulation.berth.dev/weight. Pods of the
+    cluster that have no node are left out, and no pod is preempted.
+
+    Exits with 0 where --most copies fit, with 3 where one did not, and with 2 where an input or the
+    configuration is wrong.
+    """
+    from berth.simulation.engine import Options  # noqa: PLC0415 (quick start)
+    from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
+    from berth.simulation.fill import POOLS  # noqa: PLC0415 (quick start)
+    from berth.simulation.fill import fill as filled  # noqa: PLC0415 (quick start)
+    from berth.simulation.inputs import read_cluster, read_pods  # noqa: PLC0415 (quick start)
+    from berth.simulation.text import fill_lines  # noqa: PLC0415 (quick start)
+
+    settings = read_scheduler(config_file, feature_gates)
+    try:
+        cluster = read_cluster(inputs, seed=seed)
+        pods, options = read_pods(pod_file, cluster), Options(settings.loaded, seed=seed)
+        found = filled(cluster, pods, options, most=most, labels=labels or POOLS)
+    except SimulationError as error:
+        fail(error)
+    show(found, output, fill_lines(found))
+    sys.exit(EXIT_PENDING if found.stopped_by else 0)
 
 
 def read_scheduler(config_file: str, feature_gates: str) -> "Settings":

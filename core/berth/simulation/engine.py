@@ -13,10 +13,10 @@ Called by: the command, fill, compare.
 import asyncio
 import math
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -40,6 +40,7 @@ from berth.simulation.outcome import (
     GATED,
     NO_PROFILE,
     UNSCHEDULABLE,
+    USUAL,
     WAITING,
     Outcome,
     PendingPod,
@@ -57,9 +58,8 @@ LOOK_SECONDS: Final = 1.0
 """How often it is looked whether anything is left to do; the shortest backoff is no shorter."""
 PATIENCE_SECONDS: Final = 3600.0
 """Attempts that break off are repeated for ever: it is over when they have brought nothing for so long."""
-USUAL: Final = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 
-Change = Callable[["Simulation"], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +77,35 @@ def simulate(cluster: ClusterInput, options: Options) -> Outcome:
 
     Raises: InputError, BuildError, EventRegistrationError.
     """
+
+    async def run(simulation: Simulation) -> Outcome:
+        return simulation.outcome()
+
+    return after(cluster, options, run)
+
+
+def after(
+    cluster: ClusterInput, options: Options, then: Callable[["Simulation"], Coroutine[Any, Any, T]]
+) -> T:
+    """What `then` gives, called on the virtual-time loop once everything has happened.
+
+    Raises: as `simulate`, and what `then` raises.
+    """
+
+    async def run() -> T:
+        async with asyncio.TaskGroup() as tasks:
+            simulation = Simulation(cluster, options, tasks)
+            await simulation.run()
+            found = await then(simulation)
+            await simulation.end()
+        return found
+
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        return runner.run(_simulate(cluster, options))
-
-
-async def _simulate(cluster: ClusterInput, options: Options) -> Outcome:
-    async with asyncio.TaskGroup() as tasks:
-        simulation = Simulation(cluster, options, tasks)
-        await simulation.run()
-        outcome = simulation.outcome()
-        await simulation.end()
-    return outcome
+        try:
+            return runner.run(run())
+        except ExceptionGroup as group:
+            # One thing went wrong, and the rest was cancelled for it.
+            raise group.exceptions[0] from None
 
 
 def _last_start(cluster: ClusterInput) -> int:

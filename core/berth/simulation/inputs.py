@@ -6,9 +6,10 @@ path --+--> snapshot, a line an object ------------------------------+
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -89,12 +90,20 @@ def read_cluster(paths: Sequence[str | Path], *, seed: int = 0) -> ClusterInput:
     return reader.cluster()
 
 
-def read_objects(data: bytes, file: str) -> list[Found]:
-    """The objects of a Kubernetes file's contents, checked. Raises: InputError."""
+def read_pods(path: str | Path, cluster: ClusterInput) -> list[Pod]:
+    """The pods of a file, admitted as new ones to that cluster. Raises: InputError."""
+    reader = _Reader(cluster.of(PriorityClass))
     try:
-        return list(_checked(data, file, is_json=file.endswith(".json")))
+        for found in _documents(path, 0):
+            found.document["metadata"].pop("uid", None)
+            (found.document.get("spec") or {}).pop("nodeName", None)
+            reader.take(found)
     except DatasetError as error:
         raise InputError(str(error)) from None
+    pods: list[Pod] = list(reader.cluster().of(Pod).values())
+    if not pods:
+        raise InputError(f"{path}: no Pod in it; give the pod to be copied")
+    return pods
 
 
 def typed(found: Found, kind: Kind) -> TypedObject:
@@ -177,9 +186,10 @@ def _named(document: Document) -> str:
 class _Reader:
     """Sorts documents by kind; nothing is typed before all priority classes are known."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: Mapping[str, PriorityClass] = MappingProxyType({})) -> None:
         self._found: dict[type[TypedObject], list[Found]] = {kind.type: [] for kind in KINDS}
         self._cluster = ClusterInput()
+        self._classes = classes
         self.count = 0
 
     def take(self, found: Found) -> None:
@@ -200,7 +210,7 @@ class _Reader:
         classes: dict[str, PriorityClass] = self._cluster.of(PriorityClass)
         for kind in KINDS:
             # Kinds come in order: the classes are complete when the first pod is admitted.
-            admission = Admission(classes)
+            admission = Admission({**self._classes, **classes})
             for found in self._found.pop(kind.type):
                 self._add(found, kind, admission)
         return self._cluster

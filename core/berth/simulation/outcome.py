@@ -11,6 +11,9 @@ from berth.snapshot.snapshot import Snapshot
 API_VERSION: Final = "simulation.berth.dev/v1alpha1"
 PERCENTILES: Final = (50, 90, 99)
 
+USUAL: Final = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+"""Resources that every cluster has."""
+
 GATED: Final = "SchedulingGated"
 UNSCHEDULABLE: Final = "Unschedulable"
 ERROR: Final = "SchedulerError"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from berth.sandbox.checker.summary import reasons_of
+from berth.simulation.fill import Fill
 from berth.simulation.outcome import Outcome, PendingPod, Preemption, Use
 
 MOST_REASONS: Final = 12
@@ -26,8 +27,7 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
         yield f"left out: {count} {kind}"
     if outcome.utilization:
         yield ""
-        yield f"{'resource':<36}{'allocatable':>14}{'requested':>14}{'%':>8}"
-        yield from (_use(name, use) for name, use in outcome.utilization.items())
+        yield from _uses(outcome.utilization)
     if outcome.waits.longest:
         waits = outcome.waits
         yield ""
@@ -35,6 +35,32 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
         yield f"waits in s: {percentiles}, longest {waits.longest:g}"
     yield from _pending(outcome.pending)
     yield from _preemptions(outcome.preemptions)
+
+
+def fill_lines(fill: Fill) -> Iterator[str]:
+    """How many fit, where, and what stops the next one."""
+    yield f"{fill.count} more fit"
+    if len(fill.pods) > 1:
+        yield from (f"{count:>8}  {pod}" for pod, count in fill.pods.items())
+    for label, counts in fill.by_label.items():
+        yield ""
+        yield f"by {label}:"
+        yield from _cut(
+            (f"{n:>8}  {value}" for value, n in _most(Counter(counts))), len(counts), MOST_PODS, "values"
+        )
+    if fill.nodes:
+        yield ""
+        yield f"by node ({len(fill.nodes)} nodes):"
+        yield from _cut(
+            (f"{n:>8}  {node}" for node, n in _most(Counter(fill.nodes))), len(fill.nodes), MOST_PODS, "nodes"
+        )
+    yield ""
+    yield from _uses(fill.utilization)
+    yield ""
+    if fill.stopped_by is None:
+        yield "as many as were asked for; add --most to ask for more"
+    else:
+        yield f"the next one ({fill.stopped_by.pod}) does not fit: {fill.stopped_by.message}"
 
 
 def amount(name: str, value: int) -> str:
@@ -49,6 +75,11 @@ def amount(name: str, value: int) -> str:
         scaled /= STEP
         unit += 1
     return f"{scaled:.0f}{UNITS[unit]}"
+
+
+def _uses(utilization: dict[str, Use]) -> Iterator[str]:
+    yield f"{'resource':<36}{'allocatable':>14}{'requested':>14}{'%':>8}"
+    yield from (_use(name, use) for name, use in utilization.items())
 
 
 def _use(name: str, use: Use) -> str:

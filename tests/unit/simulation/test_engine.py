@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli.simulate import simulate as command
+from berth.simulation.errors import InputError
 from tests.chance.cluster import draw
 from tests.unit.simulation.kit import cluster, node, outcome, pod, profiles, thing, written
 
@@ -140,3 +141,11 @@ def test_a_wrong_configuration_is_bad_input(tmp_path):
 
     assert 2 == result.exit_code
     assert "percentageOfNodesToScore" in result.stderr
+
+
+def test_times_that_are_none_are_refused(tmp_path):
+    """An annotation that is no number of seconds is named."""
+    wrong = pod("p0", annotations={"simulation.berth.dev/arrival-seconds": "soon"})
+
+    with pytest.raises(InputError, match=r"Pod default/p0.*arrival-seconds.*'soon'"):
+        outcome(cluster(tmp_path, wrong))

@@ -1,0 +1,114 @@
+"""Fill counts what scheduling one by one would place."""
+
+import json
+from itertools import islice
+
+import pytest
+from click.testing import CliRunner
+
+from berth.cli.simulate import simulate as command
+from berth.config.loading import load
+from berth.simulation.engine import Options
+from berth.simulation.errors import InputError
+from berth.simulation.fill import fill, in_turn
+from berth.simulation.inputs import read_pods
+from tests.benchmarks.fill import differences
+from tests.unit.simulation.kit import cluster, node, pod, written
+
+ZONE = "topology.kubernetes.io/zone"
+APP = {"app": "a"}
+SPREAD = [
+    {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": APP},
+    }
+]
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": APP}}
+        ]
+    }
+}
+
+
+def filled(tmp_path, nodes, *pods, **options):
+    found = cluster(tmp_path, *nodes)
+    return fill(
+        found, read_pods(written(tmp_path / "pods.json", *pods), found), Options(load(None)), **options
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_count_is_that_of_one_by_one(tmp_path, seed):
+    """On a cluster by chance as many copies are placed, on the same nodes, for the same reason at the end."""
+    assert [] == differences(seed, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("spec", "count"),
+    [
+        pytest.param({}, 12, id="by cpu"),
+        pytest.param({"topologySpreadConstraints": SPREAD}, 9, id="spread over zones of unequal size"),
+        pytest.param({"affinity": APART}, 3, id="one a node"),
+    ],
+)
+def test_constraints_count(tmp_path, spec, count):
+    """Spreading and affinity among the copies limit them."""
+    nodes = [node("n0", labels={ZONE: "a"}), node("n1", labels={ZONE: "a"}), node("n2", labels={ZONE: "b"})]
+
+    found = filled(tmp_path, nodes, pod("p", labels=APP, **spec))
+
+    assert count == found.count == sum(found.nodes.values()) == sum(found.by_label[ZONE].values())
+    assert found.stopped_by.message.startswith("0/3 nodes are available: ")
+
+
+def test_mixtures_keep_their_weights(tmp_path):
+    """Pods come in turn, as often as their weights say."""
+    heavy = pod("heavy", annotations={"simulation.berth.dev/weight": "3"})
+
+    found = filled(tmp_path, [node("n0", cpu="8")], heavy, pod("light"))
+
+    assert {"default/heavy": 6, "default/light": 2} == found.pods
+
+
+def test_turns_are_even():
+    """No pod waits for all of another's turns."""
+    assert [0, 0, 1, 0, 0, 0, 1, 0] == list(islice(in_turn([3, 1]), 8))
+
+
+def test_no_more_than_asked_for(tmp_path):
+    """A limit that is reached is no reason against another copy."""
+    found = filled(tmp_path, [node("n0")], pod("p"), most=2)
+
+    assert (2, None) == (found.count, found.stopped_by)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param(pod("p", schedulingGates=[{"name": "g"}]), id="gated"),
+        pytest.param(pod("p", schedulerName="other"), id="no profile"),
+        pytest.param(pod("p", annotations={"simulation.berth.dev/weight": "-1"}), id="weight"),
+        pytest.param(node("n1"), id="no pod"),
+    ],
+)
+def test_pods_that_cannot_be_copied_are_refused(tmp_path, wrong):
+    """The error names pod and field."""
+    with pytest.raises(InputError, match="Pod"):
+        filled(tmp_path, [node("n0")], wrong)
+
+
+def test_command(tmp_path):
+    """The command says how many fit and why no more, and exits with 3."""
+    arguments = [str(written(tmp_path / "p.json", pod("p"))), str(written(tmp_path / "c.json", node("n0")))]
+
+    result = CliRunner().invoke(command, ["fill", *arguments])
+    whole = CliRunner().invoke(command, ["fill", *arguments, "-o", "json"])
+
+    assert 3 == result.exit_code, result.output
+    assert result.stdout.startswith("4 more fit\n")
+    assert "1 Insufficient cpu" in result.stdout
+    assert 4 == json.loads(whole.stdout)["count"]
