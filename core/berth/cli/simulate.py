@@ -47,6 +47,14 @@ def configured(command: Any) -> Any:
         ),
         click.option("--feature-gates", default="", metavar="A=true,B=false", help="As for the scheduler."),
         click.option("--seed", default=0, show_default=True, help="Of the choice between equal nodes."),
+        click.option(
+            "--what-if",
+            "what_if",
+            multiple=True,
+            metavar="CHANGE",
+            help="Change the cluster first, such as `add-node n0 x10` or `drain zone=a`; or a file with a "
+            "change a line. `after SECONDS` before it makes it in the midst. Repeatable.",
+        ),
         click.option("-o", "--output", type=FORMATS, default="text", show_default=True),
     )
     for option in reversed(options):
@@ -64,6 +72,7 @@ def run(
     config_file: str,
     feature_gates: str,
     seed: int,
+    what_if: tuple[str, ...],
     output: str,
     most_seconds: float | None,
 ) -> None:
@@ -78,6 +87,7 @@ def run(
     """
     # Imported here so that the other verbs start quickly.
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
+    from berth.simulation.changes import changed, read_changes  # noqa: PLC0415 (see above)
     from berth.simulation.engine import Options  # noqa: PLC0415 (see above)
     from berth.simulation.engine import simulate as simulated  # noqa: PLC0415 (see above)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
@@ -85,10 +95,11 @@ def run(
     from berth.simulation.text import outcome_lines  # noqa: PLC0415 (see above)
 
     settings = read_scheduler(config_file, feature_gates)
-    limits = {} if most_seconds is None else {"most_seconds": most_seconds}
+    limits: dict[str, float] = {} if most_seconds is None else {"most_seconds": most_seconds}
     try:
-        cluster = read_cluster(inputs, seed=seed)
-        outcome = simulated(cluster, Options(settings.loaded, seed=seed, **limits))
+        changes = read_changes(what_if)
+        cluster = changed(read_cluster(inputs, seed=seed), changes)
+        outcome = simulated(cluster, Options(settings.loaded, seed=seed, changes=changes, **limits))
     except (SimulationError, EventRegistrationError) as error:
         fail(error)
     show(outcome, output, outcome_lines(outcome))
@@ -110,6 +121,7 @@ def fill(
     config_file: str,
     feature_gates: str,
     seed: int,
+    what_if: tuple[str, ...],
     output: str,
     most: int,
     labels: tuple[str, ...],
@@ -122,6 +134,7 @@ def fill(
     Exits with 0 where --most copies fit, with 3 where one did not, and with 2 where an input or the
     configuration is wrong.
     """
+    from berth.simulation.changes import changed, read_changes  # noqa: PLC0415 (quick start)
     from berth.simulation.engine import Options  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
     from berth.simulation.fill import POOLS  # noqa: PLC0415 (quick start)
@@ -131,8 +144,9 @@ def fill(
 
     settings = read_scheduler(config_file, feature_gates)
     try:
-        cluster = read_cluster(inputs, seed=seed)
-        pods, options = read_pods(pod_file, cluster), Options(settings.loaded, seed=seed)
+        changes = read_changes(what_if)
+        cluster = changed(read_cluster(inputs, seed=seed), changes)
+        pods, options = read_pods(pod_file, cluster), Options(settings.loaded, seed=seed, changes=changes)
         found = filled(cluster, pods, options, most=most, labels=labels or POOLS)
     except SimulationError as error:
         fail(error)

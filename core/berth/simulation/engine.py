@@ -13,7 +13,7 @@ Called by: the command, fill, compare.
 import asyncio
 import math
 import random
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -34,6 +34,7 @@ from berth.scheduler.plugin_source import InProcessPlugins
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.scheduling_loop import SchedulingLoop
 from berth.scheduler.watches import DEVICE_TAINT_RULES, LOOKED_UP
+from berth.simulation.changes import Change
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.outcome import (
     ERROR,
@@ -70,6 +71,8 @@ class Options:
     seed: int = 0
     most_seconds: float = 366 * 24 * 3600.0
     """When it ends at the latest."""
+    changes: Sequence[Change] = ()
+    """What happens to the cluster meanwhile; those of the beginning are the input's."""
 
 
 def simulate(cluster: ClusterInput, options: Options) -> Outcome:
@@ -205,6 +208,9 @@ class Simulation:
         """Let everything happen."""
         for _, obj in self.cluster.all():
             self._bring(obj)
+        for change in self.options.changes:
+            if change.after:
+                self.timeline.put(self._began + change.after, partial(change.act, self))
         self.timeline.run(self.clock.now())
         self.state.deliver()
         loop_task = self.tasks.create_task(self._driver.run())
@@ -236,11 +242,27 @@ class Simulation:
 
     def _bring(self, obj: TypedObject) -> None:
         at = self._began + (arrival_of(obj) if isinstance(obj, Pod | Node) else 0.0)
-        self.timeline.put(at, partial(self.add, obj))
+        self.timeline.put(at, partial(self.put, obj))
 
-    def add(self, obj: TypedObject) -> None:
-        """Create an object now; a pod without a node is to be scheduled."""
+    def nodes(self) -> list[Node]:
+        """All nodes, as they are now."""
+        return list(self.state.all(Node))
+
+    def pods(self) -> list[Pod]:
+        """All pods, as they are now."""
+        return list(self.state.all(Pod))
+
+    def remove(self, obj: TypedObject) -> None:
+        """Take an object away now."""
+        self._progress = self.clock.now()
+        self.state.remove(obj)
+
+    def put(self, obj: TypedObject) -> None:
+        """Create or replace an object now; a pod without a node is to be scheduled."""
         now = self._progress = self.clock.now()
+        if self.state.get(type(obj), obj.key) is not None:
+            self.state.put(obj)
+            return
         if isinstance(obj, Pod) and not obj.node_name:
             self.tracks[obj.uid] = _Track(obj, now)
         elif isinstance(obj, Pod | Node):
