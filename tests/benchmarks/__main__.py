@@ -36,6 +36,7 @@ NAMES = (
     "cpu_shares",
     "joint",
     "fill",
+    "simulate",
 )
 BY_NAME_ONLY = ("soak", "plugin_soak")
 """Those that take longer, or do not end by themselves in minutes."""

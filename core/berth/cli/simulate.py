@@ -37,14 +37,19 @@ def simulate() -> None:
 
 def configured(command: Any) -> Any:
     """Give a command the options that say which scheduler is simulated, and how its outcome is printed."""
+    file = click.option(
+        "--config",
+        "config_file",
+        default="",
+        metavar="FILE",
+        help="A KubeSchedulerConfiguration; by default kube-scheduler's own defaults.",
+    )
+    return file(configured_but_for_file(command))
+
+
+def configured_but_for_file(command: Any) -> Any:
+    """The same options for a command that takes configurations as arguments."""
     options = (
-        click.option(
-            "--config",
-            "config_file",
-            default="",
-            metavar="FILE",
-            help="A KubeSchedulerConfiguration; by default kube-scheduler's own defaults.",
-        ),
         click.option("--feature-gates", default="", metavar="A=true,B=false", help="As for the scheduler."),
         click.option("--seed", default=0, show_default=True, help="Of the choice between equal nodes."),
         click.option(
@@ -152,6 +157,60 @@ def fill(
         fail(error)
     show(found, output, fill_lines(found))
     sys.exit(EXIT_PENDING if found.stopped_by else 0)
+
+
+@simulate.command()
+@click.argument("configurations", nargs=-1, required=True, metavar="CONFIG...")
+@click.option(
+    "--input", "inputs", multiple=True, required=True, metavar="INPUT", help="As for `run`. Repeatable."
+)
+@configured_but_for_file
+@click.option(
+    "--explain",
+    "explained",
+    default=10,
+    show_default=True,
+    type=click.IntRange(0, 1000),
+    help="How many pods that two configurations put on different nodes are explained.",
+)
+def compare(
+    *,
+    configurations: tuple[str, ...],
+    inputs: tuple[str, ...],
+    feature_gates: str,
+    seed: int,
+    what_if: tuple[str, ...],
+    output: str,
+    explained: int,
+) -> None:
+    """Simulate configurations side by side on one input.
+
+    CONFIG is a file, or `default` for kube-scheduler's own defaults. Exits with 0, or with 2 where an input
+    or a configuration is wrong.
+    """
+    from berth.simulation.changes import changed, read_changes  # noqa: PLC0415 (quick start)
+    from berth.simulation.compare import compare as compared  # noqa: PLC0415 (quick start)
+    from berth.simulation.engine import Options  # noqa: PLC0415 (quick start)
+    from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
+    from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (quick start)
+    from berth.simulation.text import comparison_lines  # noqa: PLC0415 (quick start)
+
+    if len(set(configurations)) != len(configurations):
+        fail("CONFIG: one is given twice; give each configuration once")
+    try:
+        changes = read_changes(what_if)
+        variants = {
+            name: Options(
+                read_scheduler("" if name == "default" else name, feature_gates).loaded,
+                seed=seed,
+                changes=changes,
+            )
+            for name in configurations
+        }
+        found = compared(changed(read_cluster(inputs, seed=seed), changes), variants, explained=explained)
+    except SimulationError as error:
+        fail(error)
+    show(found, output, comparison_lines(found))
 
 
 def read_scheduler(config_file: str, feature_gates: str) -> "Settings":

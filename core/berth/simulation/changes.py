@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from berth.objects.api_object import ObjectMeta, TypedObject
 from berth.objects.label_selector import is_label_value, is_qualified_name
-from berth.objects.node import Node, NodeCondition, NodeSpec, NodeStatus
+from berth.objects.node import Amount, Node, NodeCondition, NodeSpec, NodeStatus
 from berth.objects.pod import NO_STATUS, Pod
 from berth.objects.quantity import nanos
 from berth.objects.taint import Taint, TaintEffect
@@ -183,7 +183,8 @@ def _renamed(model: Node, name: str) -> Node:
 
 
 def _shape(text: str, written: str) -> Node:
-    amounts, labels = {"pods": PODS_OF_A_SHAPE}, {}
+    amounts: dict[str, Amount] = {"pods": PODS_OF_A_SHAPE}
+    labels: dict[str, str] = {}
     for part in written.split(","):
         key, _, value = part.partition("=")
         if not is_qualified_name(key):

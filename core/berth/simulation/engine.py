@@ -35,6 +35,7 @@ from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.scheduling_loop import SchedulingLoop
 from berth.scheduler.watches import DEVICE_TAINT_RULES, LOOKED_UP
 from berth.simulation.changes import Change
+from berth.simulation.fragmentation import fragmentation
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.outcome import (
     ERROR,
@@ -88,9 +89,15 @@ def simulate(cluster: ClusterInput, options: Options) -> Outcome:
 
 
 def after(
-    cluster: ClusterInput, options: Options, then: Callable[["Simulation"], Coroutine[Any, Any, T]]
+    cluster: ClusterInput,
+    options: Options,
+    then: Callable[["Simulation"], Coroutine[Any, Any, T]],
+    *,
+    before: Callable[["Simulation"], None] | None = None,
 ) -> T:
     """What `then` gives, called on the virtual-time loop once everything has happened.
+
+    `before` is called with the simulation before anything does.
 
     Raises: as `simulate`, and what `then` raises.
     """
@@ -98,6 +105,8 @@ def after(
     async def run() -> T:
         async with asyncio.TaskGroup() as tasks:
             simulation = Simulation(cluster, options, tasks)
+            if before is not None:
+                before(simulation)
             await simulation.run()
             found = await then(simulation)
             await simulation.end()
@@ -129,6 +138,7 @@ class _Track:
     failed: bool = False
     bound_at: float | None = None
     node: str = ""
+    number: int = 0
 
 
 @dataclass
@@ -169,6 +179,7 @@ class Simulation:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualTimeLoop), "a simulation runs in virtual time"
         self._loop = loop
+        self._bound = 0
         self.clock = LoopClock(loop, _last_start(self.cluster))
         self._began = self._progress = self.clock.now()
         self.timeline = Timeline()
@@ -295,6 +306,7 @@ class Simulation:
         track = self.tracks.get(pod.uid)
         if track is not None:
             track.bound_at, track.node = self.clock.now(), pod.node_name
+            track.number = self._bound = self._bound + 1
         self._end_in_time(pod)
 
     def _on_event(self, pod: Pod, reason: str, note: str, related: Any) -> None:
@@ -317,7 +329,7 @@ class Simulation:
         """Everything up to now."""
         self.core.cache.update_snapshot(self.core.snapshot)
         placements = sorted(self._placement(track) for track in self.tracks.values() if track.node)
-        pending = sorted(self._pending(track) for track in self.tracks.values() if not track.node)
+        pending = sorted(self._pending(track) for track in self.tracks.values() if self._is_pending(track))
         extended = {
             name for node in self.state.all(Node) for name in node.status.allocatable if name not in USUAL
         }
@@ -330,9 +342,19 @@ class Simulation:
             pending=pending,
             preemptions=self.preemptions,
             utilization=utilization(self.core.snapshot, extended),
+            fragmentation=fragmentation(
+                self.core.snapshot,
+                (track.pod for track in self.tracks.values()),
+                (*USUAL - {"pods"}, *extended),
+            ),
             waits=waits_of([each.wait_seconds for each in placements]),
             left_out=dict(sorted(self.cluster.left_out.items())),
         )
+
+    def _is_pending(self, track: _Track) -> bool:
+        """Whether the pod is there and has no node; a drained one is another by now."""
+        current = self.state.get(Pod, track.pod.key)
+        return not track.node and current is not None and current.uid == track.pod.uid
 
     def _placement(self, track: _Track) -> Placement:
         assert track.bound_at is not None, "it has a node"
@@ -343,6 +365,7 @@ class Simulation:
             round(track.bound_at - self._began, 3),
             round(track.bound_at - track.arrived, 3),
             track.attempts,
+            track.number,
         )
 
     def _pending(self, track: _Track) -> PendingPod:

@@ -30,6 +30,8 @@ class Placement(msgspec.Struct, rename="camel", frozen=True, gc=False, order=Tru
     at_seconds: float
     wait_seconds: float
     attempts: int
+    number: int
+    """Which one in the order of bindings it was."""
 
 
 class PendingPod(msgspec.Struct, rename="camel", frozen=True, gc=False, order=True):
@@ -83,6 +85,8 @@ class Outcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     pending: list[PendingPod]
     preemptions: list[Preemption]
     utilization: dict[str, Use]
+    fragmentation: dict[str, float]
+    """The percentage of what is free that no pod could use, by resource."""
     waits: Waits
     left_out: dict[str, int] = {}
     """Objects of the input that no decision reads, by kind."""

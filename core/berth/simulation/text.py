@@ -2,10 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from berth.sandbox.checker.summary import reasons_of
+from berth.simulation.compare import Comparison, Difference, Summary
 from berth.simulation.fill import Fill
 from berth.simulation.outcome import Outcome, PendingPod, Preemption, Use
 
@@ -61,6 +62,45 @@ def fill_lines(fill: Fill) -> Iterator[str]:
         yield "as many as were asked for; add --most to ask for more"
     else:
         yield f"the next one ({fill.stopped_by.pod}) does not fit: {fill.stopped_by.message}"
+
+
+def comparison_lines(comparison: Comparison) -> Iterator[str]:
+    """The variants as a table, and where they part."""
+    yield from summary_lines(comparison.variants)
+    for name, count in comparison.differing.items():
+        yield ""
+        yield f"{name} puts {count} pods elsewhere than {comparison.variants[0].name} does"
+        for each in comparison.differences:
+            if each.other.variant == name:
+                yield from _difference(each)
+
+
+def summary_lines(summaries: Sequence[Summary]) -> Iterator[str]:
+    """A row for each variant."""
+    resources = list(dict.fromkeys(name for each in summaries for name in each.utilization))
+    width = max(len(each.name) for each in summaries) + 2
+    head = "".join(f"{name.rpartition('/')[2][:14] + ' %':>17}{'lost %':>8}" for name in resources)
+    yield f"{'variant':<{width}}{'placed':>8}{'pending':>9}{'preempted':>11}{'wait p50':>10}{'p99':>8}{head}"
+    for each in summaries:
+        uses = "".join(_used(each, name) for name in resources)
+        counts = f"{each.placed:>8}{each.pending:>9}{each.preempted:>11}"
+        yield f"{each.name:<{width}}{counts}{each.waits.p50:>10.1f}{each.waits.p99:>8.1f}{uses}"
+
+
+def _used(summary: Summary, name: str) -> str:
+    use, lost = summary.utilization.get(name), summary.fragmentation.get(name)
+    percent = "" if use is None else f"{use.percent:.2f}"
+    return f"{percent:>17}{'' if lost is None else f'{lost:.1f}':>8}"
+
+
+def _difference(difference: Difference) -> Iterator[str]:
+    first, other = difference.first, difference.other
+    yield f"  {difference.pod}: {first.node or 'pending'} -> {other.node or 'pending'}"
+    for choice in (first, other):
+        for node, score in choice.scores.items():
+            parts = ", ".join(f"{plugin} {part}" for plugin, part in score.parts.items() if part)
+            said = score.message if score.total is None else f"{score.total} ({parts})"
+            yield f"      {choice.variant}: {node} {said}"
 
 
 def amount(name: str, value: int) -> str:

@@ -1,0 +1,164 @@
+"""Configurations side by side on one input: what each comes to, and where they first part and why.
+
+    each variant --> simulated --> summed up
+                          |
+                          +--> placements that differ from the first variant's --> simulated again, with the
+                               scores of both nodes noted when those pods are decided on
+
+Called by: `berth simulate compare`; a sweep's runs are summed up the same way.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, cast
+
+import msgspec
+
+from berth.config.catalogue import ExtensionPoint
+from berth.config.loading import Loaded
+from berth.cycle.schedule_one import ScheduleOne
+from berth.simulation.engine import Options, Simulation, after, simulate
+from berth.simulation.errors import InputError
+from berth.simulation.inputs import ClusterInput
+from berth.simulation.outcome import API_VERSION, Outcome, Use, Waits
+from berth.simulation.scores import NodeScore, ScoreNotes
+
+MOST_EXPLAINED: Final = 10
+
+
+class Summary(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """What one variant comes to."""
+
+    name: str
+    seed: int
+    placed: int
+    pending: int
+    preempted: int
+    utilization: dict[str, Use]
+    fragmentation: dict[str, float]
+    waits: Waits
+    seconds: float
+
+
+class Choice(msgspec.Struct, rename="camel", frozen=True):
+    """Where one variant put a pod, empty for nowhere, and what both nodes scored then."""
+
+    variant: str
+    node: str
+    scores: dict[str, NodeScore] = {}
+
+
+class Difference(msgspec.Struct, rename="camel", frozen=True):
+    """A pod that two variants put on different nodes."""
+
+    pod: str
+    first: Choice
+    other: Choice
+
+
+class Comparison(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """All variants beside the first."""
+
+    api_version: str = API_VERSION
+    kind: str = "Comparison"
+    variants: list[Summary]
+    differing: dict[str, int]
+    """How many pods each other variant puts elsewhere."""
+    differences: list[Difference]
+    """The first of them, in the order in which the first variant decided."""
+
+
+def compare(
+    cluster: ClusterInput, variants: Mapping[str, Options], *, explained: int = MOST_EXPLAINED
+) -> Comparison:
+    """Simulate each variant, and explain so many differences between the first and each other one.
+
+    Raises: InputError, BuildError.
+    """
+    outcomes = {name: simulate(cluster, options) for name, options in variants.items()}
+    (first, base), *others = outcomes.items()
+    differing, differences = {}, []
+    for name, outcome in others:
+        pods = _apart(base, outcome)
+        differing[name] = len(pods)
+        differences += _explained(cluster, variants, (first, name), outcomes, pods[:explained])
+    return Comparison(
+        variants=[summed_up(name, outcome) for name, outcome in outcomes.items()],
+        differing=differing,
+        differences=differences,
+    )
+
+
+def summed_up(name: str, outcome: Outcome) -> Summary:
+    """What an outcome comes to."""
+    return Summary(
+        name=name,
+        seed=outcome.seed,
+        placed=len(outcome.placements),
+        pending=len(outcome.pending),
+        preempted=len(outcome.preemptions),
+        utilization=outcome.utilization,
+        fragmentation=outcome.fragmentation,
+        waits=outcome.waits,
+        seconds=outcome.seconds,
+    )
+
+
+def weighed(loaded: Loaded, plugin: str, weight: int) -> Loaded:
+    """The configuration with another weight of a Score plugin, in each profile that has it.
+
+    Raises: InputError where none has.
+    """
+    point, changed, there = ExtensionPoint.SCORE, [], False
+    for profile in loaded.profiles:
+        named = tuple((name, weight if name == plugin else held) for name, held in profile.points[point])
+        there |= any(name == plugin for name, _ in named)
+        changed.append(replace(profile, points={**profile.points, point: named}))
+    if not there:
+        raise InputError(f"--sweep: {plugin}: no profile scores by a plugin of that name")
+    return replace(loaded, profiles=tuple(changed))
+
+
+def _apart(first: Outcome, other: Outcome) -> list[str]:
+    """The pods on different nodes, in the order in which the first decided."""
+    one, two = first.placed_on, other.placed_on
+    order = sorted(first.placements, key=lambda placement: placement.number)
+    keys = [placement.pod for placement in order]
+    keys += [pod for pod in two if pod not in one]
+    return [key for key in dict.fromkeys(keys) if one.get(key) != two.get(key)]
+
+
+def _explained(
+    cluster: ClusterInput,
+    variants: Mapping[str, Options],
+    names: tuple[str, str],
+    outcomes: Mapping[str, Outcome],
+    pods: Sequence[str],
+) -> list[Difference]:
+    if not pods:
+        return []
+    placed = {name: outcomes[name].placed_on for name in names}
+    wanted = {pod: [placed[n][pod] for n in names if pod in placed[n]] for pod in pods}
+    scores = {name: _noted(cluster, variants[name], wanted) for name in names}
+
+    def choice(name: str, pod: str) -> Choice:
+        return Choice(name, placed[name].get(pod, ""), scores[name].get(pod, {}))
+
+    return [Difference(pod, choice(names[0], pod), choice(names[1], pod)) for pod in pods]
+
+
+def _noted(
+    cluster: ClusterInput, options: Options, wanted: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, NodeScore]]:
+    notes: list[ScoreNotes] = []
+
+    def begin(simulation: Simulation) -> None:
+        notes.append(ScoreNotes(simulation.core, wanted))
+        # The scheduling loop calls `schedule` and nothing else.
+        simulation.core.schedule_one = cast("ScheduleOne", notes[0])
+
+    async def end(simulation: Simulation) -> None:
+        del simulation
+
+    after(cluster, options, end, before=begin)
+    return notes[0].found

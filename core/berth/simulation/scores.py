@@ -1,0 +1,80 @@
+"""What nodes scored for a pod at the moment at which it was decided on."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from berth.cycle.schedule_one import ScheduleOne
+from berth.evaluation.answers import Answers
+from berth.evaluation.find_nodes import Feasible, NodeSearch, Rotation
+from berth.evaluation.node_plugins import NodePlugins
+from berth.evaluation.select_host import score_nodes
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.cycle_state import CycleState
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.status import Status
+from berth.objects.pod import Pod
+from berth.scheduler.scheduler import Scheduler
+
+
+class NodeScore(msgspec.Struct, rename="camel", frozen=True):
+    """A node's weighted sum and the plugins' parts of it; or why the pod did not fit there."""
+
+    total: int | None = None
+    parts: dict[str, int] = {}
+    message: str = ""
+
+
+@dataclass(slots=True)
+class ScoreNotes:
+    """In place of a scheduler's cycle: notes scores of the wanted pods' nodes before each pod is decided on.
+
+    `wanted` are the nodes of each pod, by its key; the first attempt that could choose counts.
+    """
+
+    core: Scheduler
+    wanted: Mapping[str, Collection[str]]
+    found: dict[str, dict[str, NodeScore]] = field(default_factory=dict)
+    _real: ScheduleOne = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._real = self.core.schedule_one
+
+    async def schedule(self, info: QueuedPodInfo) -> None:
+        """Note, then run the scheduling cycle."""
+        pod = info.pod
+        if pod.key in self.wanted and pod.spec.scheduler_name in self.core.profiles.frameworks:
+            self.found[pod.key] = await _scores(self.core, pod, self.wanted[pod.key])
+        await self._real.schedule(info)
+
+
+async def _scores(core: Scheduler, pod: Pod, names: Collection[str]) -> dict[str, NodeScore]:
+    framework = core.profiles.frameworks[pod.spec.scheduler_name]
+    core.cache.update_snapshot(core.snapshot)
+    attempt = Attempt(pod, core.snapshot, CycleState(), CycleRecord(pod, "", 1, b"", b"", 0, 0, 0))
+    details = Answers(NodePlugins(framework.plugins), detailed=True)
+    search = NodeSearch(core.queue.nominator, Rotation())
+    feasible = await search.find(framework, attempt, details)
+    if isinstance(feasible, Status):
+        return dict.fromkeys(names, NodeScore(message=feasible.message))
+    scores = await score_nodes(attempt, details, feasible)
+    places = {core.snapshot.names[row]: place for place, row in enumerate(scores.rows.tolist())}
+    found = {}
+    for name in names:
+        place = places.get(name)
+        if place is None:
+            found[name] = NodeScore(message=_why_not(core, feasible, name))
+        else:
+            parts = {part.plugin: int(part.final[place]) * part.weight for part in scores.parts}
+            found[name] = NodeScore(int(scores.totals[place]), parts)
+    return found
+
+
+def _why_not(core: Scheduler, feasible: Feasible, name: str) -> str:
+    row = core.snapshot.row_of.get(name)
+    if row is None:
+        return "no such node"
+    return feasible.why_not.diagnosis().node_status(int(np.intp(row))).message

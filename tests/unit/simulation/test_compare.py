@@ -1,0 +1,105 @@
+"""Configurations are compared pod by pod, and where they part it is said why."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from berth.cli.simulate import simulate as command
+from berth.config.loading import load
+from berth.simulation.compare import compare, weighed
+from berth.simulation.engine import Options
+from berth.simulation.errors import InputError
+from tests.unit.simulation.kit import cluster, node, outcome, pod, profiles, written
+
+PACKING = profiles(
+    {
+        "schedulerName": "default-scheduler",
+        "pluginConfig": [
+            {
+                "name": "NodeResourcesFit",
+                "args": {
+                    "scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}
+                },
+            }
+        ],
+    }
+)
+
+
+@pytest.fixture
+def found(tmp_path):
+    return cluster(
+        tmp_path, node("large", cpu="16"), node("small", cpu="4"), pod("p0", cpu="2"), pod("p1", cpu="2")
+    )
+
+
+def compared(found):
+    options = {"spreading": Options(load(None)), "packing": Options(load(json.dumps(PACKING)))}
+    return compare(found, options)
+
+
+def test_differences_are_explained_by_scores(found):
+    """Each variant's choice scored highest for it, of both nodes."""
+    result = compared(found)
+
+    assert {"packing": 2} == result.differing
+    for each in result.differences:
+        assert ("large", "small") == (each.first.node, each.other.node)
+        for choice in (each.first, each.other):
+            best = max(choice.scores, key=lambda name: choice.scores[name].total)
+            assert choice.node == best
+            assert choice.scores[best].total == sum(choice.scores[best].parts.values())
+
+
+def test_a_variant_does_not_differ_from_itself(found):
+    """The same configuration under another name puts every pod on the same node."""
+    result = compare(found, {"a": Options(load(None)), "b": Options(load(None))})
+
+    assert ({"b": 0}, []) == (result.differing, result.differences)
+
+
+def test_variants_are_summed_up(found):
+    """A row has what its outcome has."""
+    spreading, packing = compared(found).variants
+
+    assert (2, 0, 0) == (spreading.placed, spreading.pending, packing.preempted)
+    assert 20.0 == spreading.utilization["cpu"].percent
+
+
+def test_weights_of_plugins(found):
+    """A weight that outdoes the others decides."""
+    heavy = weighed(load(json.dumps(PACKING)), "NodeResourcesFit", 0)
+
+    assert {"default/p0": "large", "default/p1": "large"} == outcome_of(found, heavy)
+    with pytest.raises(InputError, match="Nothing: no profile"):
+        weighed(load(None), "Nothing", 1)
+
+
+def outcome_of(found, loaded):
+    from berth.simulation.engine import simulate  # noqa: PLC0415 - a name that the command has as well
+
+    return simulate(found, Options(loaded)).placed_on
+
+
+def test_fragmentation_is_what_no_pod_can_use(tmp_path):
+    """Free cpu on a node where the only kind of pod does not fit is lost."""
+    there = cluster(tmp_path, node("n0", cpu="3"), node("n1", cpu="1"), pod("p0", cpu="2"))
+
+    assert {"cpu": 100.0} == outcome(there).fragmentation
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_command(tmp_path, output):
+    """The command compares files, and the defaults."""
+    packing = tmp_path / "packing.yaml"
+    packing.write_text(json.dumps(PACKING), encoding="utf-8")
+    there = written(tmp_path / "c.json", node("large", cpu="16"), node("small"), pod("p0", cpu="2"))
+
+    result = CliRunner().invoke(
+        command, ["compare", "default", str(packing), "--input", str(there), "-o", output]
+    )
+
+    assert 0 == result.exit_code, result.output
+    assert "large" in result.stdout
+    assert "NodeResourcesFit" in result.stdout
