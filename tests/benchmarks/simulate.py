@@ -1,7 +1,7 @@
 """A simulation of openb beside real processes: the same pods on the same nodes, and what it costs.
 
-The sandbox is an API server in memory, or a real one with `--real`; the scheduler is a process of its own whose
-choices come from the same seed. Its pods are there before it starts, so that it takes them in their order.
+The sandbox is an API server in memory, or a real one with `--real`; the scheduler is a process of its own
+whose choices come from the same seed. Its pods are there before it starts: it takes them in their order.
 """
 
 import asyncio

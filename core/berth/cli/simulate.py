@@ -9,9 +9,10 @@ import click
 from berth.cli.failing import EXIT_BAD_INPUT, fail
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from berth.config.command_line import Settings
+    from berth.simulation.compare import Comparison
 
 EXIT_PENDING = 3
 FORMATS = click.Choice(["text", "json", "yaml"])
@@ -173,6 +174,28 @@ def fill(
     type=click.IntRange(0, 1000),
     help="How many pods that two configurations put on different nodes are explained.",
 )
+@click.option(
+    "--sweep",
+    "axes",
+    multiple=True,
+    metavar="AXIS",
+    help="Simulate every combination: seed=0..9, or a Score plugin's weights as NodeResourcesFit=1,5. "
+    "Repeatable.",
+)
+@click.option(
+    "--results",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep the runs of a sweep in this file; those in it are not repeated.",
+)
+@click.option(
+    "--jobs", default=2, show_default=True, type=click.IntRange(1), help="Runs of a sweep at a time."
+)
+@click.option(
+    "--dask", metavar="ADDRESS", help="Do a sweep's runs on this Dask cluster, which has the same files."
+)
+@click.option(
+    "--plot", "plot_to", metavar="FILE", help="Plot the rows to a PNG file, or to the terminal (-)."
+)
 def compare(
     *,
     configurations: tuple[str, ...],
@@ -182,35 +205,68 @@ def compare(
     what_if: tuple[str, ...],
     output: str,
     explained: int,
+    axes: tuple[str, ...],
+    results: Path | None,
+    jobs: int,
+    dask: str | None,
+    plot_to: str | None,
 ) -> None:
     """Simulate configurations side by side on one input.
 
     CONFIG is a file, or `default` for kube-scheduler's own defaults. Exits with 0, or with 2 where an input
     or a configuration is wrong.
     """
-    from berth.simulation.changes import changed, read_changes  # noqa: PLC0415 (quick start)
-    from berth.simulation.compare import compare as compared  # noqa: PLC0415 (quick start)
-    from berth.simulation.engine import Options  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
-    from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (quick start)
-    from berth.simulation.text import comparison_lines  # noqa: PLC0415 (quick start)
+    from berth.simulation.plots import plot  # noqa: PLC0415 (quick start)
+    from berth.simulation.sweep import (  # noqa: PLC0415 (quick start)
+        Subject,
+        in_processes,
+        on_dask,
+        runs_of,
+        sweep,
+    )
+    from berth.simulation.text import comparison_lines, summary_lines  # noqa: PLC0415 (quick start)
 
     if len(set(configurations)) != len(configurations):
         fail("CONFIG: one is given twice; give each configuration once")
+    if not axes and (results or dask):
+        fail("--results and --dask have no meaning here: add --sweep")
+    files = {
+        name: read_scheduler("" if name == "default" else name, feature_gates) for name in configurations
+    }
     try:
-        changes = read_changes(what_if)
-        variants = {
-            name: Options(
-                read_scheduler("" if name == "default" else name, feature_gates).loaded,
-                seed=seed,
-                changes=changes,
-            )
-            for name in configurations
-        }
-        found = compared(changed(read_cluster(inputs, seed=seed), changes), variants, explained=explained)
+        if axes:
+            subject, runs = Subject(inputs, feature_gates, what_if), runs_of(configurations, axes, seed)
+            swept = sweep(subject, runs, results, in_processes(jobs) if dask is None else on_dask(dask))
+            show(swept, output, summary_lines(swept.runs))
+            summaries = swept.runs
+        else:
+            found = _compared(files, inputs, what_if, seed, explained)
+            show(found, output, comparison_lines(found))
+            summaries = found.variants
+        if plot_to is not None:
+            plot(summaries, plot_to)
     except SimulationError as error:
         fail(error)
-    show(found, output, comparison_lines(found))
+
+
+def _compared(
+    files: "Mapping[str, Settings]",
+    inputs: tuple[str, ...],
+    what_if: tuple[str, ...],
+    seed: int,
+    explained: int,
+) -> "Comparison":
+    from berth.simulation.changes import changed, read_changes  # noqa: PLC0415 (quick start)
+    from berth.simulation.compare import compare as compared  # noqa: PLC0415 (quick start)
+    from berth.simulation.engine import Options  # noqa: PLC0415 (quick start)
+    from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (quick start)
+
+    changes = read_changes(what_if)
+    variants = {
+        name: Options(settings.loaded, seed=seed, changes=changes) for name, settings in files.items()
+    }
+    return compared(changed(read_cluster(inputs, seed=seed), changes), variants, explained=explained)
 
 
 def read_scheduler(config_file: str, feature_gates: str) -> "Settings":
