@@ -35,6 +35,7 @@ from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.scheduling_loop import SchedulingLoop
 from berth.scheduler.watches import DEVICE_TAINT_RULES, LOOKED_UP
 from berth.simulation.changes import Change
+from berth.simulation.errors import PluginsError
 from berth.simulation.fragmentation import fragmentation
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.outcome import (
@@ -79,7 +80,7 @@ class Options:
 def simulate(cluster: ClusterInput, options: Options) -> Outcome:
     """What would become of the cluster's pods; the same input and options give the same outcome.
 
-    Raises: InputError, BuildError, EventRegistrationError.
+    Raises: InputError, PluginsError, BuildError, EventRegistrationError.
     """
 
     async def run(simulation: Simulation) -> Outcome:
@@ -101,6 +102,7 @@ def after(
 
     Raises: as `simulate`, and what `then` raises.
     """
+    _check(options.loaded)
 
     async def run() -> T:
         async with asyncio.TaskGroup() as tasks:
@@ -118,6 +120,17 @@ def after(
         except ExceptionGroup as group:
             # One thing went wrong, and the rest was cancelled for it.
             raise group.exceptions[0] from None
+
+
+def _check(loaded: Loaded) -> None:
+    """Refuse what a simulation would have to leave out. Raises: PluginsError."""
+    if loaded.extenders:
+        url = loaded.extenders[0].url_prefix
+        raise PluginsError(f"extenders: {url}: a simulation asks no HTTP extender; take extenders out")
+    for profile in loaded.profiles:
+        for name in sorted({name for named in profile.points.values() for name, _ in named} - IN_TREE.keys()):
+            where = f"profile {profile.scheduler_name}: plugin {name}"
+            raise PluginsError(f"{where}: a simulation has no plugins in other processes; disable it")
 
 
 def _last_start(cluster: ClusterInput) -> int:

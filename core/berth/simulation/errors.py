@@ -3,7 +3,9 @@
 SimulationError
 ├── InputError      a file, an object in it, its field, and what to do
 ├── ChangeError     an expression of --what-if
-└── PluginsError    plugins that a simulation cannot have
+├── PluginsError    plugins and extenders in other processes
+├── SweepError      axes of a sweep, or its results
+└── PlotError       a picture that cannot be made
 """
 
 
@@ -20,4 +22,4 @@ class ChangeError(SimulationError):
 
 
 class PluginsError(SimulationError):
-    """A plugin list names what a simulation cannot reach."""
+    """The configuration has plugins or extenders in other processes."""

@@ -21,10 +21,12 @@ from berth.sandbox.dataset import DatasetError, open_dataset
 from berth.sandbox.dataset.documents import Place, parse_documents
 from berth.sandbox.dataset.field_checks import check_node, check_object, check_pod
 from berth.sandbox.dataset.manifests import manifest_files, taken_apart
+from berth.sandbox.dataset.openb_csv import PODS_FILE, read_times
 from berth.simulation.admission import Admission, complete_node
 from berth.simulation.errors import InputError
 from berth.simulation.kinds import BY_NAME, KINDS, Kind, PriorityClass
 from berth.simulation.snapshot_file import header_of, read_lines, unpacked
+from berth.simulation.timeline import ARRIVAL, DURATION
 
 OPENB: Final = "openb"
 """In place of a file: the cluster of the openb trace that comes with the package."""
@@ -130,7 +132,15 @@ def _documents(path: str | Path, seed: int) -> Iterator[Found]:
 
 
 def _of_dataset(path: Path | None, name: str, seed: int) -> Iterator[Found]:
+    times = {} if path is None else read_times(path / PODS_FILE)
+    first = min((came for came, _ in times.values() if came is not None), default=0)
     for document in open_dataset(path, seed=seed).load().in_creation_order():
+        came, went = times.get(document["metadata"]["name"], (None, None))
+        if came is not None:
+            annotations = document["metadata"].setdefault("annotations", {})
+            annotations[ARRIVAL] = str(came - first)
+            if went is not None:
+                annotations[DURATION] = str(max(0, went - came))
         yield Found(document, f"{name}: {document['kind']} {document['metadata']['name']}")
 
 

@@ -6,7 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli.simulate import simulate as command
-from berth.simulation.errors import InputError
+from berth.config.catalogue import ExtensionPoint
+from berth.config.loading import load
+from berth.simulation.engine import Options, simulate
+from berth.simulation.errors import InputError, PluginsError
 from tests.chance.cluster import draw
 from tests.unit.simulation.kit import cluster, node, outcome, pod, profiles, thing, written
 
@@ -149,3 +152,32 @@ def test_times_that_are_none_are_refused(tmp_path):
 
     with pytest.raises(InputError, match=r"Pod default/p0.*arrival-seconds.*'soon'"):
         outcome(cluster(tmp_path, wrong))
+
+
+@pytest.mark.parametrize(
+    ("configuration", "said"),
+    [
+        pytest.param(
+            profiles(
+                {"schedulerName": "s"}, extenders=[{"urlPrefix": "http://127.0.0.1:1/x", "filterVerb": "f"}]
+            ),
+            "extenders: http://127.0.0.1:1/x",
+            id="extender",
+        )
+    ],
+)
+def test_what_a_simulation_lacks_is_refused(tmp_path, configuration, said):
+    """A scheduler without its extenders is another scheduler."""
+    with pytest.raises(PluginsError, match=said):
+        outcome(cluster(tmp_path, node("n0")), configuration)
+
+
+def test_plugins_in_other_processes_are_refused(tmp_path):
+    """A profile that names one is refused by name."""
+    plugins = {"multiPoint": {"enabled": [{"name": "gpu-share"}]}}
+    document = profiles({"schedulerName": "s", "plugins": plugins})
+    points = {"gpu-share": frozenset({ExtensionPoint.SCORE})}
+    loaded = load(json.dumps(document), out_of_tree=points)
+
+    with pytest.raises(PluginsError, match="profile s: plugin gpu-share"):
+        simulate(cluster(tmp_path, node("n0")), Options(loaded))

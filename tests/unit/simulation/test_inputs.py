@@ -9,6 +9,7 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import read_cluster
+from berth.simulation.timeline import arrival_of, duration_of
 from tests.unit.simulation.kit import node, pod, thing, written
 
 
@@ -87,3 +88,18 @@ def test_an_object_is_defined_once(tmp_path):
 
     with pytest.raises(InputError, match=r"n0.*second time"):
         read_cluster([path])
+
+
+def test_a_trace_has_its_times(tmp_path):
+    """Pods of a trace's own files come and end as they did, from the first one's arrival on."""
+    nodes = "sn,cpu_milli,memory_mib,gpu,model\nn0,8000,1024,0,\n"
+    head = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,"
+    head += "creation_time,deletion_time,scheduled_time\n"
+    lines = "a,1000,1,0,0,,LS,Running,100,400,110\nb,1000,1,0,0,,LS,Pending,160,,\n"
+    (tmp_path / "openb_node_list_all_node.csv").write_text(nodes, encoding="utf-8")
+    (tmp_path / "openb_pod_list_default.csv").write_text(head + lines, encoding="utf-8")
+
+    first, second = read_cluster([tmp_path]).of(Pod).values()
+
+    assert (0.0, 300.0) == (arrival_of(first), duration_of(first))
+    assert (60.0, None) == (arrival_of(second), duration_of(second))

@@ -83,6 +83,12 @@ def read_pods(path: Path) -> list[NamedPod]:
     return [NamedPod(row["name"], pod_shape(row)) for row in rows]
 
 
+def read_times(path: Path) -> dict[str, tuple[int | None, int | None]]:
+    """Read when each pod of the trace came and went, by its name. Units: seconds of the trace's clock."""
+    rows = read_rows(str(path), read_file(path), POD_COLUMNS)
+    return {row["name"]: (row["creation_time"], row["deletion_time"]) for row in rows}
+
+
 def node_shape(row: Row) -> NodeShape:
     """Take a node's figures from a line, if they agree with each other."""
     gpus, model = row["gpu"], row["model"]
