@@ -2,46 +2,58 @@
 
 import asyncio
 import json
+import sys
+import tempfile
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from berth.config import load
+from berth.config.sidecars import SidecarSpec, catalogue_of
 from berth.demo.processes import program
 from berth.sandbox import Options, serve
 from berth.sandbox.free_port import free_port
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving
+from tests.sockets import served
 from tests.unit.extender.webhook import Webhook, serving
 from tests.unit.scheduler_at_work import eventually, node
 
+QUOTA = Path(__file__).with_name("quota_plugin.py")
 
-def pod(name, **spec):
+
+def pod(name, labels=None, **spec):
     container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default"},
+        "metadata": {"name": name, "namespace": "default", "labels": labels or {}},
         "spec": {"containers": [container], **spec},
     }
 
 
 @asynccontextmanager
-async def at_work(tmp_path, *documents, extenders=()):
+async def at_work(tmp_path, *documents, extenders=(), sidecars=()):
     """A scheduler on a sandbox with these objects; gives what runs `berth`, and the scheduler's core."""
     async with await serve(Options()) as sandbox:
         sandbox.load(documents)
         sandbox.write_kubeconfig(tmp_path / "kubeconfig")
+        enabled = [{"name": spec.name} for spec in sidecars]
         configuration = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "clientConnection": {"kubeconfig": str(tmp_path / "kubeconfig")},
             "leaderElection": {"leaderElect": False},
             "extenders": list(extenders),
+            "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
         }
         port = free_port()
         settings = ProcessOptions(
-            load(json.dumps(configuration)), seed=1, serving=Serving(port=port, always_allowed=("/explain*",))
+            load(json.dumps(configuration), out_of_tree=catalogue_of(sidecars)),
+            sidecars=tuple(sidecars),
+            seed=1,
+            serving=Serving(port=port, always_allowed=("/explain*",)),
         )
         ready, stop = asyncio.get_running_loop().create_future(), asyncio.Event()
         process = asyncio.create_task(run(settings, stop, on_ready=ready.set_result))
@@ -128,3 +140,33 @@ async def test_the_commands(tmp_path):
     assert "profile default-scheduler" in pages["explain profile"][1]
     assert "no PodGroup default/g is known" in pages["explain podgroup g"][1]
     assert "Kept out by:\n      1  SchedulingGates  (default/r)" in pages["queue"][1]
+
+
+@pytest.mark.e2e
+async def test_a_plugin_in_another_process(tmp_path):
+    """Its own words are the cause, wherever it holds a pod up."""
+    stops = ("queue", "filter", "permit")
+    documents = [node("n0"), *(pod(f"p-{where}", {"stops": where}) for where in stops)]
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        socket = Path(folder, "p.sock")
+        plugin = await asyncio.create_subprocess_exec(sys.executable, QUOTA, socket)
+        try:
+            await served(socket, plugin)
+            sidecars = [SidecarSpec("quota", f"unix:{socket}")]
+            async with at_work(tmp_path, *documents, sidecars=sidecars) as (berth, core):
+                await eventually(
+                    lambda: (
+                        (len(core.waiting_pods), core.queue.sizes()[2:]) == (1, (1, 1))
+                        and core.queue.record("default", "p-queue").gating_message
+                    )
+                )
+                causes = [(await berth("explain", "pod", f"p-{where}"))[1].splitlines()[1] for where in stops]
+        finally:
+            plugin.terminate()
+            await plugin.wait()
+
+    assert [
+        "Cause:  quota keeps the pod out of the queue: the team has no quota.",
+        "Cause:  The pod fits on no node: the quota is used up (quota).",
+        "Cause:  Node n0 was chosen, and the pod waits at Permit for quota",
+    ] == [causes[0], causes[1], causes[2].partition(", until")[0]]

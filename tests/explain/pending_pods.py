@@ -171,7 +171,7 @@ RESOURCES = [
         on(gpus("2"), gpus("4"), **gpu_pod("8")),
         "Insufficient example.com/gpu",
         "NodeResourcesFit",
-        ("Requests", "Requests"),
+        ("Requests",),
     ),
     Case(
         "cpu and memory at once",

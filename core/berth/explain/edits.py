@@ -72,10 +72,14 @@ def smaller_requests(pod: Pod, nodes: Snapshot, row: int) -> Iterator[Edit]:
         patch += operations
         told.append(f"{_written(name, amount)} of {name} (now {_written(name, fit_requests(pod)[name])})")
     if told:
-        rank = min(free / fit_requests(pod)[name] for name, free in short.items())
-        yield Edit(
-            "Requests", f"request at most {' and '.join(told)}", tuple(patch), changed, int(rank * 1e6)
-        )
+        rank = int(share_free(pod, nodes, row) * 1e6)
+        yield Edit("Requests", f"request at most {' and '.join(told)}", tuple(patch), changed, rank)
+
+
+def share_free(pod: Pod, nodes: Snapshot, row: int) -> float:
+    """How much of what the pod requests is free on the node, of the resource that is shortest there."""
+    wanted = fit_requests(pod)
+    return min((free / wanted[name] for name, free in _short(pod, nodes, row).items()), default=0.0)
 
 
 def _short(pod: Pod, nodes: Snapshot, row: int) -> dict[str, int]:
@@ -109,20 +113,27 @@ def _capped(pod: Pod, name: str, most: int) -> tuple[Pod, list[Mapping[str, Any]
         path = f"/spec/resources/requests/{_escaped(name)}"
         resources = _with_request(spec.resources, name, _written(name, most))
         return _of_spec(pod, resources=resources), [_op("replace", path, _written(name, most))]
+    excess = fit_requests(pod)[name] - most
     patch: list[Mapping[str, Any]] = []
-    for kind, field in (("containers", "containers"), ("initContainers", "init_containers")):
-        containers = list(getattr(spec, field))
-        for i in sorted(range(len(containers)), key=lambda i: -_asked(containers[i], name)):
-            excess = fit_requests(_of_spec(pod, **{field: tuple(containers)}))[name] - most
-            own = _asked(containers[i], name)
-            if excess <= 0 or own <= 0:
-                break
-            amount = _written(name, max(own - excess, 0))
-            patch += _resource_patch(containers[i], f"/spec/{kind}/{i}/resources", name, amount)
-            containers[i] = _smaller(containers[i], name, amount)
-        pod = _of_spec(pod, **{field: tuple(containers)})
-        spec = pod.spec
-    return (pod, patch) if fit_requests(pod).get(name, 0) <= most else None
+    containers = list(spec.containers)
+    for i in sorted(range(len(containers)), key=lambda i: -_asked(containers[i], name)):
+        own = _asked(containers[i], name)
+        if excess <= 0 or own <= 0:
+            break
+        patch += _resource_patch(containers[i], f"/spec/containers/{i}/resources", name, max(own - excess, 0))
+        containers[i] = _smaller(containers[i], name, _written(name, max(own - excess, 0)))
+        excess -= own
+    changed = _of_spec(pod, containers=tuple(containers))
+    if fit_requests(changed).get(name, 0) <= most:
+        return changed, patch
+    # An init container runs alone: it may ask for all there is, where those that restart leave it that.
+    first = list(spec.init_containers)
+    for i, container in enumerate(first):
+        if _asked(container, name) > most:
+            patch += _resource_patch(container, f"/spec/initContainers/{i}/resources", name, most)
+            first[i] = _smaller(container, name, _written(name, most))
+    changed = _of_spec(changed, init_containers=tuple(first))
+    return (changed, patch) if fit_requests(changed).get(name, 0) <= most else None
 
 
 def _asked(container: Container, name: str) -> int:
@@ -137,7 +148,8 @@ def _smaller(container: Container, name: str, amount: str) -> Container:
     return replace(container, resources=resources)
 
 
-def _resource_patch(container: Container, path: str, name: str, amount: str) -> Iterator[Mapping[str, Any]]:
+def _resource_patch(container: Container, path: str, name: str, most: int) -> Iterator[Mapping[str, Any]]:
+    amount = _written(name, most)
     yield _op("replace", f"{path}/requests/{_escaped(name)}", amount)
     if "/" in name and name in (container.resources.limits or {}):
         # Of extended resources no more may be used than is requested.

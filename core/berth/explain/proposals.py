@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from berth.explain.edits import EDITORS, Edit
+from berth.explain.edits import EDITORS, Edit, share_free
 from berth.explain.more_priority import MorePriority
 from berth.explain.node_edits import NODE_EDITORS, Exchanged, NodeEdit, new_nodes
 from berth.explain.schema import Proposal, Target
@@ -26,9 +26,11 @@ from berth.snapshot.columns import Mask
 from berth.snapshot.snapshot import Snapshot
 
 MOST_TRIALS = 40
-MOST_OF_A_KIND = 2
-MOST_ROWS = 200
-"""So many nodes are looked at for edits, the nearest first."""
+MOST_OF_A_KIND = {"Requests": 1}
+MOST_OF_OTHER_KINDS = 2
+MOST_ROWS = {"NodeResourcesFit": 10, "TaintToleration": 200, "NodeAffinity": 50}
+"""So many nodes are looked at for edits; one for plugins whose edits are the same for all nodes."""
+NEAREST_ROWS = 200
 MOST_SHAPES = 3
 MOST_COMBINED = 4
 MOST_NODE_NAMES = 5
@@ -66,9 +68,9 @@ class Search:
     async def run(self) -> Proposed:
         """Try the changes, the smallest first."""
         try:
-            await self._edits(self._single())
+            await self._edits(await self.meter.timed(self._single()))
             if not self._found:
-                await self._edits(self._combined())
+                await self._edits(await self.meter.timed(self._combined()))
             await self._nodes_changed()
             await self._new_nodes()
             await self._more_priority()
@@ -82,30 +84,42 @@ class Search:
         """The rows with the fewest plugins against them."""
         return sorted(self.against, key=lambda row: (len(self.against[row]), row))
 
-    def _single(self) -> list[Edit]:
+    async def _single(self) -> list[Edit]:
         """Edits for nodes that only one plugin keeps the pod from, the most promising first."""
         found: list[Edit] = []
-        looked: dict[str, int] = {}
-        for row in self._nearest():
-            plugins = list(self.against[row])
-            editor = EDITORS.get(plugins[0]) if len(plugins) == 1 else None
-            if editor is None or looked.get(plugins[0], 0) >= MOST_ROWS:
-                continue
-            looked[plugins[0]] = looked.get(plugins[0], 0) + 1
-            found += editor(self.pod, self.nodes, row)
+        for plugin, rows in self._alone().items():
+            for row in rows[: MOST_ROWS.get(plugin, 1)]:
+                found += EDITORS[plugin](self.pod, self.nodes, row)
+                await self._paid()
         return sorted(_distinct(found), key=lambda edit: (len(edit.patch), -edit.rank))
 
-    def _combined(self) -> list[Edit]:
+    def _alone(self) -> dict[str, list[int]]:
+        """The rows that only one plugin turns down, by that plugin, those first where least is short."""
+        rows: dict[str, list[int]] = {}
+        for row, verdicts in self.against.items():
+            if len(verdicts) == 1:
+                rows.setdefault(next(iter(verdicts)), []).append(row)
+        if "NodeResourcesFit" in rows:
+            rows["NodeResourcesFit"].sort(key=lambda row: -share_free(self.pod, self.nodes, row))
+        return {plugin: found for plugin, found in rows.items() if plugin in EDITORS}
+
+    async def _combined(self) -> list[Edit]:
         """For each kind of nodes that several plugins turn down, one edit for each of them."""
         found: list[Edit] = []
         kinds: set[tuple[str, ...]] = set()
-        for row in self._nearest()[:MOST_ROWS]:
+        for row in self._nearest()[:NEAREST_ROWS]:
             plugins = tuple(self.against[row])
             if len(plugins) < 2 or plugins in kinds or not all(name in EDITORS for name in plugins):  # noqa: PLR2004 - several
                 continue
             kinds.add(plugins)
             found += list(_together(self.pod, self.nodes, row, plugins))[:MOST_COMBINED]
+            await self._paid()
         return list(_distinct(found))
+
+    async def _paid(self) -> None:
+        """Charge what was worked to the pod's budget, and let others have their turn if that is due."""
+        if self.meter.worked("proposals"):
+            await self.meter.breathe()
 
     async def _edits(self, edits: Sequence[Edit]) -> None:
         target = Target(kind="Pod", name=self.pod.name, namespace=self.pod.namespace)
@@ -117,7 +131,7 @@ class Search:
                 self._take(edit.kind, edit.sentence, target, edit.patch, fits)
 
     async def _nodes_changed(self) -> None:
-        for row in self._nearest()[:MOST_ROWS]:
+        for row in self._nearest()[:NEAREST_ROWS]:
             plugins = list(self.against[row])
             editor = NODE_EDITORS.get(plugins[0]) if len(_without_cordon(plugins)) == 1 else None
             for edit in editor(self.pod, self.nodes.nodes[row]) if editor is not None else ():
@@ -212,7 +226,9 @@ class Search:
             raise _EnoughError
 
     def _enough_of(self, kind: str) -> bool:
-        return sum(proposal.kind == kind for proposal in self._found) >= MOST_OF_A_KIND
+        return sum(proposal.kind == kind for proposal in self._found) >= MOST_OF_A_KIND.get(
+            kind, MOST_OF_OTHER_KINDS
+        )
 
     def _take(
         self, kind: str, sentence: str, target: Target, patch: Sequence[Mapping[str, object]], fits: Mask

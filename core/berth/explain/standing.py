@@ -91,7 +91,11 @@ class Standings:
 
     def _gated(self, record: QueuedPodInfo) -> State:
         pod, plugin = record.pod, record.gating_plugin
-        gates = [gate.name for gate in pod.spec.scheduling_gates] if plugin == SCHEDULING_GATES else []
+        gates = (
+            [gate.name for gate in pod.spec.scheduling_gates][:MOST_EVENTS]
+            if plugin == SCHEDULING_GATES
+            else []
+        )
         return State(
             kind=StateKind.GATED if gates else StateKind.NOT_QUEUED,
             since=rfc3339(record.timestamp),
