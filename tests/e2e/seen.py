@@ -54,9 +54,18 @@ async def until(claim, what):
         raise AssertionError(f"not in time: {what}") from None
 
 
+OWN_REASONS = ("WaitingAtPermit", "WaitingInPreBind")
+"""Of events that only we write: about pods that wait for plugins after a node was chosen."""
+
+
 def in_words(events, uids):
-    """Each event, the oldest first, in words that do not change from run to run: (pod, reason, words)."""
+    """Each event, the oldest first, in words that do not change from run to run: (pod, reason, words).
+
+    Those that kube-scheduler has none like are left out.
+    """
     for event in sorted(events, key=lambda event: int(event["metadata"]["resourceVersion"])):
+        if event["reason"] in OWN_REASONS:
+            continue
         note = event["note"]
         for uid, name in uids.items():
             note = note.replace(uid, f"<{name}>")

@@ -107,7 +107,7 @@ async def test_what_a_profile_s_pods_met():
     cluster.add_pod("fits", cpu="1")
     for i in range(3):
         cluster.add_pod(f"big{i}", cpu="8")
-    cluster.add_pod("elsewhere", node_selector={"disk": "ssd"})
+    cluster.add_pod("selective", node_selector={"disk": "ssd"})
     await cluster.run()
 
     found = await views(cluster).profile("default-scheduler")

@@ -1,4 +1,4 @@
-"""The states of a pod told apart, beyond those of the table; and the bounds of an explanation."""
+"""The states of a pod, beyond those of the table; and the bounds of an explanation."""
 
 import numpy as np
 import pytest
@@ -147,7 +147,7 @@ async def test_until_when_each_plugin_waits_at_permit():
 
 
 async def test_explaining_changes_nothing():
-    """Not the queue, not the cache, not what is told of the pod, and the pod is tried no more often."""
+    """Not the queue, not the cache, not its events, and the pod is tried no more often."""
     cluster = Asked()
     cluster.add_node("n0", cpu="4")
     cluster.add_pod("o", node_name="n0", cpu="3")

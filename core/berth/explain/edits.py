@@ -1,6 +1,6 @@
 """Changes of a pod that would get it past one plugin on one node: a patch, and the pod after it.
 
-Each is only a guess: the engine tries it before anybody is shown it. Indices in patches hold for a patch that
+Each is only a guess: the engine tries it before it is shown. Indices in patches hold for a patch that
 is applied in order, one edit after the other.
 """
 
@@ -62,7 +62,7 @@ def smaller_requests(pod: Pod, nodes: Snapshot, row: int) -> Iterator[Edit]:
     """Request no more than is free there, of all resources that are short."""
     short = _short(pod, nodes, row)
     patch: list[Mapping[str, Any]] = []
-    told, changed = [], pod
+    parts, changed = [], pod
     for name, free in sorted(short.items()):
         amount = _rounded(name, free)
         capped = None if amount <= 0 else _capped(changed, name, amount)
@@ -70,10 +70,10 @@ def smaller_requests(pod: Pod, nodes: Snapshot, row: int) -> Iterator[Edit]:
             return
         changed, operations = capped
         patch += operations
-        told.append(f"{_written(name, amount)} of {name} (now {_written(name, fit_requests(pod)[name])})")
-    if told:
+        parts.append(f"{_written(name, amount)} of {name} (now {_written(name, fit_requests(pod)[name])})")
+    if parts:
         rank = int(share_free(pod, nodes, row) * 1e6)
-        yield Edit("Requests", f"request at most {' and '.join(told)}", tuple(patch), changed, rank)
+        yield Edit("Requests", f"request at most {' and '.join(parts)}", tuple(patch), changed, rank)
 
 
 def share_free(pod: Pod, nodes: Snapshot, row: int) -> float:

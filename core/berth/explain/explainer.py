@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from berth.cache.cache import Cache
 from berth.cycle.budgets import CycleBudgets
 from berth.explain.attempt_log import AttemptLog, AttemptSummary
+from berth.explain.causes import cause_and_remedy
 from berth.explain.grouping import nodes_of
 from berth.explain.more_priority import MorePriority
 from berth.explain.proposals import Proposed, Search, by_row
 from berth.explain.schema import Explanation, Nodes, PastAttempt, State, StateKind, rfc3339
 from berth.explain.standing import Standings
-from berth.explain.telling import told
 from berth.explain.trying import Tried, Trying, Verdict, unplaced
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.runtime import Framework
@@ -90,7 +90,7 @@ class Explainer:
         nodes = None if found is None else found.shown(pod, all_reasons=wanted.all_reasons, wide=wanted.wide)
         past = [past_attempt(attempt) for attempt in self.attempts.of(pod.uid)]
         last_message = past[-1].message if past else ""
-        cause, remedy = told(pod, state, nodes, proposed.proposals, last_message)
+        cause, remedy = cause_and_remedy(pod, state, nodes, proposed.proposals, last_message)
         return Explanation(
             pod=pod.key,
             uid=pod.uid,

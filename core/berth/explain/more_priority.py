@@ -75,19 +75,19 @@ class MorePriority:
     def change(self, priority: int, candidate: Candidate) -> Preempting | None:
         """What has to be written for that; None where nothing has to be, as it preempts already."""
         patch: list[Mapping[str, Any]] = []
-        told = []
+        parts = []
         if priority != self._pod.priority:
             patch.append({"op": "add", "path": "/spec/priority", "value": priority})
-            told.append(f"give it a PriorityClass of at least {priority} (now {self._pod.priority})")
+            parts.append(f"give it a PriorityClass of at least {priority} (now {self._pod.priority})")
         if self._pod.spec.preemption_policy == NEVER:
             patch.append({"op": "add", "path": "/spec/preemptionPolicy", "value": "PreemptLowerPriority"})
-            told.append("let it preempt (preemptionPolicy: PreemptLowerPriority)")
+            parts.append("let it preempt (preemptionPolicy: PreemptLowerPriority)")
         if not patch:
             return None
         victims = candidate.victims
         names = ", ".join(pod.key for pod in victims[:3])
         more = f" and {len(victims) - 3} more" if len(victims) > 3 else ""  # noqa: PLR2004 - as many as are named
-        sentence = f"{' and '.join(told)}: {names}{more} on {candidate.node_name} would be evicted for it"
+        sentence = f"{' and '.join(parts)}: {names}{more} on {candidate.node_name} would be evicted for it"
         return Preempting(sentence, tuple(patch), candidate)
 
     def _with(self, priority: int) -> Pod:

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from berth.explain.attempt_log import AttemptLog, TriedPod
+from berth.explain.causes import why
 from berth.explain.explainer import Explainer, Found, Wanted
 from berth.explain.grouping import refusal
 from berth.explain.proposals import Proposed
@@ -26,7 +27,6 @@ from berth.explain.schema import (
     QueueOverview,
     rfc3339,
 )
-from berth.explain.telling import why
 from berth.explain.trying import Tried, Verdict
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.queued_pod import QueuedPodInfo

@@ -25,7 +25,7 @@ REMEDIES = {
 WAITING_IN_QUEUE = (StateKind.ACTIVE, StateKind.BACKING_OFF, StateKind.UNSCHEDULABLE)
 
 
-def told(
+def cause_and_remedy(
     pod: Pod, state: State, nodes: Nodes | None, proposals: Sequence[Proposal], last_message: str
 ) -> tuple[str, str]:
     """Why the pod is where it is, and what its owner can do, empty where nothing has to be done.
@@ -45,7 +45,7 @@ def told(
 
 
 def _settled(state: State) -> str:
-    """What is said of a pod that needs nobody's help."""
+    """What is said of a pod that needs no help."""
     after = " and is being deleted" if state.deleting else ""
     return {
         StateKind.SCHEDULING: "The pod is being scheduled at this moment.",
