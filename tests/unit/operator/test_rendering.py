@@ -359,6 +359,22 @@ def test_tracing():
     assert list(found).index("NODE_NAME") < list(found).index("OTEL_RESOURCE_ATTRIBUTES")
 
 
+@pytest.mark.parametrize(
+    ("rate", "share"),
+    [
+        ({}, "1"),
+        ({"samplingPercent": 25}, "0.25"),
+        ({"samplingPercent": 100, "samplingRatePerMillion": 0}, "0"),
+    ],
+)
+def test_sampling_rate_of_a_scheduler_that_is_stored_already(rate, share):
+    """The earlier name of the rate counts for as long as the new one is not there."""
+    tracing = {"endpoint": "http://c:4317", **rate}
+    found = variables(pod(made(telemetry={"tracing": tracing}))["containers"][0])
+
+    assert share == found["OTEL_TRACES_SAMPLER_ARG"]
+
+
 @pytest.mark.parametrize(("protocol", "endpoint"), [("grpc", "http://c:4317"), ("http/protobuf", None)])
 def test_plugins_trace_to_the_same_collector(protocol, endpoint):
     """A plugin's spans join the scheduler's, if the collector takes gRPC; its own variables win."""

@@ -173,7 +173,13 @@ def _telemetry() -> Schema:
             ),
             "protocol": choice(("grpc", "http/protobuf"), default="grpc"),
             "samplingRatePerMillion": integer(
-                "How many of a million attempts are traced.", least=0, most=1_000_000, default=1_000_000
+                "How many of a million attempts are traced; all of them without it.", least=0, most=1_000_000
+            ),
+            # Stored Schedulers have it, 100 by default: a rule that forbids both fields would bar them.
+            "samplingPercent": integer(
+                "The earlier name of the rate, in hundredths; it yields to samplingRatePerMillion.",
+                least=0,
+                most=100,
             ),
             "failedPerMinute": integer(
                 "How many failed attempts more are traced in a minute: without it 60, none if the rate is 0.",

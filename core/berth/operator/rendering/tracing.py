@@ -21,7 +21,6 @@ _RESOURCE = (
     "k8s.node.name=$(NODE_NAME)",
 )
 _RATES = {"failedPerMinute": FAILED_PER_MINUTE, "slowPerMinute": SLOW_PER_MINUTE}
-_MILLION = 1_000_000
 
 
 def collector_variables(tracing: Json, container: str) -> list[Json]:
@@ -51,10 +50,9 @@ def scheduler_variables(tracing: Json | None, container: str) -> list[Json]:
     """The same for the scheduler, and which attempts are traced."""
     if not tracing:
         return []
-    share = tracing.get("samplingRatePerMillion", _MILLION) / _MILLION
     values = {
         "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
-        "OTEL_TRACES_SAMPLER_ARG": f"{share:g}",
+        "OTEL_TRACES_SAMPLER_ARG": f"{_share(tracing):g}",
         **{variable: str(tracing[field]) for field, variable in _RATES.items() if field in tracing},
     }
     if "slowerThan" in tracing:
@@ -64,6 +62,12 @@ def scheduler_variables(tracing: Json | None, container: str) -> list[Json]:
         *collector_variables(tracing, container),
         *(_plain(name, value) for name, value in values.items()),
     ]
+
+
+def _share(tracing: Json) -> float:
+    if "samplingRatePerMillion" in tracing:
+        return float(tracing["samplingRatePerMillion"] / 1_000_000)
+    return float(tracing.get("samplingPercent", 100) / 100)
 
 
 def _downward() -> list[Json]:
