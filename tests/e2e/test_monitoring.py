@@ -18,7 +18,7 @@ from tests.e2e.promql import MONITORING, TARGET, expressions, rules, uses
 from tests.e2e.running import bound, cluster, decided, some_pods
 
 ROOT = MONITORING.parents[2]
-RUNBOOKS = "https://berth.dev/docs/runbooks/"
+RUNBOOKS = "https://github.com/berth-scheduler/berth/blob/main/docs/runbooks/"
 CHANGING = frozenset({"counter", "histogram"})
 
 
