@@ -60,7 +60,8 @@ async def _best_plan(
     if start is None:
         return None
     found = await _found(planner, start, stage)
-    if found is not None and found.worth > start.worth:
+    # A gang that does not go by the plan either fails as it always did, or makes room for itself.
+    if found is not None and found.worth[0] and found.worth > start.worth:
         return found.plan
     # Ties are drawn again when the pods are tried again: what was compared is what is carried out.
     complete = start.worth[0] and len(start.plan.node_of) == len(question.members)
