@@ -1,19 +1,22 @@
 """Groups whose profile has JointPlacement: what a plan gains, and that it never loses anything."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.feature_gates import FeatureGates
 from berth.config.loading import load
+from berth.framework.cycle_budget import CpuTime, CycleMeter
 from berth.framework.group_plans import GroupPlan
 from berth.plugins.joint_placement import JointPlacement
 from berth.plugins.joint_placement.looking import MOST_COSTED
-from berth.plugins.joint_placement.plugin import MOST_STEPS
+from berth.plugins.joint_placement.plugin import MOST_RULES, MOST_STEPS
 from berth.plugins.registry import IN_TREE
 from berth.pod_groups.group_algorithm import ROUNDS
 from berth.pod_groups.scored_pods import ScoredPods
+from berth.testing.builders import make_node
 from tests.unit.pod_groups.kit import HOST, ZONE, apart, drawn, even, member, near, node, quality, stage
 
 GATES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
@@ -160,6 +163,49 @@ async def test_the_log_says_that_a_group_is_too_large(caplog):
     assert (
         "pod group too large to be planned, placed one by one group=default/g pods=3 limit=2" in caplog.text
     )
+
+
+async def test_a_group_of_too_many_rules_goes_one_by_one(caplog):
+    """Members that each spread over many keys: so many rules are read, and the log says so."""
+    keys = [f"key-{i}" for i in range(MOST_RULES)]
+    spread = tuple(even(key)[0] for key in keys)
+    nodes = [make_node("n0", labels=dict.fromkeys(keys, "a"))]
+    pods = [member(name, topology_spread_constraints=spread, priority=i) for i, name in enumerate("ab")]
+
+    assert {"a": "n0", "b": "n0"} == await stage(nodes, pods).jointly()
+    assert f"pod group has too many rules to be planned pod=default/a limit={MOST_RULES}" in caplog.text
+
+
+class Passing:
+    """A clock that a test sets."""
+
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def cpu(self):
+        return self.now
+
+
+async def breathe():
+    """Nothing else waits for its turn."""
+
+
+async def test_no_plan_is_tried_once_a_quarter_of_the_budget_is_used():
+    """What was placed one by one is carried out."""
+    clock, tried = Passing(), []
+
+    async def plan(_self, _pods, start, ground):
+        for clock.now in (0.2, 0.3):
+            tried.append(await ground.tried(start.plan))
+
+    one = stage(HALVES, [member("a"), member("b")], plugins=planning(plan=plan))
+    meter = CycleMeter(1.0, CpuTime(clock), breathe)
+    one.question = replace(one.question, meter=meter)
+
+    assert {"a", "b"} == set(await meter.timed(one.jointly()))
+    assert [False, True] == [found is None for found in tried]
 
 
 async def test_a_planner_that_breaks_costs_the_group_nothing(caplog):
