@@ -56,7 +56,8 @@ async def absent_kinds(transport: Answers) -> frozenset[Resource]:
     roots = sorted({kind.root for kind in NEWER})
     version = asyncio.create_task(_version(transport))
     served = await asyncio.gather(*(_served(transport, root) for root in roots))
-    log.info("The API server is of Kubernetes %s", await version)
+    if found := await version:
+        log.info("The API server is of Kubernetes %s", found)
     names = dict(zip(roots, served, strict=True))
     return frozenset(kind for kind in NEWER if not _has(names[kind.root], kind))
 
@@ -68,9 +69,9 @@ def _has(names: frozenset[str] | None, kind: Resource) -> bool:
 async def _version(transport: Answers) -> str:
     body = await _read(transport, "/version")
     try:
-        return msgspec.json.decode(body or b"{}", type=_Version).git_version or "(unknown)"
+        return msgspec.json.decode(body or b"{}", type=_Version).git_version
     except msgspec.DecodeError:
-        return "(unknown)"
+        return ""
 
 
 async def _served(transport: Answers, root: str) -> frozenset[str] | None:

@@ -83,9 +83,12 @@ class Refusing:
     ],
     ids=["away", "forbidden", "failing", "no JSON", "no object"],
 )
-async def test_a_kind_that_cannot_be_asked_about_is_watched(answer):
-    """Without a proper answer no kind is taken for absent."""
-    assert frozenset() == await absent_kinds(Refusing(answer))
+async def test_a_kind_that_cannot_be_asked_about_is_watched(answer, caplog):
+    """Without a proper answer no kind is taken for absent, and no version is named."""
+    with caplog.at_level(logging.INFO):
+        assert frozenset() == await absent_kinds(Refusing(answer))
+
+    assert "" == caplog.text
 
 
 def pods_of(sandbox):

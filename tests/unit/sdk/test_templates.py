@@ -5,10 +5,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from berth.sandbox.free_port import free_port
 from tests import java_toolchain
 from tests.e2e.page import Page
 from tests.go_toolchain import ENVIRONMENT, GO_ROOT, ROOT
@@ -19,6 +22,12 @@ from tests.rust_toolchain import BUILDS, named_apart, needs_cargo
 from tests.rust_toolchain import ENVIRONMENT as RUST_ENVIRONMENT
 
 SECONDS = 240
+CONFIGURATION = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: kubeconfig}
+leaderElection: {leaderElect: false}
+"""
 NEEDS_JAVA = pytest.mark.skipif(bool(java_toolchain.missing()), reason=java_toolchain.missing())
 ARTEFACT = {"python": "wheels", "go": "go", "typescript": "npm", "rust": "crate", "java": "maven"}
 PASSED = {
@@ -40,8 +49,45 @@ PROGRAM = {
 
 @pytest.fixture(scope="session")
 def kit(tmp_path_factory):
-    """The programs of an environment that has the conformance kit's wheel and what it requires."""
-    return environment(tmp_path_factory.mktemp("kit") / "environment", "berth-conformance")
+    """The programs of an environment with the wheels of the conformance kit and the sandbox."""
+    folder = tmp_path_factory.mktemp("kit") / "environment"
+    return environment(folder, "berth-conformance", "berth-sandbox")
+
+
+@pytest.fixture(scope="session")
+def scheduler(kit, tmp_path_factory):
+    """What the command needs to reach a scheduler on a sandbox, both of the wheels."""
+    folder, port = tmp_path_factory.mktemp("cluster"), free_port()
+    (folder / "scheduler.yaml").write_text(CONFIGURATION)
+    serving = ("--bind-address=127.0.0.1", f"--secure-port={port}", "--authorization-always-allow-paths=/*")
+    commands = (
+        ("sandbox", "up", "--kubeconfig", "kubeconfig"),
+        ("scheduler", "--config=scheduler.yaml", *serving),
+    )
+    reached = {
+        "PATH": os.environ["PATH"],
+        "BERTH_SERVER": f"https://127.0.0.1:{port}",
+        "BERTH_INSECURE_SKIP_TLS_VERIFY": "true",
+    }
+    with ExitStack() as ends:
+        for command, ready in zip(
+            commands, ((folder / "kubeconfig").exists, lambda: listed(kit, reached)), strict=True
+        ):
+            log = ends.enter_context((folder / f"{command[0]}.log").open("w"))
+            process = subprocess.Popen([kit / "berth", *command], cwd=folder, stdout=log, stderr=log)
+            ends.callback(process.wait, SECONDS)
+            ends.callback(process.terminate)
+            end = time.monotonic() + SECONDS
+            while not ready():
+                assert time.monotonic() < end, (folder / f"{command[0]}.log").read_text()
+                time.sleep(0.2)
+        yield reached
+
+
+def listed(kit, reached):
+    """Whether the scheduler answers."""
+    command = [kit / "berth", "plugin", "list"]
+    return 0 == subprocess.run(command, env=reached, capture_output=True, check=False).returncode
 
 
 @pytest.mark.parametrize(
@@ -54,10 +100,10 @@ def kit(tmp_path_factory):
         pytest.param("java", marks=NEEDS_JAVA),
     ],
 )
-def test_copy(language, kit, tmp_path):
-    """In a copy the commands of the template's page succeed, and the kit's wheel verifies the plugin.
+def test_copy(language, kit, scheduler, tmp_path):
+    """In a copy the commands of the page succeed; the plugin is verified, attached to a scheduler, detached.
 
-    Neither the page nor the plugin nor the kit sees this repository: only the files that a release has.
+    Neither the page nor the plugin, the kit or the scheduler sees this repository: only a release's files.
     """
     copy, programs = tmp_path / "copy", tmp_path / "programs"
     made = shutil.ignore_patterns("target")
@@ -79,28 +125,49 @@ def test_copy(language, kit, tmp_path):
 
     with java_toolchain.alone():  # the page installs the SDK, which others may be building
         printed = page.run(copy, variables, SECONDS)
-        code, checks = verified(copy, variables, PROGRAM[language], kit / "berth")
+        said = used(copy, variables, PROGRAM[language], kit / "berth", scheduler)
 
     assert PASSED[language] in "".join(printed)
-    assert 0 == code, checks
-    assert " passed" in checks
+    assert all(words in said for words in (" passed", "hello attached", "hello detached")), said
 
 
-def verified(folder, variables, program, berth):
-    """Start the program in its folder and verify it; the exit code and what was said."""
-    socket = folder / "sockets/plugin.sock"
-    log = folder / "plugin.log"
+def used(folder, variables, program, berth, scheduler):
+    """Start the program in its folder; verify, attach and detach it; what was said."""
+    address, log = f"unix:{folder}/sockets/plugin.sock", folder / "plugin.log"
     with log.open("w") as output:
         plugin = subprocess.Popen(
-            [*program, f"unix:{socket}"], cwd=folder, env=variables, stdout=output, stderr=output
+            [*program, address], cwd=folder, env=variables, stdout=output, stderr=output
         )
     try:
-        command = [berth, "plugin", "verify", f"unix:{socket}", "--timeout=60", "--only=handshake/*"]
-        done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=SECONDS, check=False)
+        return "".join(
+            done(berth, scheduler, command)
+            for command in (
+                ("verify", address, "--timeout=60", "--only=handshake/*"),
+                ("attach", "hello", "--address", address, "--profile=default-scheduler"),
+                ("detach", "hello"),
+            )
+        )
     finally:
         plugin.send_signal(signal.SIGTERM)
         plugin.wait(SECONDS)
-    return done.returncode, f"{done.stdout}{done.stderr}{log.read_text()}"
+
+
+def done(berth, scheduler, command):
+    """What the command says once it succeeds: a scheduler gives a plugin ten seconds to get ready."""
+    end = time.monotonic() + SECONDS
+    while True:
+        ran = subprocess.run(
+            [berth, "plugin", *command],
+            cwd="/",
+            env=scheduler,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        if ran.returncode == 0:
+            return ran.stdout
+        assert time.monotonic() < end, f"{ran.stdout}{ran.stderr}"
 
 
 def npm_that_keeps_to_the_lock(folder):
