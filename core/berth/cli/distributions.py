@@ -12,6 +12,7 @@ DISTRIBUTIONS = {
     "berth.operator": "berth-operator",
     "berth.replay": "berth-conformance",
     "berth.sandbox": "berth-sandbox",
+    "berth.simulation": "berth-sandbox",
 }
 """Packages outside of berth-scheduler, by the distribution to install."""
 

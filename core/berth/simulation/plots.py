@@ -1,4 +1,4 @@
-"""Summaries as pictures: bars by variant, in the terminal, or in a PNG file with berth-scheduler[plots]."""
+"""Summaries as pictures: bars by variant, in the terminal, or in a PNG file with berth-sandbox[plots]."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,7 +59,7 @@ def _write(names: Sequence[str], found: Sequence[Chart], where: str) -> None:
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
     except ImportError:
-        raise PlotError("--plot: install berth-scheduler[plots] first, or plot to the terminal (-)") from None
+        raise PlotError("--plot: install berth-sandbox[plots] first, or plot to the terminal (-)") from None
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES * len(found)), layout="constrained")
     for axes, chart in zip(figure.subplots(len(found), squeeze=False)[:, 0], found, strict=True):
         axes.barh(names, chart.values)

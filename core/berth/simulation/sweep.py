@@ -168,7 +168,7 @@ def on_dask(address: str) -> Work:
             from distributed import Client  # noqa: PLC0415 - an extra
             from distributed import as_completed as completed  # noqa: PLC0415 - an extra
         except ImportError:
-            raise SweepError("--dask: install berth-scheduler[dask] first") from None
+            raise SweepError("--dask: install berth-sandbox[dask] first") from None
         try:
             client = Client(address, timeout="10s")
         except OSError as error:

@@ -25,6 +25,8 @@ def without(monkeypatch):
     [
         ("berth.sandbox", "berth-sandbox", ["sandbox", "up"]),
         ("berth.demo", "berth-sandbox", ["demo"]),
+        ("berth.simulation", "berth-sandbox", ["snapshot", "openb", "-o", "/nowhere"]),
+        ("berth.simulation", "berth-sandbox", ["simulate", "openb"]),
         ("berth.operator", "berth-operator", ["operator", "--scheduler-image=x"]),
         ("berth.conformance", "berth-conformance", ["plugin", "verify", "unix:/nowhere.sock"]),
     ],
