@@ -21,7 +21,7 @@ from berth.scheduler.listening import listen
 from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.profiling import profiling_pages
 from berth.scheduler.serving import Endpoints, SecureServer
-from berth.scheduler.serving_certificate import self_made
+from berth.scheduler.serving_certificate import SelfMade
 from berth.telemetry.metrics import SchedulerMetrics
 from tests.benchmarks.tables import Table, quantiles
 
@@ -160,7 +160,7 @@ async def serving():
     )
     async with ControlThread(turns) as control:
         server = await control.run(
-            SecureServer.start(listen("127.0.0.1", port), self_made(), endpoints, review=anybody)
+            SecureServer.start(listen("127.0.0.1", port), SelfMade(), endpoints, review=anybody)
         )
         try:
             yield port

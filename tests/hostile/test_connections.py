@@ -15,7 +15,7 @@ from berth.scheduler.access import anybody, nobody
 from berth.scheduler.listening import listen
 from berth.scheduler.request_bounds import MOST_ANSWERED, MOST_BODY_BYTES, MOST_CONNECTIONS
 from berth.scheduler.serving import Endpoints, SecureServer
-from berth.scheduler.serving_certificate import self_made
+from berth.scheduler.serving_certificate import SelfMade
 
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
 HUGE = b"x" * (64 << 20)
@@ -30,7 +30,7 @@ def no_check():
 
 
 TRUSTING = no_check()
-CERTIFICATE = self_made()
+CERTIFICATE = SelfMade()
 
 
 async def nothing():

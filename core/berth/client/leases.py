@@ -20,7 +20,7 @@ import asyncio
 import logging
 import math
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -107,7 +107,8 @@ class LeaderElector:
 
     `announce` is told `<identity> became leader` and `<identity> stopped leading`.
     While `may_hold` says no, nothing is written: the lease is neither taken nor renewed, and runs out.
-    Where a process campaigns for several leases, `spread` is what its electors share.
+    Where a process campaigns for several leases, `spread` is what its electors share. `annotations` are set
+    on the lease whenever it is acquired or renewed.
     Give it a transport of its own: a renewal must not queue behind bindings.
     """
 
@@ -120,6 +121,7 @@ class LeaderElector:
         announce: Callable[[str], None] = lambda _: None,
         may_hold: Callable[[], bool] = lambda: True,
         spread: Spread | None = None,
+        annotations: Callable[[], Mapping[str, str]] = dict,
         clock: Clock | None = None,
         sleep: Sleep = asyncio.sleep,
         rng: Random | None = None,
@@ -130,6 +132,7 @@ class LeaderElector:
         self._api = api
         self._announce = announce
         self._may_hold = may_hold
+        self._annotations = annotations
         self._spread = spread or Spread()
         self._spread.join(self)
         self._clock = clock or SystemClock()
@@ -301,7 +304,9 @@ class LeaderElector:
         spec["holderIdentity"] = holder
         spec["leaseDurationSeconds"] = max(1, math.ceil(duration))
         spec["renewTime"] = now
-        return lease | {"spec": spec}
+        said = {**(lease["metadata"].get("annotations") or {}), **(self._annotations() if holder else {})}
+        metadata = lease["metadata"] | ({"annotations": said} if said else {})
+        return lease | {"metadata": metadata, "spec": spec}
 
     def _may_take(self, lease: dict[str, Any] | None) -> bool:
         """Whether the lease is ours or free, or has not moved for its whole duration before our eyes.

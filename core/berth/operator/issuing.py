@@ -37,7 +37,7 @@ from berth.operator.kinds import (
 )
 from berth.operator.observed import Mirror, Name, Observed
 from berth.operator.rendering.names import CA_FILE, owner_reference, serving_files, serving_names
-from berth.scheduler.serving_certificate import Certificate, context_of, self_made
+from berth.scheduler.serving_certificate import Certificate, SelfMade, context_of
 
 _OWN_NAME: Final = "berth-operator"
 """What the operator's certificate is valid for, whatever a kustomization makes of its Service's name."""
@@ -157,7 +157,7 @@ class _OwnCertificate:
     def __init__(self, issue: Callable[[], Pair | None], now: Callable[[], datetime]) -> None:
         self._issue = issue
         self._now = now
-        self._first = self_made()
+        self._first = SelfMade()
         self._issued: tuple[date, ssl.SSLContext] | None = None
 
     def __call__(self) -> ssl.SSLContext:

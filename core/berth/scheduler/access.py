@@ -4,7 +4,10 @@ gate.py asks it of every request, delegated_access.py has the API server answer 
 """
 
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from berth.aggregated_api.request_info import ResourceAttributes
+from berth.aggregated_api.users import User
 
 ALWAYS_ALLOWED = ("/healthz", "/readyz", "/livez")
 ANONYMOUS = "system:anonymous"
@@ -18,15 +21,30 @@ class Access(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a review is about: the bearer token, empty if none came; the verb in lower case; the path."""
+    """What a review is about: the bearer token, empty if none came; the verb in lower case; the path.
+
+    `user` is who a verified certificate says it is, and goes before the token; `resource` is the object that
+    the path names, and goes before the path.
+    """
 
     token: str
     verb: str
     path: str
+    user: User | None = None
+    resource: ResourceAttributes | None = None
 
 
 Review = Callable[[Asked], Awaitable[Access | None]]
 """Answers None where the token is of no user. Raises: TooManyReviewsError."""
+
+
+Clients = Callable[[bytes | None, Any], User | None]
+"""The user behind a verified client certificate in DER and the headers that came with it."""
+
+
+def by_no_certificate(certificate: bytes | None, headers: Any) -> None:
+    """Name no user: certificates are not looked at."""
+    del certificate, headers
 
 
 async def nobody(asked: Asked) -> Access:

@@ -1,6 +1,7 @@
 """Who may see the process's endpoints, asked of the API server.
 
-    bearer token -> TokenReview -> user and groups -> SubjectAccessReview on the path -> yes or no
+    bearer token -> TokenReview -> user and groups -> SubjectAccessReview on path or object -> yes or no
+    client certificate (berth.aggregated_api.front_proxy) ─┘
 
 Answers are kept for a few seconds, and each question is put once, however many wait for its answer. When the
 API server can't be asked, the answer is no. Without a token it is no, too: anonymous
@@ -8,6 +9,7 @@ clients see the paths that are always allowed, and no others.
 
 Any client can make tokens up. Questions that were answered yes within the last hour are always put; all
 others share a rate: a flood of them becomes neither a flood of reviews nor a denial for those who are known.
+Users whom a certificate vouches for are no strangers, but many: they share a rate of their own.
 
 Source: apiserver pkg/server/options/authentication.go, authorization.go (Kubernetes v1.36).
 """
@@ -21,6 +23,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from berth.aggregated_api.users import User
 from berth.client.errors import ClientError
 from berth.client.resources import Resource
 from berth.framework.clock import SYSTEM_CLOCK
@@ -37,6 +40,8 @@ KNOWN_SECONDS = 3600.0
 MAX_KEPT = 1000
 STRANGERS_PER_SECOND = 5.0
 STRANGERS_AT_ONCE = 20
+USERS_PER_SECOND = 50.0
+USERS_AT_ONCE = 100
 SUPERUSERS = "system:masters"
 
 T = TypeVar("T")
@@ -47,15 +52,6 @@ class Creator(Protocol):
 
     async def create(self, resource: Resource, namespace: str, body: bytes) -> bytes:
         """Create an object; returns it as stored."""
-
-
-class User(msgspec.Struct, frozen=True):
-    """The user that a TokenReview names."""
-
-    username: str = ""
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: dict[str, list[str]] = {}
 
 
 class _TokenStatus(msgspec.Struct):
@@ -80,14 +76,19 @@ class Strangers:
     """How many questions may be put about those who are not known: a rate, and some at once."""
 
     monotonic: Callable[[], float]
-    _left: float = STRANGERS_AT_ONCE
+    per_second: float = STRANGERS_PER_SECOND
+    at_once: int = STRANGERS_AT_ONCE
+    _left: float = field(init=False)
     _counted_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._left = self.at_once
 
     def admit(self) -> None:
         """Count one more. Raises: TooManyReviewsError."""
         now = self.monotonic()
-        earned = (now - self._counted_at) * STRANGERS_PER_SECOND
-        self._left, self._counted_at = min(STRANGERS_AT_ONCE, self._left + earned), now
+        earned = (now - self._counted_at) * self.per_second
+        self._left, self._counted_at = min(self.at_once, self._left + earned), now
         if self._left < 1:
             raise TooManyReviewsError
         self._left -= 1
@@ -141,13 +142,18 @@ class DelegatedAccess:
         strangers = Strangers(monotonic)
         self._users = Answers[User | None](monotonic, strangers, lambda user: user is not None)
         self._verdicts = Answers[bool](monotonic, strangers, bool)
+        users = Strangers(monotonic, USERS_PER_SECOND, USERS_AT_ONCE)
+        self._verdicts_on_certified = Answers[bool](monotonic, users, bool)
 
     async def __call__(self, asked: Asked) -> Access | None:
-        """Whether the user behind the token may; None where it is no user's. Raises: TooManyReviewsError."""
-        if not asked.token:
+        """Whether the user behind certificate or token may; None where the token is no user's.
+
+        Raises: TooManyReviewsError.
+        """
+        if asked.user is None and not asked.token:
             return Access(ANONYMOUS, allowed=False)
         try:
-            user = await self._users.get(asked.token, lambda: self._review_token(asked.token))
+            user = asked.user or await self._users.get(asked.token, lambda: self._review_token(asked.token))
             if user is None:
                 return None
             return Access(user.username, await self._allowed(user, asked))
@@ -158,8 +164,9 @@ class DelegatedAccess:
     async def _allowed(self, user: User, asked: Asked) -> bool:
         if SUPERUSERS in user.groups:
             return True
-        question = msgspec.json.encode((user, asked.verb, asked.path)).decode()
-        return await self._verdicts.get(question, lambda: self._review_access(user, asked))
+        question = msgspec.json.encode((user, _attributes(asked))).decode()
+        verdicts = self._verdicts if asked.user is None else self._verdicts_on_certified
+        return await verdicts.get(question, lambda: self._review_access(user, asked))
 
     async def _review_token(self, token: str) -> User | None:
         answer = await self._create(TOKEN_REVIEWS, "TokenReview", {"token": token})
@@ -172,7 +179,7 @@ class DelegatedAccess:
             "uid": user.uid,
             "groups": user.groups,
             "extra": user.extra,
-            "nonResourceAttributes": {"path": asked.path, "verb": asked.verb},
+            **_attributes(asked),
         }
         answer = await self._create(ACCESS_REVIEWS, "SubjectAccessReview", spec)
         return msgspec.json.decode(answer, type=_AccessReview).status.allowed
@@ -180,3 +187,11 @@ class DelegatedAccess:
     async def _create(self, resource: Resource, kind: str, spec: dict[str, Any]) -> bytes:
         body = {"apiVersion": resource.api_version, "kind": kind, "spec": spec}
         return await self._api.create(resource, "", msgspec.json.encode(body))
+
+
+def _attributes(asked: Asked) -> dict[str, Any]:
+    """What is asked for, as a SubjectAccessReview has it."""
+    if asked.resource is None:
+        return {"nonResourceAttributes": {"path": asked.path, "verb": asked.verb}}
+    named = {key: value for key, value in asked.resource._asdict().items() if value}
+    return {"resourceAttributes": named}

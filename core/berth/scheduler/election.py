@@ -4,11 +4,11 @@ Source: client-go tools/leaderelection/leaderelection.go (Kubernetes v1.36).
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from berth.client.api import Api
 from berth.client.events import EventRecorder, Reference
-from berth.client.leases import LeaderElector, LeaseSettings, Spread, new_identity
+from berth.client.leases import LeaderElector, LeaseSettings, Spread
 from berth.client.write_guard import WriteGuard
 from berth.config.loading import Loaded
 from berth.config.types import LeaderElection
@@ -47,16 +47,22 @@ class LeaseEvents:
 
 
 def new_campaigns(
-    api: Api, election: LeaderElection, events: Mapping[str, LeaseEvents], control: ControlThread
+    api: Api,
+    election: LeaderElection,
+    events: Mapping[str, LeaseEvents],
+    control: ControlThread,
+    *,
+    identity: str,
+    annotations: Mapping[str, Callable[[], Mapping[str, str]]],
 ) -> dict[str, Campaign]:
     """The candidate for each shard's lease, run by the control thread; none where there is no election.
 
     They share an identity, and each knows which leases the others hold. The scheduling loop, which calls
-    this, records the events.
+    this, records the events. `annotations` are those of each shard's lease while it is held.
     """
     if not election.leader_elect:
         return {}
-    loop, identity, spread = asyncio.get_running_loop(), new_identity(), Spread()
+    loop, spread = asyncio.get_running_loop(), Spread()
 
     def campaign(shard: str) -> Campaign:
         def announce(note: str) -> None:
@@ -69,6 +75,7 @@ def new_campaigns(
             announce=announce,
             may_hold=lambda: not control.turns.hangs(),
             spread=spread,
+            annotations=annotations[shard],
         )
         return Campaign(elector, control)
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from berth.aggregated_api.status import http_status
 from berth.explain.attempt_log import AttemptLog
 from berth.explain.explainer import Explainer
 from berth.explain.overviews import Overviews
@@ -18,7 +19,6 @@ from berth.explain.standing import Standings
 from berth.explain.trying import Trying
 from berth.objects.pod import Pod
 from berth.preemption.evaluator import Evaluator
-from berth.scheduler.http_status import http_status
 from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.scheduler import Scheduler
 

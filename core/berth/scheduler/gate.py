@@ -3,6 +3,8 @@
     request ──► access: always allowed, or reviewed ──► a place ──► body read ──► page ──► written in time
                      401, 403, 429                       429          408, 413     503
 
+What is asked about an object of an API group leaves a line in the log: who, what, and whether they may.
+
 Health checks need no place: they read a few values, and nothing may keep a probe waiting.
 """
 
@@ -13,10 +15,11 @@ from typing import Any
 
 from aiohttp import web
 
-from berth.scheduler.access import Asked, Review
+from berth.aggregated_api.request_info import ResourceAttributes, resource_of
+from berth.aggregated_api.status import http_status
+from berth.scheduler.access import Access, Asked, Clients, Review, by_no_certificate
 from berth.scheduler.connections import Connection
 from berth.scheduler.errors import LoopBusyError, TooManyReviewsError
-from berth.scheduler.http_status import http_status
 from berth.scheduler.request_bounds import BODY_SECONDS, MOST_ANSWERED, PIECE_BYTES, within_write_time
 
 log = logging.getLogger(__name__)
@@ -30,8 +33,11 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Gate:
     """Lets requests through to the paths that they may see, `MOST_ANSWERED` at once."""
 
-    def __init__(self, review: Review, always_allowed: tuple[str, ...]) -> None:
+    def __init__(
+        self, review: Review, always_allowed: tuple[str, ...], clients: Clients = by_no_certificate
+    ) -> None:
         self._review = review
+        self._clients = clients
         self._exact = frozenset(path for path in always_allowed if not path.endswith("*"))
         self._prefixes = tuple(path[:-1] for path in always_allowed if path.endswith("*"))
         self._answering = 0
@@ -71,16 +77,47 @@ class Gate:
         if path in self._exact or (self._prefixes and path.startswith(self._prefixes)):
             return None
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        asked = Asked(token.strip() if scheme.lower() == "bearer" else "", verb, path)
+        asked = Asked(
+            token.strip() if scheme.lower() == "bearer" else "",
+            verb,
+            path,
+            self._clients(_certificate(request), request.headers),
+            resource_of(request.method, path, watch="watch" in request.query),
+        )
         try:
             access = await self._review(asked)
         except TooManyReviewsError:
             return _later("too many unknown clients")
+        if asked.resource is not None:
+            _audit(asked.resource, access, request.remote or "")
         if access is None:
             return http_status(401, "Unauthorized", "Unauthorized")
         if access.allowed:
             return None
-        return http_status(403, "Forbidden", f'forbidden: User "{access.user}" cannot {verb} path "{path}"')
+        if asked.resource is None:
+            why = f'forbidden: User "{access.user}" cannot {verb} path "{path}"'
+            return http_status(403, "Forbidden", why)
+        return http_status(403, "Forbidden", asked.resource.refusal(access.user), asked.resource.details())
+
+
+def _certificate(request: web.Request) -> bytes | None:
+    """What the client showed, in DER, once TLS has verified it; None where it showed nothing."""
+    link = None if request.transport is None else request.transport.get_extra_info("ssl_object")
+    return None if link is None else link.getpeercert(binary_form=True)
+
+
+def _audit(asked: ResourceAttributes, access: Access | None, client: str) -> None:
+    # Quoted: users choose names, and a line break in one would look like a line of ours.
+    log.info(
+        "audit user=%r verb=%s resource=%r namespace=%r name=%r client=%s decision=%s",
+        access.user if access else "",
+        asked.verb,
+        f"{asked.resource}.{asked.group}",
+        asked.namespace,
+        asked.name,
+        client,
+        "unauthenticated" if access is None else "allow" if access.allowed else "forbid",
+    )
 
 
 async def _with_body(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -55,6 +55,10 @@ class Leaderships:
         """That of the first shard: its leader shows what one replica alone is to show, and takes changes."""
         return next(iter(self._by_shard.values()))
 
+    def leads(self, shard: str) -> bool:
+        """Whether this process schedules the shard."""
+        return self._by_shard[shard].leads
+
     def leading(self, resource_name: str) -> dict[str, float]:
         """Whether this process leads, by lease."""
         return {lease_name(resource_name, shard): float(each.leads) for shard, each in self._by_shard.items()}

@@ -2,11 +2,24 @@
 
 import os
 import socket
+from collections.abc import Mapping
 
 from berth.scheduler.errors import StartError
 
+ADDRESS = "POD_IP"
+"""The variable that has the address of the pod that this process runs in."""
+EVERY_INTERFACE = ("", "0.0.0.0", "::")  # noqa: S104 (compared with, not bound to)
 BACKLOG = 4096
 """Connections that wait to be accepted: a burst of others must not make a probe's come too late."""
+
+
+def reached_at(address: str, port: int, environ: Mapping[str, str] = os.environ) -> str:
+    """Give HOST:PORT at which other machines reach what is bound to that address; "" for port 0."""
+    host = environ.get(ADDRESS, "")
+    if not host:
+        host = socket.gethostname() if address in EVERY_INTERFACE else address
+    shown = f"[{host}]" if ":" in host else host
+    return f"{shown}:{port}" if port else ""
 
 
 def listen(address: str, port: int, *, share: bool = False) -> socket.socket | None:

@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from berth.aggregated_api.status import http_status
 from berth.config.errors import PluginListError
 from berth.config.plugin_list import read_plugin_list
 from berth.out_of_tree.attaching import AttachError, Attaching, Wanted
-from berth.scheduler.http_status import http_status
 from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.plugin_recording import record
 

@@ -11,10 +11,10 @@ from typing import TypeVar
 
 from aiohttp import web
 
+from berth.aggregated_api.status import http_status
 from berth.out_of_tree.attaching import AttachError, Attaching
 from berth.out_of_tree.recording import MAX_BYTES, Extent, Recording
 from berth.scheduler.errors import LoopBusyError
-from berth.scheduler.http_status import http_status
 from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.request_bounds import within_write_time
 

@@ -23,6 +23,7 @@ from berth.client.api import Api
 from berth.client.credentials import load_endpoint
 from berth.client.endpoint import Endpoint
 from berth.client.events import EventRecorder
+from berth.client.leases import new_identity
 from berth.client.pods import Pods
 from berth.client.request_counts import BOUNDS
 from berth.client.resources import Resource
@@ -38,10 +39,12 @@ from berth.scheduler.control_thread import ControlThread
 from berth.scheduler.delegated_access import DelegatedAccess
 from berth.scheduler.election import LeaseEvents, new_campaigns, write_guard
 from berth.scheduler.event_recording import PodEvents
+from berth.scheduler.explain_access import ExplainAccess, published
 from berth.scheduler.fence import Fence, Mirror, View
 from berth.scheduler.first_sync import FirstSync
 from berth.scheduler.leadership import Leadership
 from berth.scheduler.leaderships import Leaderships, margins, shard_of_records
+from berth.scheduler.listening import reached_at
 from berth.scheduler.loop_turns import LoopTurns
 from berth.scheduler.needed_kinds import needed_groups
 from berth.scheduler.out_of_tree_plugins import OutOfTreePlugins
@@ -168,7 +171,18 @@ class Process:
         )
         self.recorder = EventRecorder(Api(events))
         lease_events = {shard.name: LeaseEvents(self.recorder, loaded, shard.name) for shard in self._shards}
-        self.campaigns = new_campaigns(Api(leases), election, lease_events, control)
+        identity, address = new_identity(), reached_at(options.serving.address, options.serving.port)
+        self.campaigns = new_campaigns(
+            Api(leases),
+            election,
+            lease_events,
+            control,
+            identity=identity,
+            annotations={
+                shard.name: published(identity, shard, address, lambda: self.port.fingerprint)
+                for shard in self._shards
+            },
+        )
         self.guard = write_guard(tuple(self.campaigns.values()))
         self.writers = Writers.over(requests, self.guard, self.background)
 
@@ -215,8 +229,9 @@ class Process:
         )
         self.port = SecurePort(
             options.serving,
-            pages=self._new_pages(control.turns),
+            pages=self._new_pages(control.turns, ExplainAccess(reviews, election, identity)),
             review=DelegatedAccess(Api(reviews)),
+            api=Api(reviews),
             control=control,
             synced=self.first_sync.synced,
         )
@@ -259,7 +274,7 @@ class Process:
         delayed = self._options.loaded.configuration.delay_cache_until_active
         return Leadership(campaign, loop, fence, self._prepare, delayed=delayed)
 
-    def _new_pages(self, turns: LoopTurns) -> StatusPages:
+    def _new_pages(self, turns: LoopTurns, explain_access: ExplainAccess) -> StatusPages:
         synced = self.first_sync.synced
         return StatusPages(
             options=self._options,
@@ -269,6 +284,8 @@ class Process:
             plugins=self.upkeep,
             turn=self.turn,
             leaderships=self.leaderships,
+            shards=self._shards,
+            explain_access=explain_access,
             debugger=self.debugger,
             turns=turns,
             synced=lambda: "" if synced.is_set() else "handlers are not fully synchronized",

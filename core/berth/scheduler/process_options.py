@@ -23,6 +23,8 @@ class Serving:
     certificate_file: str = ""
     key_file: str = ""
     always_allowed: tuple[str, ...] = ALWAYS_ALLOWED
+    trusts_front_proxies: bool = True
+    """Whether the ConfigMap that names them is read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,19 @@ Source: apiserver pkg/server/secure_serving.go; cmd/kube-scheduler/app/server.go
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from berth.aggregated_api.users import User
+from berth.client.api import Api
 from berth.scheduler.access import Review
 from berth.scheduler.control_thread import ControlThread
 from berth.scheduler.listening import listen
 from berth.scheduler.process_options import Serving
-from berth.scheduler.serving_certificate import Certificate, NamedCertificate, self_made
+from berth.scheduler.serving_certificate import NamedCertificate, SelfMade
 from berth.scheduler.status_pages import StatusPages
 
 if TYPE_CHECKING:
+    from berth.aggregated_api.authentication_config import AuthenticationConfig
     from berth.scheduler.serving import SecureServer
 
 # A client that connects at the start is answered after so long, or once everything is listed where that is
@@ -39,6 +42,7 @@ class SecurePort:
         *,
         pages: StatusPages,
         review: Review,
+        api: Api,
         control: ControlThread,
         synced: asyncio.Event,
     ) -> None:
@@ -47,9 +51,19 @@ class SecurePort:
         self._review = review
         self._control = control
         self._synced = synced
+        self._api = api
+        self._front_proxies: AuthenticationConfig | None = None
+        self._following: asyncio.Task[None] | None = None
         self._listener = listen(serving.address, serving.port)
-        self._named_certificate = _named_certificate(serving) if self._listener is not None else None
+        self._certificate: NamedCertificate | SelfMade | None = (
+            self._named_certificate() if self._listener is not None else None
+        )
         self._server: SecureServer | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of what is served with, in hex; "" until that is known."""
+        return "" if self._certificate is None else self._certificate.fingerprint
 
     async def serve(self) -> None:
         """Answer on the port, where there is one, until `close`."""
@@ -67,28 +81,48 @@ class SecurePort:
         # Imported here: aiohttp takes 0.3 s of CPU, which the first lists need not wait for.
         from berth.scheduler.serving import SecureServer  # noqa: PLC0415 (see above)
 
-        certificate: Certificate | None = self._named_certificate
-        if certificate is None:
-            certificate = await asyncio.to_thread(self_made)
+        if self._certificate is None:
+            self._certificate = await asyncio.to_thread(SelfMade, self._authorities)
+        if self._serving.trusts_front_proxies:
+            # Imported here: it is `cryptography` that takes the time, for which no request has to wait.
+            from berth.aggregated_api.authentication_config import (  # noqa: PLC0415 (see above)
+                AuthenticationConfig,
+            )
+
+            self._front_proxies = AuthenticationConfig(self._api)
+            self._following = asyncio.create_task(self._front_proxies.follow(), name="front proxies")
         assert self._listener is not None, "there is something to be served"
         return await SecureServer.start(
             self._listener,
-            certificate,
+            self._certificate,
             endpoints,
             review=self._review,
             always_allowed=self._serving.always_allowed,
+            clients=self._user,
         )
+
+    def _authorities(self) -> str:
+        return "" if self._front_proxies is None else self._front_proxies.trust.pem
+
+    def _user(self, certificate: bytes | None, headers: Any) -> User | None:
+        return None if self._front_proxies is None else self._front_proxies.trust.user(certificate, headers)
+
+    def _named_certificate(self) -> NamedCertificate | None:
+        """The certificate of the options; None for one to be made."""
+        serving = self._serving
+        if not (serving.certificate_file or serving.key_file):
+            return None
+        return NamedCertificate(serving.certificate_file, serving.key_file, self._authorities)
 
     async def close(self) -> None:
         """Answer no more, and listen no more."""
         if self._server is not None:
-            await self._control.run(self._server.close())
+            await self._control.run(self._end(self._server))
         if self._listener is not None:
             self._listener.close()
 
-
-def _named_certificate(serving: Serving) -> NamedCertificate | None:
-    """The certificate of the options; None for one to be made."""
-    if serving.certificate_file or serving.key_file:
-        return NamedCertificate(serving.certificate_file, serving.key_file)
-    return None
+    async def _end(self, server: "SecureServer") -> None:
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+        await server.close()

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from berth.scheduler.access import ALWAYS_ALLOWED, Review, nobody
+from berth.aggregated_api.status import http_status
+from berth.scheduler.access import ALWAYS_ALLOWED, Clients, Review, by_no_certificate, nobody
 from berth.scheduler.connections import Connections
 from berth.scheduler.gate import Gate
 from berth.scheduler.health import Check, HealthChecks, ping
-from berth.scheduler.http_status import http_status
 from berth.scheduler.request_bounds import MOST_BODY_BYTES
 from berth.scheduler.serving_certificate import Certificate
 
@@ -56,6 +56,8 @@ class Endpoints:
     set_verbosity: Callable[[int], None] | None = None
     plugins: Callable[[web.UrlDispatcher], None] | None = None
     """Puts the paths of plugin administration into the router."""
+    explanations: Callable[[web.UrlDispatcher], None] | None = None
+    """Puts the paths of the API group explain.berth.dev into the router."""
     explain: Callable[[str, str, Mapping[str, bool]], Awaitable[msgspec.Struct]] | None = None
     """What is known of a pod, by namespace, name and options; LookupError where nothing is."""
     cache: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
@@ -86,9 +88,10 @@ class SecureServer:
         *,
         review: Review = nobody,
         always_allowed: tuple[str, ...] = ALWAYS_ALLOWED,
+        clients: Clients = by_no_certificate,
     ) -> "SecureServer":
         """Serve on a listening socket."""
-        gate = Gate(review, always_allowed)
+        gate = Gate(review, always_allowed, clients)
         app = web.Application(middlewares=[gate.pass_through], client_max_size=MOST_BODY_BYTES)
         _Handlers(endpoints).mount(app)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=STOP_SECONDS)
@@ -132,8 +135,9 @@ class _Handlers:
             router.add_get("/explain", partial(_explanation, self._endpoints.explain))
         if self._endpoints.cache is not None:
             router.add_get("/debug/cache", partial(_cache, self._endpoints.cache))
-        if self._endpoints.plugins is not None:
-            self._endpoints.plugins(router)
+        for mount in (self._endpoints.plugins, self._endpoints.explanations):
+            if mount is not None:
+                mount(router)
         if self._endpoints.set_verbosity is not None:
             router.add_route("*", "/debug/flags/v", partial(_verbosity, self._endpoints.set_verbosity))
 
@@ -186,13 +190,19 @@ class _Handlers:
 EXPLAIN_OPTIONS = {"allReasons": "all_reasons", "proposals": "proposals", "wide": "wide"}
 
 
+def explain_options(query: Mapping[str, str]) -> dict[str, bool]:
+    """What a request's query says an explanation is to have, by Wanted's names."""
+    return {name: query[key] == "true" for key, name in EXPLAIN_OPTIONS.items() if key in query}
+
+
 async def _explanation(
     explain: Callable[[str, str, Mapping[str, bool]], Awaitable[msgspec.Struct]], request: web.Request
 ) -> web.Response:
     query = request.query
-    options = {name: query[key] == "true" for key, name in EXPLAIN_OPTIONS.items() if key in query}
     try:
-        answer = await explain(query.get("namespace", "default"), query.get("name", ""), options)
+        answer = await explain(
+            query.get("namespace", "default"), query.get("name", ""), explain_options(query)
+        )
     except LookupError as error:
         return http_status(404, "NotFound", str(error))
     return web.Response(body=msgspec.json.encode(answer), content_type="application/json")

@@ -51,6 +51,7 @@ async def start(options: Options, settings: Settings) -> None:
             str(options.value("tls-cert-file")),
             str(options.value("tls-private-key-file")),
             tuple(options.value("authorization-always-allow-paths")),
+            trusts_front_proxies=not options.value("authentication-skip-lookup"),
         ),
     )
     try:

@@ -15,9 +15,11 @@ from threading import get_ident
 from typing import TYPE_CHECKING
 
 from berth.config.dump import to_v1
+from berth.config.shards import Shard
 from berth.explain.attempt_log import AttemptLog
 from berth.objects.pod import Pod
 from berth.scheduler.cache_debugger import CacheDebugger
+from berth.scheduler.explain_access import ExplainAccess, ExplainingHere
 from berth.scheduler.health import Check, NotedCheck, ping
 from berth.scheduler.leaderships import Leaderships
 from berth.scheduler.loop_turns import LoopTurns
@@ -47,6 +49,8 @@ class StatusPages:
     plugins: PluginUpkeep
     turn: asyncio.Lock
     leaderships: Leaderships
+    shards: tuple[Shard, ...]
+    explain_access: ExplainAccess
     debugger: CacheDebugger
     turns: LoopTurns
     synced: Check
@@ -64,7 +68,7 @@ class StatusPages:
         from berth.scheduler.object_sizes import SizesPage  # noqa: PLC0415 (see above)
         from berth.scheduler.plugin_admin import PluginAdmin  # noqa: PLC0415 (see above)
         from berth.scheduler.profiling import profiling_pages  # noqa: PLC0415 (see above)
-        from berth.scheduler.serving import Endpoints  # noqa: PLC0415 (see above)
+        from berth.scheduler.serving import Endpoints, explain_options  # noqa: PLC0415 (see above)
 
         configuration = self.options.loaded.configuration
         profiled = configuration.enable_profiling
@@ -92,6 +96,17 @@ class StatusPages:
             explain=lambda namespace, name, options: ask(
                 lambda: explainer.explain(namespace, name, Wanted(**options))
             ),
+            explanations=self.explain_access.pages(
+                ExplainingHere(
+                    self.leaderships,
+                    self.shards,
+                    lambda asked: ask(
+                        lambda: explainer.explain(
+                            asked.namespace, asked.name, Wanted(**explain_options(asked.query))
+                        )
+                    ),
+                )
+            ).mount,
             cache=lambda: ask(self.debugger.report),
             open_metrics=partial(self.metrics.text, open_metrics=True),
             resource_metrics=self._resource_metrics,

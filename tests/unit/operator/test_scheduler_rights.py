@@ -2,6 +2,11 @@
 
 import asyncio
 
+from berth.aggregated_api.authentication_config import AuthenticationConfig
+from berth.aggregated_api.discovery import RESOURCE, ROOT
+from berth.aggregated_api.leaders import leaders
+from berth.aggregated_api.request_info import resource_of
+from berth.aggregated_api.users import User
 from berth.client import Api, load_endpoint
 from berth.client.resources import PODS
 from berth.config import load, parse_feature_gates
@@ -108,6 +113,7 @@ async def test_enough_and_none_to_spare(tmp_path):
             await fails(sandbox, admin, ledger)
             await preempts(sandbox)
             await is_asked_for_metrics(kubeconfig, sandbox)
+            await is_asked_for_an_explanation(kubeconfig, ledger.user)
             await eventually(lambda: not ledger.spare(roles) or ledger.denied)
 
     assert [] == ledger.denied
@@ -146,6 +152,20 @@ async def is_asked_for_metrics(kubeconfig, sandbox):
         token = sandbox.access.issue(stranger)
         access = await DelegatedAccess(Api(transport))(Asked(token, "get", "/metrics"))
     assert (stranger.name, False) == access
+
+
+async def is_asked_for_an_explanation(kubeconfig, user):
+    """The API server proves to be one, the leader is looked up, and asked as this scheduler."""
+    async with transport_to(load_endpoint(kubeconfig=str(kubeconfig), environ={})) as transport:
+        api = Api(transport)
+        config = AuthenticationConfig(api)
+        await config.read()
+        (leader,) = await leaders(api, "default")
+        path = f"{ROOT}/namespaces/default/{RESOURCE}/never"
+        access = await DelegatedAccess(api)(Asked("", "get", path, User(user.name), resource_of("GET", path)))
+    assert config.trust.pem
+    assert ("default-scheduler",) == leader.published.profiles
+    assert (user.name, True) == access
 
 
 def gang(name, size):

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from berth.scheduler.access import Access, anybody, nobody
+from berth.scheduler.access import Access, Asked, anybody, nobody
 from berth.scheduler.errors import StartError, TooManyReviewsError
 from berth.scheduler.health import HealthChecks, NotedCheck
 from berth.scheduler.listening import listen
 from berth.scheduler.self_signed import self_signed
 from berth.scheduler.serving import Endpoints, SecureServer
-from berth.scheduler.serving_certificate import NamedCertificate, self_made
+from berth.scheduler.serving_certificate import NamedCertificate, SelfMade
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ async def test_review_is_asked_with_the_token(serve):
 
     assert (200, "up 1\n") == good
     assert 401 == bad
-    assert [("t", "get", "/metrics"), ("x", "get", "/configz")] == asked
+    assert [Asked("t", "get", "/metrics"), Asked("x", "get", "/configz")] == asked
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ async def test_verbosity_unless_profiling(serve):
 
 async def test_certificate_made_on_the_spot():
     """Without a certificate the server makes one that holds for localhost."""
-    server = await SecureServer.start(socket.create_server(("127.0.0.1", 0)), self_made(), make_endpoints())
+    server = await SecureServer.start(socket.create_server(("127.0.0.1", 0)), SelfMade(), make_endpoints())
     connector = aiohttp.TCPConnector(ssl=False, force_close=True)
     async with aiohttp.ClientSession(connector=connector) as client:
         assert (200, "ok") == await fetch(client, f"https://127.0.0.1:{server.port}/healthz")

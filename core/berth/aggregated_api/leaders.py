@@ -1,0 +1,72 @@
+"""Which schedulers there are and where their leaders answer, as the leaders say in their leases.
+
+A leader writes it into an annotation each time it renews: address, certificate, profiles. It is worth what
+the lease is worth, so one that another process holds now is passed over.
+
+Called by: routing; the elector, which writes it.
+"""
+
+import msgspec
+
+from berth.client.api import Api
+from berth.client.resources import LEASES
+
+ANNOTATION = "explain.berth.dev/leader"
+MOST_LEASES = 500
+
+
+class Published(msgspec.Struct, frozen=True, rename="camel"):
+    """What a leader says of itself."""
+
+    identity: str
+    address: str
+    """HOST:PORT of its secure port; "" where nothing is served."""
+    certificate: str
+    """The SHA-256 of what it serves with, in hex: it is verified by that, whoever signed it."""
+    profiles: tuple[str, ...]
+
+    def text(self) -> str:
+        """As the annotation has it."""
+        return msgspec.json.encode(self).decode()
+
+
+class Leader(msgspec.Struct, frozen=True):
+    """A lease that is held, and what its holder published."""
+
+    lease: str
+    published: Published
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    holder_identity: str | None = None
+
+
+class _Lease(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec = _Spec()
+
+
+class _Leases(msgspec.Struct):
+    items: list[_Lease]
+
+
+async def leaders(api: Api, namespace: str) -> list[Leader]:
+    """The leaders that say so in the leases of a namespace. Raises: ClientError, MsgspecError."""
+    body = await api.call("GET", LEASES.collection(namespace), query={"limit": MOST_LEASES})
+    found = (_leader(lease) for lease in msgspec.json.decode(body, type=_Leases).items)
+    return [leader for leader in found if leader is not None]
+
+
+def _leader(lease: _Lease) -> Leader | None:
+    try:
+        text = (lease.metadata.annotations or {}).get(ANNOTATION, "")
+        published = msgspec.json.decode(text, type=Published)
+    except msgspec.MsgspecError:
+        return None  # kube-scheduler's, a kubelet's, or one that was written by hand
+    current = published.identity == lease.spec.holder_identity
+    return Leader(lease.metadata.name, published) if current else None

@@ -1,0 +1,75 @@
+"""Has the leader answer: the same request, sent to its secure port as this scheduler's own.
+
+The user was authorized here. The leader is asked with this process's own bearer token, which it has reviewed,
+and the token goes to no server but the one whose certificate the lease names.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from berth.aggregated_api.discovery import RESOURCE, ROOT
+from berth.aggregated_api.errors import NoSuchPodError, UnavailableError
+from berth.aggregated_api.leaders import Leader
+from berth.aggregated_api.routing import Asked, Explanation
+
+SENT_ON_BY = "X-Berth-Sent-On-By"
+ANSWER_SECONDS = 25.0
+"""Less than what a client and the API server in front wait: the error that comes of it says who is late."""
+_OK = 200
+_NOT_FOUND = 404
+
+
+class SendingOn:
+    """Asks leaders; `authorization` gives the header of this process's own credentials, "" for none."""
+
+    def __init__(self, identity: str, authorization: Callable[[], Awaitable[str]]) -> None:
+        self._identity = identity
+        self._authorization = authorization
+
+    async def __call__(self, leader: Leader, asked: Asked) -> Explanation:
+        """The leader's answer. Raises: NoSuchPodError, UnavailableError."""
+        published = leader.published
+        who = f"{published.identity} leads (lease {leader.lease})"
+        if not published.address or not published.certificate:
+            raise UnavailableError(f"this scheduler stands by: {who}, which serves no secure port")
+        try:
+            headers = {"Authorization": await self._authorization(), SENT_ON_BY: self._identity}
+            path = f"{ROOT}/namespaces/{asked.namespace}/{RESOURCE}/{asked.name}"
+            url = f"https://{published.address}{path}"
+            trusted = aiohttp.Fingerprint(bytes.fromhex(published.certificate))
+            async with asyncio.timeout(ANSWER_SECONDS):
+                status, body = await _get(url, asked.query, headers, trusted)
+        except (OSError, ValueError, aiohttp.ClientError) as error:
+            problem = str(error) or type(error).__name__
+            raise UnavailableError(
+                f"this scheduler stands by: {who}, and does not answer: {problem}"
+            ) from error
+        return _explanation(status, body, who)
+
+
+async def _get(
+    url: str, query: Mapping[str, str], headers: dict[str, str], trusted: aiohttp.Fingerprint
+) -> tuple[int, bytes]:
+    # A connection for each request: people ask, and the leader may be another one the next time.
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(url, params=query, headers=headers, ssl=trusted, allow_redirects=False) as response,
+    ):
+        return response.status, await response.read()
+
+
+def _explanation(status: int, body: bytes, who: str) -> Explanation:
+    try:
+        document = msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise UnavailableError(f"{who}, and answers {status} without a document") from error
+    if status == _OK:
+        return document
+    message = str(document.get("message", ""))
+    if status == _NOT_FOUND:
+        raise NoSuchPodError(message)
+    raise UnavailableError(f"{who}, and answers {status}: {message}")

@@ -1,0 +1,203 @@
+"""What kubectl and an API server get from the group's paths."""
+
+import pytest
+
+from berth.aggregated_api.discovery import AGGREGATED, OPENAPI_V3_PATH, ROOT
+from berth.aggregated_api.errors import NoSuchPodError, UnavailableError
+from berth.aggregated_api.leaders import Leader, Published
+from berth.aggregated_api.routing import Asked
+from berth.aggregated_api.sending_on import SendingOn
+from berth.scheduler.access import Access, anybody
+from tests.unit.aggregated_api.serving import POD, client, serving
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+EXPLANATION = {"pod": "default/p", "profile": "berth", "cause": "no room", "state": {"kind": "Unschedulable"}}
+HEAD = {"apiVersion": "explain.berth.dev/v1alpha1", "kind": "Explanation"}
+
+
+async def explain(asked, *, was_sent_on):
+    """Explain one pod; another is unknown, and of a third the leader is."""
+    del was_sent_on
+    if asked.name == "gone":
+        raise NoSuchPodError('pod "gone" not found')
+    if asked.name == "later":
+        raise UnavailableError("b leads")
+    return EXPLANATION | ({"query": asked.query} if asked.query else {})
+
+
+@pytest.fixture
+async def kubectl():
+    async with serving(explain, anybody) as server, client(server) as session:
+        yield session
+
+
+async def fetch(session, path, method="GET", **headers):
+    async with session.request(method, path, headers=headers) as response:
+        return response.status, await response.json(content_type=None)
+
+
+async def test_an_explanation(kubectl):
+    """The document is an object of the API with the pod's name."""
+    named = {"metadata": {"name": "p", "namespace": "default"}}
+
+    assert (200, HEAD | named | EXPLANATION) == await fetch(kubectl, POD)
+
+
+async def test_how_to_explain(kubectl):
+    """The query goes along."""
+    assert {"allReasons": "true"} == (await fetch(kubectl, f"{POD}?allReasons=true"))[1]["query"]
+
+
+async def test_a_table(kubectl):
+    """`kubectl get` prints a row."""
+    _, table = await fetch(kubectl, POD, Accept=TABLE)
+
+    assert ("Table", ["p", "berth", "Unschedulable", "no room"]) == (table["kind"], table["rows"][0]["cells"])
+    assert ["Name", "Scheduler", "State", "Cause"] == [one["name"] for one in table["columnDefinitions"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "reason", "text"),
+    [
+        ("gone", 404, "NotFound", 'podexplanations.explain.berth.dev "gone" not found: pod "gone" not found'),
+        ("A", 404, "NotFound", 'podexplanations.explain.berth.dev "A" not found: no pod may have that name'),
+        ("later", 503, "ServiceUnavailable", "b leads"),
+    ],
+)
+async def test_failures(kubectl, name, code, reason, text):
+    """A Status names the object and says why."""
+    found, status = await fetch(kubectl, POD.removesuffix("p") + name)
+
+    assert (code, reason, text) == (found, status["reason"], status["message"])
+    assert (name, "podexplanations") == (status["details"]["name"], status["details"]["kind"])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "text"),
+    [
+        ("GET", f"{ROOT}/podexplanations", "name a pod"),
+        ("GET", f"{ROOT}/namespaces/default/podexplanations", "name a pod"),
+        ("DELETE", POD, "can't be written"),
+        ("POST", f"{ROOT}/namespaces/default/podexplanations", "can't be written"),
+    ],
+)
+async def test_verbs_that_there_are_not(kubectl, method, path, text):
+    """They are refused with what to do instead."""
+    code, status = await fetch(kubectl, path, method)
+
+    assert (405, "MethodNotAllowed") == (code, status["reason"])
+    assert text in status["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("/apis", "APIGroupList"), ("/apis/explain.berth.dev", "APIGroup"), (ROOT, "APIResourceList")],
+)
+async def test_discovery(kubectl, path, kind):
+    assert kind == (await fetch(kubectl, path))[1]["kind"]
+
+
+async def test_aggregated_discovery(kubectl):
+    """A client that asks for it gets groups and resources at once."""
+    async with kubectl.get("/apis", headers={"Accept": f"{AGGREGATED},application/json"}) as response:
+        document = await response.json(content_type=None)
+
+    version = document["items"][0]["versions"][0]
+    assert AGGREGATED == response.headers["Content-Type"]
+    assert ("v1alpha1", ["podexplanations"]) == (
+        version["version"],
+        [one["resource"] for one in version["resources"]],
+    )
+
+
+async def test_openapi(kubectl):
+    """The index leads to the document."""
+    _, index = await fetch(kubectl, "/openapi/v3")
+    _, document = await fetch(kubectl, index["paths"]["apis/explain.berth.dev/v1alpha1"]["serverRelativeURL"])
+
+    assert OPENAPI_V3_PATH.removeprefix("/openapi/v3") in next(iter(document["paths"]))
+
+
+async def test_an_object_is_what_is_authorized(caplog):
+    """The review is about the pod's name in its namespace; the log says who asked, and what came of it."""
+    asked = []
+
+    async def review(question):
+        asked.append(question.resource)
+        return Access("jane", allowed=False)
+
+    caplog.set_level("INFO")
+    async with serving(explain, review) as server, client(server) as session:
+        code, status = await fetch(session, POD)
+
+    assert ("get", "explain.berth.dev", "default", "p") == (
+        asked[0].verb,
+        asked[0].group,
+        asked[0].namespace,
+        asked[0].name,
+    )
+    assert (403, "Forbidden") == (code, status["reason"])
+    assert 'User "jane" cannot get resource "podexplanations"' in status["message"]
+    line = next(record.getMessage() for record in caplog.records if "audit" in record.msg)
+    assert "user='jane' verb=get" in line
+    assert line.endswith("decision=forbid")
+
+
+def leader(server, **changes):
+    said = {"identity": "b", "address": f"127.0.0.1:{server.port}", "certificate": server.fingerprint}
+    return Leader("l", Published(**{**said, "profiles": ("berth",), **changes}))
+
+
+async def bearer():
+    return "Bearer t"
+
+
+async def test_sending_on():
+    """The leader is asked as this scheduler, and knows that the request was sent on."""
+    seen = []
+
+    async def review(question):
+        seen.append(question.token)
+        return Access("system:serviceaccount:berth-system:berth-main", allowed=True)
+
+    async def explain_here(asked, *, was_sent_on):
+        return {"asked": [asked.namespace, asked.name, asked.query], "was_sent_on": was_sent_on}
+
+    async with serving(explain_here, review) as server:
+        found = await SendingOn("a", bearer)(leader(server), Asked("default", "p", {"q": "1"}))
+
+    assert ["t"] == seen
+    assert (["default", "p", {"q": "1"}], True) == (found["asked"], found["was_sent_on"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"certificate": "00" * 32}, "does not answer"),
+        ({"certificate": "no hex"}, "does not answer"),
+        ({"address": "127.0.0.1:1"}, "does not answer"),
+        ({"address": ""}, "serves no secure port"),
+    ],
+)
+async def test_a_leader_that_cannot_be_asked(changes, text):
+    """The error names it; what serves with another certificate sees no token."""
+    seen = []
+
+    async def review(question):
+        seen.append(question.token)
+        return Access("a", allowed=True)
+
+    async with serving(explain, review) as server:
+        with pytest.raises(UnavailableError, match=f"b leads.*{text}"):
+            await SendingOn("a", bearer)(leader(server, **changes), Asked("default", "p"))
+
+    assert [] == seen
+
+
+async def test_what_a_leader_refuses():
+    """Its own words come through: there is no such pod, or it can't say now."""
+    async with serving(explain, anybody) as server:
+        with pytest.raises(NoSuchPodError, match='pod "gone" not found'):
+            await SendingOn("a", bearer)(leader(server), Asked("default", "gone"))
+        with pytest.raises(UnavailableError, match="answers 503: b leads"):
+            await SendingOn("a", bearer)(leader(server), Asked("default", "later"))
