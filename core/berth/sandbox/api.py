@@ -12,6 +12,7 @@ from typing import Final
 from berth.sandbox import content, reviews, subresources
 from berth.sandbox.access import EVERYBODY, Access
 from berth.sandbox.access.attributes import Asked, User, asked_of
+from berth.sandbox.aggregation import Aggregation, FrontProxy
 from berth.sandbox.catalogue import Catalogue
 from berth.sandbox.crd import Definitions
 from berth.sandbox.discovery import Discovery
@@ -53,12 +54,20 @@ def no_logs(_key: str, _container: str) -> str:
 class Api:
     """Answers requests from the store."""
 
-    def __init__(self, store: Store, clock: Clock, access: Access = EVERYBODY, logs: Logs = no_logs) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        access: Access = EVERYBODY,
+        logs: Logs = no_logs,
+        front_proxy: FrontProxy | None = None,
+    ) -> None:
         self.store = store
         self.catalogue = Catalogue()
         self.rest = Rest(store, self.catalogue, clock)
         self.discovery = Discovery(self.catalogue)
         self.definitions = Definitions(self.rest)
+        self.aggregation = Aggregation(self.rest, front_proxy or FrontProxy())
         self.logs = logs
         self._lists = Lists(store)
         self._patcher = Patcher(self.rest)
@@ -74,6 +83,10 @@ class Api:
 
     def _handle(self, request: Request) -> Answer:
         user = self._access.user(request.headers)
+        elsewhere = self.aggregation.asked(request)
+        if elsewhere is not None:
+            self._access.check(user, elsewhere)
+            return self.aggregation.answer(request, user)
         route = self._route(request.path)
         if route is None:
             self._access.check(user, Asked(request.method.lower(), path=request.path))

@@ -8,6 +8,7 @@ from berth.sandbox.resources import BUILT_IN
 # Groups as a real server orders them: kubectl resolves a short name to the first group that has it.
 GROUP_ORDER: Final = (
     "",
+    "apiregistration.k8s.io",
     "events.k8s.io",
     "authentication.k8s.io",
     "authorization.k8s.io",

@@ -17,7 +17,7 @@ from urllib.parse import unquote, unquote_plus
 import httptools
 
 from berth.sandbox.errors import ApiError
-from berth.sandbox.request import Answer, EventStream, Request, Response, json_response
+from berth.sandbox.request import Answer, Deferred, EventStream, Request, Response, json_response
 
 Handler = Callable[[Request], Answer]
 
@@ -33,7 +33,13 @@ _BEFORE_END_SECONDS: Final = 2.0
 _END: Final = b"0\r\n\r\n"
 
 
-def _head(answer: Answer, status: int, framing: bytes, warnings: list[str]) -> bytes:
+def _failed(request: Request, error: BaseException) -> Response:
+    _LOG.error("request failed method=%s path=%s", request.method, request.path, exc_info=error)
+    text = f"Internal error occurred: {error!r}"
+    return json_response(ApiError(500, "InternalError", text).status(), 500)
+
+
+def _head(answer: Response | EventStream, status: int, framing: bytes, warnings: list[str]) -> bytes:
     reason = _REASONS.get(status, b"Status")
     lines = b"HTTP/1.1 %d %s\r\nContent-Type: %s\r\n%s" % (
         status,
@@ -66,6 +72,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._queue: deque[_Arrived] = deque()
         self._stream: _Stream | None = None
+        self._deferred: asyncio.Task[Response] | None = None
         self._outgoing: Iterator[bytes] | None = None
         self._paused = False
         self._closing = False
@@ -89,6 +96,8 @@ class Connection(asyncio.Protocol):
         if self._stream is not None:
             self._stream.close()
             self._stream = None
+        if self._deferred is not None:
+            self._deferred.cancel()
 
     def data_received(self, data: bytes) -> None:
         """Parse."""
@@ -151,8 +160,11 @@ class Connection(asyncio.Protocol):
         self._advance()
 
     def _advance(self) -> None:
-        while self._queue and self._stream is None and self._outgoing is None and not self._closing:
+        while self._queue and not self._busy() and not self._closing:
             self._serve(self._queue.popleft())
+
+    def _busy(self) -> bool:
+        return not (self._stream is None and self._outgoing is None and self._deferred is None)
 
     def _serve(self, arrived: "_Arrived") -> None:
         request = arrived.request
@@ -164,6 +176,8 @@ class Connection(asyncio.Protocol):
             answer = self._answer(request)
         if isinstance(answer, Response):
             self._send(answer, request.warnings, head_only=request.method == "HEAD")
+        elif isinstance(answer, Deferred):
+            self._wait(answer, request)
         else:
             self._transport.write(_head(answer, 200, b"Transfer-Encoding: chunked\r\n", request.warnings))
             self._stream = _Stream(answer, self._transport, self._ended)
@@ -172,9 +186,26 @@ class Connection(asyncio.Protocol):
         try:
             return self._handler(request)
         except Exception as error:  # noqa: BLE001 (a defect must not take other clients' connections down)
-            _LOG.exception("request failed method=%s path=%s", request.method, request.path)
-            text = f"Internal error occurred: {error!r}"
-            return json_response(ApiError(500, "InternalError", text).status(), 500)
+            return _failed(request, error)
+
+    def _wait(self, answer: Deferred, request: Request) -> None:
+        """Send the answer when it comes, unless the client has gone by then."""
+
+        def send(done: asyncio.Task[Response]) -> None:
+            self._deferred = None
+            if done.cancelled():
+                return
+            response = self._answer_of(done, request)
+            if not self._transport.is_closing():
+                self._send(response, request.warnings, head_only=request.method == "HEAD")
+                self._advance()
+
+        self._deferred = asyncio.get_running_loop().create_task(answer.work())
+        self._deferred.add_done_callback(send)
+
+    def _answer_of(self, done: asyncio.Task[Response], request: Request) -> Response:
+        error = done.exception()
+        return done.result() if error is None else _failed(request, error)
 
     def _request(self) -> Request:
         path, _, query = self._url.decode("latin-1").partition("?")

@@ -51,15 +51,17 @@ class Documents:
         if accept and JSON not in accept.split(",") and "*/*" not in accept and "json" not in accept:
             raise ApiError.not_acceptable()
         if "v2" not in self._encoded:
-            self._encoded["v2"] = encode(_swagger(self._catalogue.all()))
+            self._encoded["v2"] = encode(_swagger(self._described()))
         return Response(200, [self._encoded["v2"]], JSON)
 
     def _group_paths(self) -> list[str]:
         return [
             f"apis/{group}/{version}" if group else f"api/{version}"
-            for group, versions in self._catalogue.groups().items()
-            for version in versions
+            for group, version in dict.fromkeys((one.group, one.version) for one in self._described())
         ]
+
+    def _described(self) -> list[Resource]:
+        return [one for one in self._catalogue.all() if one.is_described]
 
     def _link(self, path: str) -> Json:
         digest = (
@@ -71,7 +73,7 @@ class Documents:
         if path not in self._encoded:
             *_, version = path.split("/")
             group = path.split("/")[1] if path.startswith("apis/") else ""
-            served = [one for one in self._catalogue.all() if (one.group, one.version) == (group, version)]
+            served = [one for one in self._described() if (one.group, one.version) == (group, version)]
             self._encoded[path] = encode(_document_v3(served))
         return self._encoded[path]
 

@@ -1,8 +1,8 @@
 """A request and its answers, apart from any HTTP engine."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from berth.sandbox.store import encode
 
@@ -46,6 +46,13 @@ class Response:
     content_type: str = JSON
 
 
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A complete answer that has to be waited for; the client's next requests wait, too."""
+
+    work: Callable[[], Coroutine[Any, Any, Response]]
+
+
 class EventStream(Protocol):
     """An answer without an end: encoded watch events, pulled by the HTTP engine."""
 
@@ -76,7 +83,7 @@ class Wake(Protocol):
         """Make a pull happen soon."""
 
 
-Answer = Response | EventStream
+Answer = Response | Deferred | EventStream
 
 
 def json_response(document: object, status: int = 200, content_type: str = JSON) -> Response:

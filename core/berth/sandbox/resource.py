@@ -70,6 +70,11 @@ class Resource:
         """Say whether status is written through its own subresource."""
         return "status" in self.subresources
 
+    @property
+    def is_described(self) -> bool:
+        """Say whether its type is known here; that of an aggregated one is the other server's."""
+        return bool(self.schema) or self.custom is not None
+
     @cached_property
     def root_schema(self) -> Json | None:
         """Give the schema of the whole object, with its merge keys and list types."""

@@ -15,6 +15,7 @@ from berth.sandbox.access.default_roles import default_roles
 from berth.sandbox.access.delegation import trusted
 from berth.sandbox.access.identity import Tokens
 from berth.sandbox.access.rbac import Rbac
+from berth.sandbox.aggregation import FrontProxy
 from berth.sandbox.api import Api
 from berth.sandbox.containers import Images, PodRuns
 from berth.sandbox.controllers.deployments import Deployments
@@ -66,7 +67,8 @@ class RunningSandbox:
         self.denied: list[tuple[User, Asked]] = []
         self._tokens = Tokens()
         self.access = self._access(options)
-        self.api = Api(self.store, options.clock, self.access, self._logs)
+        self._front_proxy = FrontProxy()
+        self.api = Api(self.store, options.clock, self.access, self._logs, self._front_proxy)
         self.url = ""
         self._options = options
         self._connections: set[Connection] = set()
@@ -98,6 +100,7 @@ class RunningSandbox:
         port = self._server.sockets[0].getsockname()[1]
         self.url = f"{'https' if tls else 'http'}://{LOOPBACK}:{port}"
         self._namespaces = NamespaceLifecycle(self.api.rest)
+        self.api.aggregation.begin()
         if self._options.kubelets:
             self.runs = self._pod_runs(port) if self._options.images else None
             grace = self._options.pod_grace_seconds
@@ -110,7 +113,7 @@ class RunningSandbox:
 
     async def close(self) -> None:
         """Close all connections and stop."""
-        for part in (*self._controllers, self._kubelets, self._namespaces):
+        for part in (*self._controllers, self._kubelets, self._namespaces, self.api.aggregation):
             if part is not None:
                 part.close()
         if self.runs is not None:
@@ -211,7 +214,7 @@ class RunningSandbox:
             self.load(
                 [{"kind": "PriorityClass", "apiVersion": group, "metadata": {"name": name}, "value": value}]
             )
-        self.load([trusted(authority)])
+        self.load([trusted(authority, self._front_proxy.authority)])
 
     def _load_one(self, document: Json) -> int:
         kind, version = str(document.get("kind")), str(document.get("apiVersion"))

@@ -347,12 +347,40 @@ _ROLES: Final = tuple(
     for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 )
 DEFAULT: Final = Strategy()
+
+
+class APIServiceStrategy(Strategy):
+    """An APIService is named by its version and group, and verifies the server behind it or says not to."""
+
+    def prepare_create(self, document: Json, _context: Context) -> None:
+        """Requests go to port 443 of the Service, where it names none."""
+        service = document["spec"].get("service")
+        if service is not None:
+            service.setdefault("port", 443)
+
+    def validate(self, document: Json) -> list[Cause]:
+        """Find a wrong name, and what contradicts itself."""
+        spec, name = document["spec"], document["metadata"].get("name", "")
+        expected = f"{spec.get('version', '')}.{spec.get('group', '')}"
+        found = []
+        if name != expected:
+            found.append(
+                invalid_value("metadata.name", name, f'must be `spec.version+"."+spec.group`: "{expected}"')
+            )
+        if spec.get("insecureSkipTLSVerify") and spec.get("caBundle"):
+            text = "may not be true if caBundle is present"
+            found.append(invalid_value("spec.insecureSkipTLSVerify", value=True, detail=text))
+        priorities = ("groupPriorityMinimum", "versionPriority")
+        return found + [required(f"spec.{field}") for field in priorities if not spec.get(field)]
+
+
 STRATEGIES: Final[dict[str, Strategy]] = {
     "pods": PodStrategy(),
     "nodes": NodeStrategy(),
     "namespaces": NamespaceStrategy(),
     "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy(),
     "services": ServiceStrategy(),
+    "apiservices.apiregistration.k8s.io": APIServiceStrategy(),
     "configmaps": ConfigMapStrategy(),
     "secrets": SecretStrategy(),
     "persistentvolumes": PhaseStrategy(),

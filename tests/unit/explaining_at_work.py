@@ -1,0 +1,176 @@
+"""Schedulers that explain pods behind a sandbox with RBAC, as an APIService has it, and a developer."""
+
+import asyncio
+import ssl
+from base64 import b64encode
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import aiohttp
+
+from berth.config import load
+from berth.operator.certificates import Authorities
+from berth.sandbox import Options, serve
+from berth.sandbox.access.attributes import User
+from berth.sandbox.access.identity import service_account
+from berth.sandbox.free_port import LOOPBACK, free_port
+from berth.scheduler.process import run
+from berth.scheduler.process_options import ProcessOptions, Serving
+from tests.unit.operator.rights import bound, documents
+from tests.unit.scheduler_at_work import eventually, node
+
+ROOT = "/apis/explain.berth.dev/v1alpha1"
+SERVICE = "berth-explain"
+JANE = User("jane", ("system:authenticated",))
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
+leaderElection:
+  resourceNamespace: berth-system
+  resourceName: {profile}
+  leaseDuration: 5s
+  renewDeadline: 4s
+  retryPeriod: 100ms
+profiles:
+- schedulerName: {profile}
+"""
+RBAC = "rbac.authorization.k8s.io"
+
+
+def explanation(namespace, name):
+    """The path of a pod's explanation."""
+    return f"{ROOT}/namespaces/{namespace}/podexplanations/{name}"
+
+
+def pod(namespace, name, profile, cpu="400"):
+    """A pod that fits on no node of four cores, unless it asks for less."""
+    container = {"name": "m", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"schedulerName": profile, "containers": [container]},
+    }
+
+
+def api_service(authority):
+    """The APIService, its Service without a selector, and the group's slice with these ports."""
+    spec = {
+        "group": "explain.berth.dev",
+        "version": "v1alpha1",
+        "service": {"namespace": "berth-system", "name": SERVICE, "port": 443},
+        "caBundle": b64encode(authority.encode()).decode(),
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100,
+    }
+    head = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService"}
+    port = {"name": "https", "port": 443, "targetPort": 443}
+    return [
+        {**head, "metadata": {"name": "v1alpha1.explain.berth.dev"}, "spec": spec},
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": SERVICE, "namespace": "berth-system"},
+            "spec": {"ports": [port]},
+        },
+    ]
+
+
+def slice_of(number, port):
+    """A slice by which the Service reaches a scheduler of this machine."""
+    labels = {"kubernetes.io/service-name": SERVICE}
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": f"{SERVICE}-{number}", "namespace": "berth-system", "labels": labels},
+        "addressType": "IPv4",
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+        "endpoints": [{"addresses": [LOOPBACK], "conditions": {"ready": True}}],
+    }
+
+
+def viewer(user, namespace):
+    """The binding of the role `view` in a namespace."""
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "view", "namespace": namespace},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "User", "name": user.name}],
+    }
+
+
+@asynccontextmanager
+async def explaining(tmp_path, profiles, *objects):
+    """A sandbox with a scheduler for each of the profiles, and an APIService in front of them all.
+
+    Gives the sandbox, the schedulers' ports, and kubeconfigs: an administrator's, and the developer Jane's,
+    who may view namespace team-a. Two schedulers of the same profile are replicas.
+    """
+    async with AsyncExitStack() as stack:
+        sandbox = await stack.enter_async_context(await serve(Options(rbac=True)))
+        account = service_account("berth-system", "berth-main")
+        rights = documents("scheduler_rights.yaml", "user_roles.yaml")
+        own = [one for one in rights if one["metadata"]["name"].startswith("berth-scheduler")]
+        sandbox.load([*rights, *(bound(one["metadata"]["name"], account) for one in own)])
+        sandbox.load([node("n1"), viewer(JANE, "team-a"), *objects])
+        authorities = Authorities().renewed(datetime.now(UTC))
+        signer = authorities.signer(datetime.now(UTC))
+        files = tmp_path / "tls.crt", tmp_path / "tls.key"
+        for file, pem in zip(
+            files, signer.issue([f"{SERVICE}.berth-system.svc"], datetime.now(UTC)), strict=True
+        ):
+            file.write_bytes(pem)
+        kubeconfigs = {"scheduler": sandbox.kubeconfig_for(account), "jane": sandbox.kubeconfig_for(JANE)}
+        for name, text in {**kubeconfigs, "admin": sandbox.kubeconfig()}.items():
+            (tmp_path / name).write_text(text)
+        ports = []
+        for number, profile in enumerate(profiles):
+            ports.append(free_port())
+            text = CONFIGURATION.format(kubeconfig=tmp_path / "scheduler", profile=profile)
+            serving = Serving(LOOPBACK, ports[-1], *map(str, files))
+            await stack.enter_async_context(_scheduling(ProcessOptions(load(text), serving=serving, seed=1)))
+            sandbox.load([slice_of(number, ports[-1])])
+        sandbox.load(api_service(authorities.bundle()))
+        yield SimpleNamespace(
+            sandbox=sandbox, ports=ports, folder=tmp_path, authority=authorities.bundle(), signer=signer
+        )
+
+
+@asynccontextmanager
+async def _scheduling(options):
+    ready, stop = asyncio.get_running_loop().create_future(), asyncio.Event()
+    process = asyncio.create_task(run(options, stop, on_ready=ready.set_result))
+    try:
+        await eventually(lambda: process.done() or ready.done())
+        assert ready.done(), process.result()
+        yield
+        stop.set()
+        async with asyncio.timeout(30):
+            await process
+    finally:
+        process.cancel()
+        await asyncio.gather(process, return_exceptions=True)
+
+
+def available(world):
+    """Whether the APIService is."""
+    entry = world.sandbox.store.collection("apiservices.apiregistration.k8s.io").get(
+        "v1alpha1.explain.berth.dev"
+    )
+    conditions = (entry.decode().get("status") or {}).get("conditions") or []
+    return any(one["type"] == "Available" and one["status"] == "True" for one in conditions)
+
+
+async def ask(url, path, token, **headers):
+    """Ask any of the servers; gives code and document."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    headers = {"Authorization": f"Bearer {token}", **headers}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(url + path, headers=headers, ssl=context) as answer,
+    ):
+        return answer.status, await answer.json(content_type=None)
