@@ -52,6 +52,12 @@ _EVERYWHERE = "0.0.0.0"  # noqa: S104 (in a pod, its own address)
     help="The PriorityClass of schedulers whose resource names none.",
 )
 @click.option(
+    "--explain-service",
+    envvar="BERTH_EXPLAIN_SERVICE",
+    default="",
+    help="The Service of the APIService v1alpha1.explain.berth.dev, whose caBundle is kept.",
+)
+@click.option(
     "--namespaces",
     envvar="BERTH_NAMESPACES",
     default="",
@@ -85,6 +91,7 @@ def operator(
     scheduler_role: str,
     affinity_role: str,
     priority_class: str,
+    explain_service: str,
     namespaces: str,
     leader_elect: bool,
     namespace: str,
@@ -118,6 +125,7 @@ def operator(
                 role=scheduler_role,
                 affinity_role=affinity_role,
                 priority_class=priority_class,
+                explain_service=explain_service,
             ),
             kubeconfig,
             lease,

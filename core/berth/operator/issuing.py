@@ -44,13 +44,24 @@ _OWN_NAME: Final = "berth-operator"
 
 
 class Issuing:
-    """Keeps authority and certificates; `namespace` is the operator's own."""
+    """Keeps authority and certificates; `namespace` is the operator's own.
 
-    def __init__(self, api: Api, observed: Observed, namespace: str, now: Callable[[], datetime]) -> None:
+    Schedulers there answer by the name of `explain_service`, too, where there is one.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        observed: Observed,
+        namespace: str,
+        now: Callable[[], datetime],
+        explain_service: str = "",
+    ) -> None:
         self._api = api
         self._observed = observed
         self._namespace = namespace
         self._now = now
+        self._explain_service = explain_service
         # Several Schedulers are looked at at a time: one authority is made for all of them.
         self._writing = asyncio.Lock()
 
@@ -81,7 +92,7 @@ class Issuing:
         found = mirror.objects.get(Name(key.namespace, SERVING_SECRET))
         if signer is None or (found is not None and self._is_good(signer, key, owner, found)):
             return
-        pair = signer.issue(serving_names(key), self._now())
+        pair = signer.issue(self._names(key), self._now())
         wanted = _document("Secret", key.namespace, SERVING_SECRET, {"data": _data(key, pair)})
         wanted["metadata"]["ownerReferences"] = [owner]
         async with self._writing:
@@ -129,11 +140,14 @@ class Issuing:
     def _document(self, kind: str, content: Json) -> Json:
         return _document(kind, self._namespace, AUTHORITY, content)
 
+    def _names(self, key: Key) -> tuple[str, ...]:
+        return serving_names(key, self._explain_service if key.namespace == self._namespace else "")
+
     def _is_good(self, signer: Authority, key: Key, owner: Json, found: Json) -> bool:
         data, (certificate, private) = found.get("data") or {}, serving_files(key.name)
         pair = Pair(decoded(data, certificate), decoded(data, private))
         owners = [one["uid"] for one in found["metadata"].get("ownerReferences") or ()]
-        return owner["uid"] in owners and signer.vouches(pair, serving_names(key), self._now())
+        return owner["uid"] in owners and signer.vouches(pair, self._names(key), self._now())
 
     async def _write(
         self, mirror: Mirror, resource: Resource, wanted: Json, manager: str = FIELD_MANAGER

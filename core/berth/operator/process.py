@@ -24,6 +24,7 @@ from berth.client.transport import Transport
 from berth.client.watch import Source
 from berth.client.wire import bounded
 from berth.framework.clock import SYSTEM_CLOCK
+from berth.operator.explain_api import ExplainApi
 from berth.operator.issuing import Issuing
 from berth.operator.kinds import (
     AUTHORITY,
@@ -137,13 +138,15 @@ class Operator:
         self._synced = False
         lease = settings.lease
         self._elector = LeaderElector(leases, lease, new_identity()) if lease is not None else None
-        self._issuing = Issuing(self._api, self._observed, settings.namespace, _now)
+        explain_service = settings.schedulers.explain_service
+        self._issuing = Issuing(self._api, self._observed, settings.namespace, _now, explain_service)
         self._reconciler = Reconciler(
             self._api,
             self._observed,
             self._recorder,
             self._metrics,
             issuing=self._issuing,
+            explain_api=ExplainApi(self._api, explain_service),
             settings=lambda: replace(settings.schedulers, service_monitors=self._monitors),
             now=lambda: _now().strftime("%Y-%m-%dT%H:%M:%SZ"),
         )

@@ -13,6 +13,7 @@ from berth.client.events import EventRecorder, Reference
 from berth.client.resources import Resource
 from berth.operator.conditions import DEGRADED, Condition, Problem, conditions, plugin_states
 from berth.operator.errors import NotControlledError, PlanError, ServedTwiceError
+from berth.operator.explain_api import ExplainApi
 from berth.operator.issuing import Issuing
 from berth.operator.kept_objects import Applied, KeptObjects, apply
 from berth.operator.kinds import PLUGINS, SCHEDULERS, VERSION, Json, Key, key_of
@@ -43,6 +44,7 @@ class Reconciler:
         metrics: OperatorMetrics,
         *,
         issuing: Issuing,
+        explain_api: ExplainApi,
         settings: Callable[[], Settings],
         now: Callable[[], str],
     ) -> None:
@@ -51,6 +53,7 @@ class Reconciler:
         self._events = events
         self._metrics = metrics
         self._issuing = issuing
+        self._explain_api = explain_api
         self._settings = settings
         self._now = now
         self._objects = KeptObjects(api, observed, metrics, self._drifted)
@@ -74,6 +77,7 @@ class Reconciler:
         try:
             await check_kube_scheduler(self._api, scheduler)
             settings = replace(self._settings(), authority=await self._issuing.bundle())
+            await self._explain_api.keep(settings.authority)
             made = plan(scheduler, self._observed.plugins_in(key.namespace), settings)
             problem, failure = await self._bring_about(scheduler, made)
         except ServedTwiceError as error:  # its lease is not watched: looked at again as after a failure

@@ -102,12 +102,12 @@ async def installed(tmp_path, *, more=(), grants=()):
 
 
 @asynccontextmanager
-async def operator(tmp_path, work, *, namespaces=(SYSTEM,)):
+async def operator(tmp_path, work, *, namespaces=(SYSTEM,), **choices):
     """An operator that leads until the block ends."""
     stop, ready = asyncio.Event(), asyncio.Event()
     lease = LeaseSettings(SYSTEM, "berth-operator", 10.0, 8.0, 0.2)
     settings = OperatorSettings(
-        Settings("berth/scheduler:test"),
+        Settings("berth/scheduler:test", **choices),
         str(tmp_path / "account"),
         lease,
         namespaces=namespaces,
@@ -121,11 +121,14 @@ async def operator(tmp_path, work, *, namespaces=(SYSTEM,)):
 
 
 @asynccontextmanager
-async def operating(tmp_path, *, more=(), namespaces=(SYSTEM,), grants=()):
-    """An operator that leads, with the rights that it is installed with, in its own namespace or in these."""
+async def operating(tmp_path, *, more=(), namespaces=(SYSTEM,), grants=(), **choices):
+    """An operator that leads, with the rights that it is installed with, in its own namespace or in these.
+
+    Choices are fields of its Settings.
+    """
     async with (
         installed(tmp_path, more=more, grants=grants) as work,
-        operator(tmp_path, work, namespaces=namespaces) as work.process,
+        operator(tmp_path, work, namespaces=namespaces, **choices) as work.process,
     ):
         yield work
 

@@ -13,7 +13,9 @@ import pytest
 import yaml
 
 from berth.operator.definitions import plugin_definition, scheduler_definition
+from berth.operator.kinds import Key
 from berth.operator.rendering import Settings
+from berth.operator.rendering.names import selector
 from tests.unit.operator import kit
 
 KUSTOMIZE = Path(__file__).parents[3] / "kustomize"
@@ -321,3 +323,22 @@ def test_nothing_in_kube_system():
     found = {one["metadata"].get("namespace", "berth-system") for name in OVERLAYS for one in overlay(name)}
 
     assert {"berth-system"} == found
+
+
+@pytest.mark.parametrize("names", [{}, {"namePrefix": "prod-", "namespace": "sched-prod"}], ids=str)
+def test_explanations_through_the_api_server(tmp_path, names):
+    """With the component the operator is told of the Service that the APIService names, whatever its name."""
+    components = [
+        os.path.relpath(KUSTOMIZE / folder, tmp_path.resolve())
+        for folder in ("config", "components/explain-api")
+    ]
+    objects = transformed(tmp_path, "overlays/secondary", components=components, **names)
+    (service,) = of_kind(objects, "APIService")
+    (container,) = of_kind(objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"]
+    named = service["spec"]["service"]
+    (found,) = [one for one in of_kind(objects, "Service") if one["metadata"]["name"] == named["name"]]
+
+    assert {"name": "BERTH_EXPLAIN_SERVICE", "value": named["name"]} in container["env"]
+    assert named["namespace"] == found["metadata"]["namespace"]
+    assert named["port"] == found["spec"]["ports"][0]["port"]
+    assert selector(Key("any", "any")).items() >= found["spec"]["selector"].items()

@@ -62,10 +62,14 @@ def serving_files(name: str) -> tuple[str, str]:
     return f"{name}.crt", f"{name}.key"
 
 
-def serving_names(key: Key) -> tuple[str, ...]:
-    """Give the names that a scheduler's certificate is valid for, the first of them for who verifies it."""
+def serving_names(key: Key, explain_service: str = "") -> tuple[str, ...]:
+    """Give the names that a scheduler's certificate is valid for, the first of them for who verifies it.
+
+    The last is that of the Service by which the API server reaches any scheduler of the namespace.
+    """
     name = base_name(key)
-    return f"{name}.{key.namespace}.svc", f"{name}.{key.namespace}", name
+    explains = (f"{explain_service}.{key.namespace}.svc",) if explain_service else ()
+    return f"{name}.{key.namespace}.svc", f"{name}.{key.namespace}", name, *explains
 
 
 def cluster_wide(key: Key, name: str) -> Json:

@@ -17,6 +17,7 @@ from berth.operator.rendering.configuration import (
 from berth.operator.rendering.names import base_name, dashed, labels, selector, serving_files, sidecar_name
 from berth.operator.rendering.settings import Settings
 from berth.operator.rendering.tracing import plugin_variables, scheduler_variables
+from berth.scheduler.listening import ADDRESS
 from berth.scheduler.plugin_changes import KEPT_BY
 
 CONTAINER = "scheduler"
@@ -186,7 +187,11 @@ def _environment(spec: Json, key: Key) -> list[Json]:
         {"name": KEPT_BY, "value": str(key)},
         *(
             {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
-            for name, path in (("POD_NAME", "metadata.name"), ("POD_NAMESPACE", "metadata.namespace"))
+            for name, path in (
+                ("POD_NAME", "metadata.name"),
+                ("POD_NAMESPACE", "metadata.namespace"),
+                (ADDRESS, "status.podIP"),
+            )
         ),
     ]
     tracing = (spec.get("telemetry") or {}).get("tracing")

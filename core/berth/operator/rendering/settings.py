@@ -16,6 +16,8 @@ class Settings:
     affinity_role: str = "berth-scheduler-affinity"
     """The name of the role of the group `affinity`; those of other groups are called like it."""
     priority_class: str = "berth-critical"
+    explain_service: str = ""
+    """The Service that an APIService names, in the operator's namespace; empty where there is none."""
 
     def role_of(self, group: str) -> str:
         """Give the name of a group's role: a kustomization may have put something before it and behind it."""
