@@ -1,7 +1,7 @@
 """The paths of the group on the secure port, which has authorized each request before it comes here."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import msgspec
 from aiohttp import web
@@ -22,7 +22,7 @@ from berth.aggregated_api.discovery import (
 )
 from berth.aggregated_api.errors import NoSuchPodError, UnavailableError
 from berth.aggregated_api.request_info import is_name
-from berth.aggregated_api.routing import Asked
+from berth.aggregated_api.routing import Asked, Explanation
 from berth.aggregated_api.sending_on import SENT_ON_BY
 from berth.aggregated_api.status import http_status
 
@@ -36,7 +36,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Explain(Protocol):
     """Explains a pod."""
 
-    async def __call__(self, asked: Asked, *, was_sent_on: bool) -> Mapping[str, Any]:
+    async def __call__(self, asked: Asked, *, was_sent_on: bool) -> Explanation:
         """What is known of it. Raises: NoSuchPodError, UnavailableError."""
 
 
@@ -69,12 +69,13 @@ class ExplainPages:
             response.headers["Retry-After"] = str(_RETRY_SECONDS)
             return response
         head = {"apiVersion": GROUP_VERSION, "kind": KIND}
-        explanation = {**head, "metadata": {"name": name, "namespace": namespace}, **found}
+        metadata = {"metadata": {"name": name, "namespace": namespace}}
+        explanation = {**head, **metadata, **msgspec.to_builtins(found)}
         if wants_table(request.headers.get("Accept", "")):
             return _json(_table(explanation))
         return _json(explanation)
 
-    async def _found(self, asked: Asked, *, was_sent_on: bool) -> Mapping[str, Any]:
+    async def _found(self, asked: Asked, *, was_sent_on: bool) -> Explanation:
         if not (is_name(asked.namespace) and is_name(asked.name)):
             raise NoSuchPodError("no pod may have that name")
         return await self._explain(asked, was_sent_on=was_sent_on)

@@ -21,7 +21,8 @@ from berth.aggregated_api.leaders import Leader
 from berth.client.errors import ClientError, NotFoundError
 from berth.client.resources import PODS, Resource
 
-Explanation = Mapping[str, Any]
+Explanation = Any
+"""A document, or what is encoded as one."""
 
 
 class Asked(NamedTuple):

@@ -17,6 +17,8 @@ import click
 from berth.cli.failing import fail
 
 TIMEOUT_SECONDS = 60.0
+LOCAL = "https://127.0.0.1:10259"
+ANONYMOUS = "system:anonymous"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,15 +79,18 @@ class Server:
 
 def _message(error: HTTPError) -> str:
     try:
-        return str(json.load(error).get("message") or error)
+        message = str(json.load(error).get("message") or error)
     except ValueError:
         return str(error)
+    # Whom a scheduler does not know has sent no token: a client certificate is for API servers.
+    remedy = ": say who asks with --token, as in --token $(kubectl create token NAME)"
+    return f"{message}{remedy}" if ANONYMOUS in message else message
 
 
-def asks_a_server(command: F) -> F:
+def asks_a_server(command: F, *, default: str = LOCAL) -> F:
     """The options that say which scheduler is asked, and as whom; BERTH_* variables do so, too.
 
-    The command gets them as one argument, `server`.
+    The command gets them as one argument, `server`; its URL is the default where none is named.
     """
 
     @wraps(command)
@@ -113,8 +118,8 @@ def asks_a_server(command: F) -> F:
         ),
         click.option(
             "--server",
-            default="https://127.0.0.1:10259",
-            show_default=True,
+            default=default,
+            show_default=bool(default),
             envvar="BERTH_SERVER",
             help="The scheduler's secure port.",
         ),

@@ -13,6 +13,7 @@ from berth.cli.explained import (
     profile_page,
     show,
 )
+from berth.cli.reaching import Explanations, asks_for_explanations, complete_namespace, complete_pod
 
 
 @click.group()
@@ -21,9 +22,15 @@ def explain() -> None:
 
 
 @explain.command()
-@click.argument("name")
-@click.option("-n", "--namespace", default="default", show_default=True)
-@asks_a_server
+@click.argument("name", shell_complete=complete_pod)
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    help="That of the kubeconfig's context if not given.",
+    shell_complete=complete_namespace,
+)
+@asks_for_explanations
 @click.option(
     "--all-reasons",
     is_flag=True,
@@ -44,13 +51,12 @@ def explain() -> None:
     help="A page; the same with scores by plugin, patches and more names; or the whole answer as data.",
 )
 def pod(
-    name: str, *, namespace: str, server: Server, all_reasons: bool, proposals: bool, output: str
+    name: str, *, namespace: str, explanations: Explanations, all_reasons: bool, proposals: bool, output: str
 ) -> None:
     """Explain a pod, as the cluster stands now."""
-    answer = server.ask(
-        "/explain",
-        namespace=namespace,
-        name=name,
+    answer = explanations.of_pod(
+        name,
+        namespace,
         allReasons=_truth(all_reasons),
         proposals=_truth(proposals),
         wide=_truth(output != "text"),

@@ -195,5 +195,5 @@ def _scheduler_arguments(files: RunFiles, surface: Surface) -> list[str]:
         f"--plugins={files.plugins}",
         "--bind-address=127.0.0.1",
         f"--secure-port={surface.port}",
-        "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics,/explain*",
+        "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics,/explain*,/apis/explain.berth.dev/*",
     ]

@@ -1,0 +1,25 @@
+"""`kubectl_complete-berth`: how kubectl has words of `kubectl berth` completed, found by it under this name.
+
+It is given the words so far, the last one unfinished, and prints what that may become, then a directive.
+
+Source: kubectl/pkg/cmd/plugin_completion.go (Kubernetes v1.36); cobra's __complete protocol.
+"""
+
+import sys
+
+import click
+from click.shell_completion import ShellComplete
+
+from berth.cli.main import main
+
+NO_FILES = ":4"
+"""Cobra's directive that names of files are no completions."""
+
+
+def kubectl_complete_berth() -> None:
+    """Print the completions."""
+    *words, unfinished = sys.argv[1:] or [""]
+    for found in ShellComplete(main, {}, "kubectl berth", "").get_completions(words, unfinished):
+        if found.type == "plain":
+            click.echo(f"{found.value}\t{found.help}" if found.help else found.value)
+    click.echo(NO_FILES)

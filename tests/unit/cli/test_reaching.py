@@ -1,0 +1,155 @@
+"""`berth explain` and `kubectl berth explain`, as a developer has them: by a kubeconfig, and nothing else."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from berth.cli import main
+from berth.cli.reaching import Cluster
+from tests.unit.explaining_at_work import RBAC, available, explaining, explanation, pod
+from tests.unit.scheduler_at_work import eventually
+
+BIN = Path(sys.executable).parent
+COMPLETE = "from berth.cli.kubectl_completion import kubectl_complete_berth as main; main()"
+
+
+class Developer:
+    """Jane at her machine."""
+
+    def __init__(self, world):
+        self.world = world
+        self.kubeconfig = world.folder / "jane"
+        self.environment = {
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+            "KUBECONFIG": str(self.kubeconfig),
+            "HOME": str(world.folder),
+        }
+
+    async def run(self, *command):
+        """Give exit code, standard output and standard error of a command."""
+        process = await asyncio.create_subprocess_exec(
+            *command, env=self.environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        said, complaints = await asyncio.wait_for(process.communicate(), 120)
+        return process.returncode, said.decode(), complaints.decode()
+
+
+@pytest.fixture
+async def jane(tmp_path):
+    """A developer who may view team-a, and the cluster in which two replicas schedule."""
+    listing = {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": {
+            "name": "pods",
+            "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"},
+        },
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}],
+    }
+    pods = pod("team-a", "p", "first"), pod("team-a", "other", "first"), pod("team-b", "p", "first")
+    async with explaining(tmp_path, ["first", "first"], listing, *pods) as world:
+        await eventually(lambda: available(world))
+        yield Developer(world)
+
+
+async def test_a_developer_with_kubectl(jane):
+    """A pod of her namespace is explained, one next door is not, by each command that there is."""
+    for command in (
+        [BIN / "kubectl", "get", "--raw", explanation("team-a", "p")],
+        [BIN / "kubectl", "berth", "explain", "pod", "p", "-n", "team-a", "-o", "json"],
+    ):
+        code, said, complaints = await jane.run(*command)
+        assert (0, "team-a/p") == (code, json.loads(said)["pod"]), complaints
+    for command in (
+        [BIN / "kubectl", "get", "--raw", explanation("team-b", "p")],
+        [BIN / "kubectl", "berth", "explain", "pod", "p", "-n", "team-b"],
+    ):
+        code, _, complaints = await jane.run(*command)
+        assert 0 != code
+        assert 'User "jane" cannot get resource "podexplanations"' in complaints
+
+
+async def test_a_table(jane):
+    """`kubectl get` finds the resource by its name, and prints a row of the pod."""
+    code, said, complaints = await jane.run(BIN / "kubectl", "get", "podexplanations", "p", "-n", "team-a")
+
+    assert (0, ["NAME", "SCHEDULER", "STATE", "CAUSE"]) == (code, said.splitlines()[0].split()), complaints
+    assert ["p", "first"] == said.splitlines()[1].split()[:2]
+
+
+async def test_the_secure_port(jane):
+    """Named, a scheduler is asked with the kubeconfig's token, unless it is not verified."""
+    (jane.world.folder / "ca.crt").write_text(jane.world.authority)
+    asked = [BIN / "berth", "explain", "pod", "p", "-n", "team-a", "-o", "json"]
+    ports = [f"--server=https://127.0.0.1:{port}" for port in jane.world.ports]
+    for port in ports:
+        code, said, complaints = await jane.run(
+            *asked, port, f"--certificate-authority={jane.world.folder}/ca.crt"
+        )
+        assert (0, "team-a/p") == (code, json.loads(said)["pod"]), complaints
+    code, _, complaints = await jane.run(*asked, ports[0], "--insecure-skip-tls-verify")
+
+    assert 2 == code
+    assert 'User "system:anonymous" cannot get' in complaints
+    assert "--token" in complaints
+
+
+async def test_without_an_api_service(jane):
+    """The error names what to install, and what to do without."""
+    services = jane.world.sandbox.store.collection("apiservices.apiregistration.k8s.io")
+    name = "v1alpha1.explain.berth.dev"
+    services.delete(name, {"metadata": {"name": name}})
+    catalogue = jane.world.sandbox.api.catalogue
+    await eventually(lambda: catalogue.get("explain.berth.dev", "v1alpha1", "podexplanations") is None)
+    code, _, complaints = await jane.run(BIN / "berth", "explain", "pod", "p", "-n", "team-a")
+
+    assert 2 == code
+    assert "kustomize/components/explain-api" in complaints
+    assert "--server https://127.0.0.1:10259" in complaints
+
+
+async def test_completion(jane):
+    """kubectl gets the words that there are: commands, and names of what its user may list."""
+
+    async def completed(*words, user="jane"):
+        jane.environment["KUBECONFIG"] = str(jane.world.folder / user)
+        code, said, complaints = await jane.run(sys.executable, "-c", COMPLETE, *words)
+        *found, directive = said.splitlines()
+        assert (0, ":4", "") == (code, directive, complaints)
+        return [line.split("\t")[0] for line in found]
+
+    assert ["explain"] == await completed("expl")
+    assert ["other", "p"] == await completed("explain", "pod", "-n", "team-a", "")
+    assert ["other"] == await completed("explain", "pod", "-n", "team-a", "o")
+    assert [] == await completed("explain", "pod", "-n", "team-b", "")
+    assert ["team-a", "team-b"] == await completed("explain", "pod", "-n", "team", user="admin")
+
+
+def test_namespace_of_the_context(tmp_path):
+    """Without --namespace it is the context's, as for kubectl."""
+    file = tmp_path / "kubeconfig"
+    context = {"cluster": "c", "namespace": "team-a"}
+    file.write_text(
+        json.dumps(
+            {
+                "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+                "contexts": [{"name": "x", "context": context}, {"name": "y", "context": {"cluster": "c"}}],
+                "current-context": "x",
+            }
+        )
+    )
+
+    assert ["team-a", "default"] == [Cluster(str(file), name).namespace() for name in ("", "y")]
+
+
+def test_a_kubeconfig_that_is_not_there(tmp_path):
+    """The error names it."""
+    done = CliRunner().invoke(main, ["explain", "pod", "p", f"--kubeconfig={tmp_path}/none"])
+
+    assert 2 == done.exit_code
+    assert f"{tmp_path}/none" in done.output
