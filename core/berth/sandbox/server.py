@@ -214,7 +214,7 @@ class RunningSandbox:
             self.load(
                 [{"kind": "PriorityClass", "apiVersion": group, "metadata": {"name": name}, "value": value}]
             )
-        self.load([trusted(authority, self._front_proxy.authority)])
+        self.load([trusted(authority, self._front_proxy.issued.authority)])
 
     def _load_one(self, document: Json) -> int:
         kind, version = str(document.get("kind")), str(document.get("apiVersion"))

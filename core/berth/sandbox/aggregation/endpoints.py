@@ -1,6 +1,6 @@
-"""Where a Service's requests go: to its pods that are ready, or to what an EndpointSlice names.
+"""Where a Service's requests go: to pods that are ready, to what an EndpointSlice names, or to a DNS name.
 
-Source: staging/src/k8s.io/apiserver/pkg/util/proxy/proxy.go, ResolveEndpoint (v1.36).
+Source: staging/src/k8s.io/apiserver/pkg/util/proxy/proxy.go, ResolveEndpoint and ResolveCluster (v1.36).
 """
 
 from collections.abc import Iterator
@@ -40,6 +40,8 @@ def addresses(rest: Rest, namespace: str, name: str, port: int) -> list[Address]
     if service is None:
         raise UnreachableError("ServiceNotFound", f'service "{namespace}/{name}" not found')
     spec = service.decode().get("spec") or {}
+    if spec.get("type") == "ExternalName":
+        return [Address(spec["externalName"], port)]
     found = next((one for one in spec.get("ports") or () if one.get("port") == port), None)
     if found is None:
         raise UnreachableError("ServicePortError", f'no service port {port} found for service "{name}"')

@@ -25,7 +25,9 @@ _LIFE: Final = timedelta(days=365)
 _CLOCKS_DIFFER_BY: Final = timedelta(hours=1)
 
 
-class _Issued(NamedTuple):
+class Issued(NamedTuple):
+    """The authority's certificate, the front proxy's, and its key, all in PEM."""
+
     authority: bytes
     certificate: bytes
     key: bytes
@@ -34,27 +36,23 @@ class _Issued(NamedTuple):
 class FrontProxy:
     """A certificate that is made when it is first asked for, signed by an authority that signs no other."""
 
-    @property
-    def authority(self) -> bytes:
-        """Give the authority's certificate in PEM."""
-        return self._issued.authority
-
     def show_in(self, context: ssl.SSLContext) -> None:
         """Have connections of the context show the certificate; ssl reads it from files alone."""
         with tempfile.TemporaryDirectory(prefix="berth-sandbox-") as folder:
             certificate, private = Path(folder, "tls.crt"), Path(folder, "tls.key")
-            certificate.write_bytes(self._issued.certificate)
-            private.write_bytes(self._issued.key)
+            certificate.write_bytes(self.issued.certificate)
+            private.write_bytes(self.issued.key)
             context.load_cert_chain(certificate, private)
 
     @cached_property
-    def _issued(self) -> _Issued:
+    def issued(self) -> Issued:
+        """Give all of it."""
         signing, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
         authority = _named("front-proxy-ca", signing.public_key(), "front-proxy-ca")
         authority = authority.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
         client = _named(NAME, key.public_key(), "front-proxy-ca").add_extension(usage, critical=False)
-        return _Issued(
+        return Issued(
             authority.sign(signing, hashes.SHA256()).public_bytes(Encoding.PEM),
             client.sign(signing, hashes.SHA256()).public_bytes(Encoding.PEM),
             key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),

@@ -11,6 +11,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from berth.sandbox.aggregation import FrontProxy, front_proxy
 from berth.sandbox.free_port import LOOPBACK
 from berth.sandbox.real.assets import Assets
 from berth.scheduler.self_signed import self_signed
@@ -18,6 +19,7 @@ from berth.scheduler.self_signed import self_signed
 PRIVATE: Final = 0o600
 USER: Final = "sandbox"
 MASTERS: Final = "system:masters"
+_FRONT_PROXY_FILES: Final = ("front-proxy-ca.crt", "front-proxy.crt", "front-proxy.key")
 _WITHOUT_CONTROLLERS: Final = "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection"
 # Pod groups are alpha in 1.36: their API is served only where both ask for it.
 _POD_GROUPS: Final = (
@@ -50,6 +52,9 @@ def write_files(folder: Path, token: str) -> Secrets:
     _write(folder / "tls.key", key)
     _write(folder / "service-accounts.key", _signing_key())
     _write(folder / "tokens.csv", f'{token},{USER},{USER},"{MASTERS}"\n'.encode())
+    proxy = FrontProxy().issued
+    for name, pem in zip(_FRONT_PROXY_FILES, proxy, strict=True):
+        _write(folder / name, pem)
     return Secrets(certificate, token)
 
 
@@ -62,6 +67,21 @@ def _signing_key() -> bytes:
 def _write(path: Path, content: bytes) -> None:
     path.touch(mode=PRIVATE)
     path.write_bytes(content)
+
+
+def _front_proxy(folder: Path) -> list[str]:
+    """Give the flags by which aggregated API servers know this one, and learn who asks."""
+    authority, certificate, key = (folder / name for name in _FRONT_PROXY_FILES)
+    return [
+        f"--requestheader-client-ca-file={authority}",
+        f"--requestheader-allowed-names={front_proxy.NAME}",
+        f"--requestheader-username-headers={front_proxy.USER_HEADER}",
+        f"--requestheader-uid-headers={front_proxy.UID_HEADER}",
+        f"--requestheader-group-headers={front_proxy.GROUP_HEADER}",
+        f"--requestheader-extra-headers-prefix={front_proxy.EXTRA_PREFIX}",
+        f"--proxy-client-cert-file={certificate}",
+        f"--proxy-client-key-file={key}",
+    ]
 
 
 def etcd_command(assets: Assets, folder: Path, ports: Ports) -> list[str]:
@@ -104,5 +124,6 @@ def api_server_command(
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
         f"--disable-admission-plugins={_WITHOUT_CONTROLLERS}",
         "--allow-privileged=true",
+        *_front_proxy(folder),
         *(_POD_GROUPS if pod_groups else ()),
     ]
