@@ -91,10 +91,10 @@ def scheduling(folder, kubeconfig, port, authorities):
         process.wait(60)
 
 
-# Beside a real API server alone, nobody adds rules to the roles that aggregate others.
+# It takes a controller manager to add rules to the roles that aggregate others.
 @pytest.mark.parametrize(("name", "role"), [("in memory", "view"), ("real", "berth-viewer")])
 def test_a_developer(name, role, tmp_path):
-    """Who may view one namespace is told of a pod there, and refused next door."""
+    """Who may view one namespace has a pod there explained, and is refused next door."""
     server = api_server_called(name)
     admin, port = tmp_path / "kubeconfig", free_port()
     authorities = Authorities().renewed(datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""Clients that claim to be the API server, or somebody else."""
+"""Clients that claim to be the API server, or another user."""
 
 import aiohttp
 import pytest

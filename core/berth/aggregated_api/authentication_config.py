@@ -35,7 +35,7 @@ class _ConfigMap(msgspec.Struct):
 
 
 class AuthenticationConfig:
-    """`trust` is what the ConfigMap said when it was last read; nobody is trusted before."""
+    """`trust` is what the ConfigMap said when it was last read, and empty before."""
 
     def __init__(self, api: Reader) -> None:
         self.trust: Trust = NOBODY_TRUSTED
@@ -58,7 +58,7 @@ class AuthenticationConfig:
                 self.trust, self._data = read_trust(data), data
             self._problem = ""
         except (ClientError, msgspec.MsgspecError, ValueError) as error:
-            # Said once, not once a minute: where nobody may read it, bearer tokens are all there is.
+            # Said once, not once a minute: where it may not be read, bearer tokens are all there is.
             if str(error) != self._problem:
                 self._problem = str(error)
                 log.warning("front proxies not trusted config_map=%s/%s error=%s", NAMESPACE, NAME, error)

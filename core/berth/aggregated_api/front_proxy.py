@@ -4,7 +4,7 @@
     certificate of the cluster's authority for clients           ──► its common name, its organizations
     neither                                                      ──► None: headers count for nothing
 
-TLS has verified that a certificate is of one of these authorities; here it is told which.
+TLS has verified that a certificate is of one of these authorities; which of them is found out here.
 
 Source: staging/src/k8s.io/apiserver/pkg/authentication/request/{headerrequest,x509} (Kubernetes v1.36).
 """

@@ -22,7 +22,7 @@ class Published(msgspec.Struct, frozen=True, rename="camel"):
     address: str
     """HOST:PORT of its secure port; "" where nothing is served."""
     certificate: str
-    """The SHA-256 of what it serves with, in hex: it is verified by that, whoever signed it."""
+    """The SHA-256 of what it serves with, in hex: it is verified by that alone."""
     profiles: tuple[str, ...]
 
     def text(self) -> str:

@@ -19,7 +19,7 @@ def trust(**changes):
 
 
 def test_a_front_proxy_names_the_user():
-    """Name, groups, and that somebody authenticated them."""
+    """Name, groups, and the group of all who are authenticated."""
     expected = User("jane", groups=("devs", "qa", AUTHENTICATED))
 
     assert expected == trust().user(PROXY.show("front-proxy"), JANE)

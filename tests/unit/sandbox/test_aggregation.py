@@ -91,7 +91,7 @@ async def world():
 
 
 async def test_the_user_goes_along(world):
-    """The server behind learns who asks from this one, and from nobody else."""
+    """The server behind learns who asks from this one alone."""
     async with world.serving(f"{SERVICE}.berth-system.svc") as port:
         world.load(slice_of(0, port))
         await eventually(lambda: available(world))
