@@ -134,7 +134,7 @@ async def test_the_commands(tmp_path):
     assert "Cause:  The pod has scheduling gates: g." in pages["explain pod r -o wide"][1]
     assert (2, True) == (
         pages["explain pod nothing"][0],
-        "no pod default/nothing is known" in pages["explain pod nothing"][1],
+        'pod "nothing" not found in namespace "default"' in pages["explain pod nothing"][1],
     )
     assert "0 of 2 waiting pods would fit on the node now" in pages["explain node n0"][1]
     assert "profile default-scheduler" in pages["explain profile"][1]
