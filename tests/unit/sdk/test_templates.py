@@ -28,6 +28,12 @@ kind: KubeSchedulerConfiguration
 clientConnection: {kubeconfig: kubeconfig}
 leaderElection: {leaderElect: false}
 """
+NODE_OF_THE_CLUSTER = """\
+apiVersion: v1
+kind: Node
+metadata: {name: node-0}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
+"""
 NEEDS_JAVA = pytest.mark.skipif(bool(java_toolchain.missing()), reason=java_toolchain.missing())
 ARTEFACT = {"python": "wheels", "go": "go", "typescript": "npm", "rust": "crate", "java": "maven"}
 PASSED = {
@@ -59,9 +65,10 @@ def scheduler(kit, tmp_path_factory):
     """What the command needs to reach a scheduler on a sandbox, both of the wheels."""
     folder, port = tmp_path_factory.mktemp("cluster"), free_port()
     (folder / "scheduler.yaml").write_text(CONFIGURATION)
+    (folder / "cluster.yaml").write_text(NODE_OF_THE_CLUSTER)
     serving = ("--bind-address=127.0.0.1", f"--secure-port={port}", "--authorization-always-allow-paths=/*")
     commands = (
-        ("sandbox", "up", "--kubeconfig", "kubeconfig"),
+        ("sandbox", "up", "--kubeconfig", "kubeconfig", "--load", "cluster.yaml"),
         ("scheduler", "--config=scheduler.yaml", *serving),
     )
     reached = {
