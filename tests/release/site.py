@@ -25,13 +25,13 @@ def write(folder: Path) -> None:
     for page in pages():
         target = folder / page.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(_rewritten(page), encoding="utf-8")
+        target.write_text(rewritten(page, page.read_text(encoding="utf-8")), encoding="utf-8")
     for name, text in REFERENCES.items():
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _rewritten(page: Path) -> str:
-    text = page.read_text(encoding="utf-8")
+def rewritten(page: Path, text: str) -> str:
+    """The text of a page with links as the site has them."""
     made, end = [], 0
     for found in LINK.finditer(without_code(text)):
         link = Link(page, 0, found[2])

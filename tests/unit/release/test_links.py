@@ -4,7 +4,7 @@ import pytest
 
 from tests.go_toolchain import ROOT
 from tests.release.links import Link, anchor, links, pages
-from tests.release.site import SOURCE, write
+from tests.release.site import REFERENCES, SOURCE, rewritten, write
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -45,12 +45,23 @@ def test_names_of_headings(heading, name):
     assert name == anchor(heading)
 
 
-def test_the_sites_pages_name_sources_where_they_are(tmp_path):
-    """On the site a link to a folder of sources leads to the repository, one to a page stays on the site."""
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        ("proto/berth/plugin/v1", f"{SOURCE}/proto/berth/plugin/v1"),
+        ("plugin-sdk/python", "plugin-sdk/python/README.md"),
+        ("docs/architecture.md#the-way-of-a-pod", "docs/architecture.md#the-way-of-a-pod"),
+        ("https://example.com/a", "https://example.com/a"),
+    ],
+)
+def test_links_of_the_sites_pages(link, shown):
+    """On the site a link to sources leads to the repository, one to a page stays on the site."""
+    assert f"See [it]({shown})." == rewritten(ROOT / "README.md", f"See [it]({link}).")
+
+
+def test_the_site_has_every_page(tmp_path):
+    """Each page of the repository is a page of the site, and the SDK's reference is one more."""
     write(tmp_path)
 
-    text = (tmp_path / "README.md").read_text()
-
-    assert f"]({SOURCE}/proto/berth/plugin/v1)" in text
-    assert "](plugin-sdk/python/README.md)" in text
-    assert "](docs/architecture.md)" in text
+    made = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.md")}
+    assert {str(page.relative_to(ROOT)) for page in pages()} | set(REFERENCES) == made
