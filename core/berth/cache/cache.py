@@ -198,12 +198,13 @@ class Cache:
     def update_snapshot(self, snapshot: Snapshot) -> None:
         """Take over into the snapshot what changed since it was last updated.
 
+        The first update is a step in any case, which tells followers of an empty cluster that it is empty.
         One snapshot follows one cache. Cost: O(nodes changed).
         """
         if self._trials:
             log.error("pods of an unfinished pod-group cycle dropped: count=%d", len(self._trials))
             self.undo_trials(snapshot)
-        if not (self._removed or self._changed or self._pod_steps):
+        if snapshot.generation and not (self._removed or self._changed or self._pod_steps):
             return
         dropped = tuple(name for name in self._removed if name in snapshot.row_of)
         nodes = tuple(info.node for info in self._changed.values() if info.node_changed and info.node)

@@ -389,3 +389,24 @@ async def test_pod_object_goes_along():
     known, gone = (request.call.pod for request in plugin.requests("Reserve"))
     assert world.host.pods.get(pod.uid) == known.object
     assert not gone.HasField("object")
+
+
+async def test_a_cluster_without_nodes(folder):
+    """A plugin is ready where there is no node yet: what it is told first is that there is none."""
+    world, server = World(folder / "p.sock", name="colours"), Server(Colours(), f"unix:{folder}/p.sock")
+    await server.start()
+    world.step()
+    working = [asyncio.create_task(work) for _, work in world.host.work()]
+    try:
+        await world.up()
+        before = world.connection.acknowledged
+        world.add_nodes("n0")
+        await until(lambda: world.connection.acknowledged > before)
+    finally:
+        for task in working:
+            task.cancel()
+        await asyncio.gather(*working, return_exceptions=True)
+        await server.stop(0)
+
+    assert 1 == before
+    assert ["n0"] == world.snapshot.names
