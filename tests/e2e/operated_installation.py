@@ -12,7 +12,7 @@ import yaml
 
 from tests.e2e.api_servers import api_server_called
 from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation
-from tests.unit.operator.at_work import MONITOR
+from tests.unit.operator.at_work import MONITOR, RULES
 
 OPERATOR = f"system:serviceaccount:{SYSTEM}:berth-operator"
 _MANAGER = "kube-controller-manager"
@@ -116,7 +116,8 @@ def operated(folder, overlay, installation=RealInstallation):
     found = installation(folder)
     try:
         found.start()
-        found.kubectl("create", "-f", "-", stdin=MONITOR)
+        for definition in (MONITOR, RULES):
+            found.kubectl("create", "-f", "-", stdin=definition)
         found.apply("third-party-crds")
         found.install(KUSTOMIZE / "overlays" / overlay)
         yield found

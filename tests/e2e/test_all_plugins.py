@@ -14,7 +14,7 @@ from tests.node_metrics import KIND, node_metrics
 from tests.node_toolchain import FROM_SOURCE, NODE, install
 from tests.rust_toolchain import build as build_rust
 from tests.rust_toolchain import needs_cargo
-from tests.unit.operator.at_work import MONITOR
+from tests.unit.operator.at_work import MONITOR, RULES
 
 pytestmark = [
     pytest.mark.e2e,
@@ -72,7 +72,7 @@ def places(cluster):
 def test_every_plugin_at_work(cluster):
     """All plugins of this repository become ready in one scheduler, and each does its work there."""
     metrics = (node_metrics("n1", 0.9, cores=8), node_metrics("n2", 0.35, cores=8))
-    for document in (MONITOR, KIND, *metrics):
+    for document in (MONITOR, RULES, KIND, *metrics):
         cluster.kubectl("create", "-f", "-", stdin=document)
     for kinds in ("crds", "third-party-crds"):
         cluster.kubectl("apply", "-k", str(KUSTOMIZE / kinds))

@@ -7,7 +7,7 @@ starts operator, scheduler and plugin as processes from the pod specs that it wa
 import pytest
 
 from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation
-from tests.unit.operator.at_work import MONITOR
+from tests.unit.operator.at_work import MONITOR, RULES
 
 pytestmark = pytest.mark.e2e
 # What a busy machine may add.
@@ -107,7 +107,8 @@ def test_overlays(tmp_path):
     cluster = Installation(tmp_path)
     try:
         cluster.start_sandbox()
-        cluster.kubectl("create", "-f", "-", stdin=MONITOR)
+        for definition in (MONITOR, RULES):
+            cluster.kubectl("create", "-f", "-", stdin=definition)
         for kinds in ("crds", "third-party-crds"):
             cluster.kubectl("apply", "-k", str(KUSTOMIZE / kinds))
         for overlay in (KUSTOMIZE / "overlays").iterdir():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.operated_installation import RealInstallation
-from tests.unit.operator.at_work import MONITOR
+from tests.unit.operator.at_work import MONITOR, RULES
 
 VARIABLE = "BERTH_EARLIER"
 EARLIER = Path(os.environ.get(VARIABLE, "/nonexistent"))
@@ -25,7 +25,8 @@ def cluster(tmp_path):
     found = RealInstallation(tmp_path)
     try:
         found.start()
-        found.kubectl("create", "-f", "-", stdin=MONITOR)
+        for definition in (MONITOR, RULES):
+            found.kubectl("create", "-f", "-", stdin=definition)
         yield found
     finally:
         found.stop()

@@ -16,26 +16,29 @@ from tests.unit.operator.rights import documents, guarded, running
 SYSTEM = "berth-system"
 SCHEDULERS = f"/apis/berth.dev/v1alpha1/namespaces/{SYSTEM}/schedulers"
 PLUGINS = f"/apis/berth.dev/v1alpha1/namespaces/{SYSTEM}/schedulerplugins"
-MONITOR = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
-    "spec": {
-        "group": "monitoring.coreos.com",
-        "scope": "Namespaced",
-        "names": {"plural": "servicemonitors", "kind": "ServiceMonitor"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                },
-            }
-        ],
-    },
-}
+
+
+def of_prometheus(plural, kind):
+    """The definition of a kind that the Prometheus operator brings."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.monitoring.coreos.com"},
+        "spec": {
+            "group": "monitoring.coreos.com",
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [version],
+        },
+    }
+
+
+MONITOR, RULES = (
+    of_prometheus("servicemonitors", "ServiceMonitor"),
+    of_prometheus("prometheusrules", "PrometheusRule"),
+)
 
 
 class AtWork:
