@@ -91,19 +91,24 @@ def zone_of(node_name):
 
 
 def broken_rules(pods, zones=ZONES):
-    """What bound pods say that is not so."""
-    excluded, spread = Counter(), defaultdict(Counter)
+    """What bound pods say that is not so.
+
+    A pod may count on others whose binding is then lost with the lease. They wait again, and go on waiting
+    where the nodes of their zone are full by then: zones may lack as many pods as wait.
+    """
+    excluded, spread, waiting = Counter(), defaultdict(Counter), Counter()
     for each in pods:
-        on, labels = each["spec"].get("nodeName"), each["metadata"].get("labels", {})
+        on, labels = each["spec"].get("nodeName"), each["metadata"].get("labels") or {}
         if on and "excludes" in labels:
             excluded[labels["excludes"], on] += 1
         if on and "spreads" in labels:
             spread[labels["spreads"]][zone_of(on)] += 1
+        waiting[labels.get("spreads")] += not on
     wrongs = [f"{count} pods of {app} on {on}" for (app, on), count in excluded.items() if count > 1]
     for app, counts in spread.items():
         each = [counts[zone] for zone in range(zones)]
-        if max(each) - min(each) > 1:
-            wrongs.append(f"pods of {app} by zone: {each}")
+        if sum(max(max(each) - 1 - count, 0) for count in each) > waiting[app]:
+            wrongs.append(f"pods of {app} by zone: {each}, {waiting[app]} wait")
     return wrongs
 
 
