@@ -18,13 +18,8 @@ from pathlib import Path
 import aiohttp
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
-from berth.client.transport import Transport
-from berth.demo.files import RunFiles
-from berth.demo.processes import Child, program
 from berth.demo.submission import create_all
-from berth.demo.surface import Surface
-from tests.benchmarks.end_to_end import NODES, READY_SECONDS, alike
+from tests.benchmarks.end_to_end import NODES, READY_SECONDS, Cluster, alike
 from tests.benchmarks.tables import Table
 from tests.benchmarks.workloads import Core, described, pod_template, read_pod
 
@@ -107,33 +102,10 @@ async def sampled(objects):
     around, pods = objects()
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-")))
-        files = RunFiles(folder, folder)
-        files.prepare()
-
-        async def child(name, *command):
-            process = await Child.start(name, command, files.log(name), {})
-            stack.push_async_callback(process.stop)
-            return process
-
-        kubeconfig = str(files.kubeconfig)
-        sandbox = await child("sandbox", program("berth"), "sandbox", "up", "--kubeconfig", kubeconfig)
-        await sandbox.wait_for(files.kubeconfig, READY_SECONDS)
-        transport = Transport(load_endpoint(kubeconfig=kubeconfig), max_connections=32)
-        stack.push_async_callback(transport.aclose)
-        await create_all(Api(transport), [*around, *pods])
-        configuration = files.configuration.read_text(encoding="utf-8").partition("profiles:")[0]
-        files.configuration.write_text(configuration, encoding="utf-8")
-        surface = Surface.free()
-        await child(
-            "scheduler",
-            program("berth"),
-            "scheduler",
-            f"--config={files.configuration}",
-            f"--secure-port={surface.port}",
-            "--bind-address=127.0.0.1",
-            "--authorization-always-allow-paths=/*",
-        )
-        return await profiled(surface.port)
+        cluster = await Cluster.up(stack, folder)
+        await create_all(Api(cluster.transport), [*around, *pods])
+        _, port = await cluster.scheduler(("berth", "scheduler"), open_paths="/*")
+        return await profiled(port)
 
 
 async def profiled(port):

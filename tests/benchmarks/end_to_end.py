@@ -114,43 +114,64 @@ async def measured(objects, command=("berth", "scheduler"), *, flags=(), sidecar
     around, pods = objects
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-")))
+        cluster = await Cluster.up(stack, folder, flags)
+        await create_all(Api(cluster.transport), [*around, *pods])
+        _, version = await current_pods(cluster.transport)
+        events = pod_events(cluster.transport, version)
+        scheduler, _ = await cluster.scheduler(command, sidecar=sidecar)
+        return await watched(events, scheduler, cluster.sandbox, len(pods))
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """An API server as a process, a connection to it, and what a scheduler on it is started with."""
+
+    stack: AsyncExitStack
+    files: RunFiles
+    sandbox: Child
+    transport: Transport
+
+    @classmethod
+    async def up(cls, stack, folder, flags=()):
+        """Start the API server; it ends with the stack."""
         files = RunFiles(folder, folder)
         files.prepare()
-
-        async def child(name, *command):
-            process = await Child.start(name, command, files.log(name), {})
-            stack.push_async_callback(process.stop)
-            return process
-
         kubeconfig = str(files.kubeconfig)
-        sandbox = await child(
-            "sandbox", program("berth"), "sandbox", "up", "--kubeconfig", kubeconfig, *flags
-        )
+        up = (program("berth"), "sandbox", "up", "--kubeconfig", kubeconfig, *flags)
+        sandbox = await child(stack, files, "sandbox", up)
         await sandbox.wait_for(files.kubeconfig, READY_SECONDS)
         transport = Transport(load_endpoint(kubeconfig=kubeconfig), max_connections=32)
         stack.push_async_callback(transport.aclose)
-        await create_all(Api(transport), [*around, *pods])
+        return cls(stack, files, sandbox, transport)
+
+    async def scheduler(self, command, *, sidecar=False, open_paths="/readyz,/metrics"):
+        """Start a scheduler, with the trace's plugin or without one; its process and its secure port."""
+        files, plugins = self.files, []
         if sidecar:
             plugin = (program("berth-gpu-share"), "--address", f"unix:{files.socket}")
-            await (await child("gpu-share", *plugin)).wait_for(files.socket, READY_SECONDS)
+            await (await child(self.stack, files, "gpu-share", plugin)).wait_for(files.socket, READY_SECONDS)
+            plugins = [f"--plugins={files.plugins}"]
         else:
             configuration = files.configuration.read_text(encoding="utf-8").partition("profiles:")[0]
             files.configuration.write_text(configuration, encoding="utf-8")
-        _, version = await current_pods(transport)
-        events = pod_events(transport, version)
         surface = Surface.free()
-        plugins = [f"--plugins={files.plugins}"] if sidecar else []
-        scheduler = await child(
-            "scheduler",
+        arguments = (
             program(command[0]),
             *command[1:],
             f"--config={files.configuration}",
             f"--secure-port={surface.port}",
             "--bind-address=127.0.0.1",
-            "--authorization-always-allow-paths=/readyz,/metrics",
+            f"--authorization-always-allow-paths={open_paths}",
             *plugins,
         )
-        return await watched(events, scheduler, sandbox, len(pods))
+        return await child(self.stack, files, "scheduler", arguments), surface.port
+
+
+async def child(stack, files, name, command):
+    """A process that ends with the stack."""
+    process = await Child.start(name, command, files.log(name), {})
+    stack.push_async_callback(process.stop)
+    return process
 
 
 async def watched(events, scheduler, sandbox, pods):
