@@ -1,6 +1,6 @@
 """The truth about a pod: what state it is in and why, which nodes turn it down, and what would make it fit.
 
-    Explainer -- standing (state) -- trying (the engine, on every node) -- proposals (changes, each tried)
+    Explainer -- pod_states (state) -- trying (the engine, on every node) -- proposals (changes, each tried)
                                                   |
                                         schema: what is answered, in any form
 

@@ -13,9 +13,9 @@ from berth.explain.attempt_log import AttemptLog, AttemptSummary
 from berth.explain.causes import cause_and_remedy
 from berth.explain.grouping import nodes_of
 from berth.explain.more_priority import MorePriority
+from berth.explain.pod_states import PodStates
 from berth.explain.proposals import Proposed, Search, by_row
 from berth.explain.schema import Explanation, Nodes, PastAttempt, State, StateKind, rfc3339
-from berth.explain.standing import Standings
 from berth.explain.trying import Tried, Trying, Verdict, unplaced
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.runtime import Framework
@@ -57,7 +57,7 @@ class Explainer:
     `unassigned` are the pods on no node that are ours, `watched` finds any other; `snapshot` is the loop's.
     """
 
-    standings: Standings
+    states: PodStates
     trying: Trying
     cache: Cache
     snapshot: Snapshot
@@ -76,7 +76,7 @@ class Explainer:
             pod = self._find(namespace, name)
             if pod is None:
                 return self._gone(f"{namespace}/{name}")
-            state = self.standings.of(pod)
+            state = self.states.of(pod)
             framework = self.frameworks.get(pod.spec.scheduler_name)
             found = None if framework is None else await self._tried(framework, pod, wanted)
         proposed = NOTHING

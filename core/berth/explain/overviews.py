@@ -77,7 +77,7 @@ class Overviews:
                     "GenericWorkload, and the namespace is given with -n"
                 )
             known = [self.explainer.cache.get_pod(pod.uid) or pod for pod in pods]
-            kinds = Counter(str(self.explainer.standings.of(pod).kind) for pod in known)
+            kinds = Counter(str(self.explainer.states.of(pod).kind) for pod in known)
             left = [pod for pod in known if not pod.node_name]
             fresh = self.explainer.cache.fresh_snapshot()
             meter = self.explainer.budgets.look(namespace, len(fresh))
@@ -244,14 +244,14 @@ class Overviews:
         records = list(queue.records())
         places = {record.pod.uid: queue.place_of(record) for record in records}
         backing_off = [record for record in records if places[record.pod.uid] == BACKOFF]
-        backing_off.sort(key=lambda record: queue.standing(record).until)
+        backing_off.sort(key=lambda record: queue.position_of(record).until)
         pool = [record for record in records if places[record.pod.uid] not in (ACTIVE, BACKOFF)]
         oldest = min(records, key=first_seen, default=None)
         return QueueOverview(
             counts={
                 **queue.sizes()._asdict(),
                 "inFlight": sum(1 for _ in queue.in_flight()),
-                "waitingAtPermit": len(self.explainer.standings.waiting_pods),
+                "waitingAtPermit": len(self.explainer.states.waiting_pods),
             },
             active=[self._queued_pod(record) for record in upcoming if record is not None][:MOST_IN_QUEUE],
             backing_off=[self._queued_pod(record) for record in backing_off[:MOST_IN_QUEUE]],
@@ -261,7 +261,7 @@ class Overviews:
         )
 
     def _queued_pod(self, record: QueuedPodInfo) -> QueuedPod:
-        until = self.queue.standing(record).until
+        until = self.queue.position_of(record).until
         return QueuedPod(
             pod=record.pod.key,
             profile=record.pod.spec.scheduler_name,

@@ -35,7 +35,7 @@ UNSCHEDULABLE = "unschedulable"
 LABEL_PUT_OFF = "NamespaceOverBudget"
 
 
-class Standing(NamedTuple):
+class QueuePosition(NamedTuple):
     """Where one record waits: which place, its position in activeQ (0 for none), and until when it backs off.
 
     Units: seconds since the epoch, 0 where it does not back off.

@@ -36,7 +36,7 @@ from berth.queue.gating import Gating
 from berth.queue.hint_questions import HintAsker, HintQuestion, queue_all
 from berth.queue.in_flight import InFlight, InFlightEvent
 from berth.queue.nominator import PodLister
-from berth.queue.places import ACTIVE, BACKOFF, POD_ADD, POD_UPDATE, Places, QueueSizes, Standing
+from berth.queue.places import ACTIVE, BACKOFF, POD_ADD, POD_UPDATE, Places, QueuePosition, QueueSizes
 from berth.queue.queue_metrics import NoMetrics, QueueMetrics, count_rejected
 from berth.queue.queue_order import Less, queue_order
 from berth.queue.queue_profile import QueueProfile
@@ -159,13 +159,15 @@ class SchedulingQueue:
         """The record of a waiting pod, None where it does not wait."""
         return self._places.get(f"{namespace}/{name}" if namespace else name)
 
-    def standing(self, record: QueuedPodInfo) -> Standing:
+    def position_of(self, record: QueuedPodInfo) -> QueuePosition:
         """Where a waiting pod's record is, for people. Cost: O(pods in activeQ)."""
         places = self._places
         place = places.place_of(record)
         expiry = places.backoff.backoff.expiry(record) if place == BACKOFF else 0.0
         # The last second of a backoff counts in full.
-        return Standing(place, places.active.position(record.pod.key), expiry + 1.0 if expiry > 0 else 0.0)
+        return QueuePosition(
+            place, places.active.position(record.pod.key), expiry + 1.0 if expiry > 0 else 0.0
+        )
 
     def place_of(self, record: QueuedPodInfo) -> str:
         """The place that a waiting pod's record is in."""

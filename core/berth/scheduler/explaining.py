@@ -15,7 +15,7 @@ from berth.aggregated_api.status import http_status
 from berth.explain.attempt_log import AttemptLog
 from berth.explain.explainer import Explainer
 from berth.explain.overviews import Overviews
-from berth.explain.standing import Standings
+from berth.explain.pod_states import PodStates
 from berth.explain.trying import Trying
 from berth.objects.pod import Pod
 from berth.preemption.evaluator import Evaluator
@@ -43,7 +43,7 @@ def new_explainer(
         preemption = None if handle is None else handle.preemption
         return preemption if isinstance(preemption, Evaluator) else None
 
-    standings = Standings(
+    states = PodStates(
         queue=scheduler.queue,
         cache=scheduler.cache,
         waiting_pods=scheduler.waiting_pods,
@@ -52,7 +52,7 @@ def new_explainer(
         queue_profiles=scheduler.profiles.queue_profiles,
     )
     return Explainer(
-        standings=standings,
+        states=states,
         trying=Trying(scheduler.queue.nominator),
         cache=scheduler.cache,
         snapshot=scheduler.snapshot,

@@ -8,7 +8,7 @@ import pytest
 from berth.cycle.budgets import CycleBudgets
 from berth.explain.attempt_log import AttemptLog
 from berth.explain.explainer import Explainer, UnknownPodError, Wanted
-from berth.explain.standing import Standings
+from berth.explain.pod_states import PodStates
 from berth.explain.trying import Trying
 from berth.testing.builders import make_node, make_pod
 from tests.fakes import PROFILE, Binds, Normalizes, PreFilters, Rejects, Scores, framework, pending, world
@@ -22,7 +22,7 @@ def cluster(n=3, extenders=(), **points):
     profile = framework(bind=[Binds()], **points)
     profile.extenders = list(extenders)
     w = world(profile, *(make_node(f"n{i}") for i in range(1, n + 1)))
-    standings = Standings(
+    states = PodStates(
         queue=w.queue,
         cache=w.cache,
         waiting_pods=w.waiting_pods,
@@ -32,7 +32,7 @@ def cluster(n=3, extenders=(), **points):
     )
     attempts = AttemptLog()
     explainer = Explainer(
-        standings=standings,
+        states=states,
         trying=Trying(w.queue.nominator),
         cache=w.cache,
         snapshot=w.schedule_one.snapshot,

@@ -26,7 +26,7 @@ MOST_PROFILES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standings:
+class PodStates:
     """Says of pods where they are; the scheduler's parts are only read."""
 
     queue: SchedulingQueue
@@ -72,18 +72,18 @@ class Standings:
         return State(kind=StateKind.BINDING, node=pod.node_name, deleting=deleting)
 
     def _waiting(self, record: QueuedPodInfo) -> State:
-        pod, standing = record.pod, self.queue.standing(record)
+        pod, at = record.pod, self.queue.position_of(record)
         if record.gated:
             return self._gated(record)
         kinds = {ACTIVE: StateKind.ACTIVE, BACKOFF: StateKind.BACKING_OFF}
-        kind = kinds.get(standing.place, StateKind.UNSCHEDULABLE)
+        kind = kinds.get(at.place, StateKind.UNSCHEDULABLE)
         unschedulable = kind is StateKind.UNSCHEDULABLE
         return State(
             kind=kind,
             since=rfc3339(record.timestamp),
-            until=rfc3339(standing.until) if standing.until else "",
+            until=rfc3339(at.until) if at.until else "",
             attempts=record.attempts,
-            position=standing.position,
+            position=at.position,
             rejected_by=sorted(record.rejectors),
             awaited=list(self._awaited(pod, sorted(record.rejectors)))[:MOST_EVENTS] if unschedulable else [],
             nomination=self._nomination(pod),
