@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from threading import get_ident
 
 from berth.sandbox.free_port import free_port
-from berth.scheduler.access import anybody
+from berth.scheduler.access import allow_all
 from berth.scheduler.control_thread import ControlThread
 from berth.scheduler.event_loop import SWITCH_SECONDS
 from berth.scheduler.health import NotedCheck
@@ -160,7 +160,7 @@ async def serving():
     )
     async with ControlThread(turns) as control:
         server = await control.run(
-            SecureServer.start(listen("127.0.0.1", port), SelfMade(), endpoints, review=anybody)
+            SecureServer.start(listen("127.0.0.1", port), SelfMade(), endpoints, review=allow_all)
         )
         try:
             yield port

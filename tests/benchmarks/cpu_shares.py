@@ -41,6 +41,7 @@ def run(options):
         if spent > 0.005 * seconds.total():
             table.add(package, calls[package] / DECISIONS, f"{spent / seconds.total():.0%}")
     table.add("all", calls.total() / DECISIONS, "")
+    table.add(*dearest(profile))
     table.show()
     for work in described()["throughput"]:
         if (work["classes"] > 1 or "equal" in work["name"]) and options.match in work["name"]:
@@ -72,6 +73,14 @@ def by_package(profile):
         for (caller, _, _), (_, _, of_caller, _) in callers.items():
             seconds[package_of(caller)] += of_caller
     return calls, seconds
+
+
+def dearest(profile):
+    """The row of the function that takes the most time itself, of so many."""
+    stats = pstats.Stats(profile).stats
+    (file, _, name), most = max(((at, row[2]) for at, row in stats.items()), key=lambda each: each[1])
+    share = most / sum(row[2] for row in stats.values())
+    return f"the most by one of {len(stats)} functions: {package_of(file)} {name}", "", f"{share:.1%}"
 
 
 def package_of(file):

@@ -1,23 +1,44 @@
 """Joint placement: groups drawn by chance, one by one, by a plan, and in every way that there is."""
 
 import asyncio
+import time
 
 from tests.benchmarks.tables import Table
-from tests.unit.pod_groups.kit import quality
+from tests.unit.pod_groups.kit import member, node, quality, stage
 
 INSTANCES = 100
 MOST_PODS = 12
 HUNDREDTH = 0.01
+LARGE, SHAPES = 64, 8
+SIZES = (60, 150, 500)
 
 
 def run(options):
-    """One table: what a plan gains over one by one, and what it leaves to the best."""
+    """What a plan gains over one by one and leaves to the best; what planning large groups costs."""
     results = asyncio.run(results_of(options.rounds or INSTANCES))
     table = Table(f"{len(results)} groups of up to {MOST_PODS} pods", ["compared with", "groups"])
     for name, holds in ROWS.items():
         table.add(name, str(sum(holds(*result) for result in results)))
     table.add("largest gap to the best score, %", round(max(100 * gap(*result) for result in results), 2))
     table.show()
+    table = Table(f"groups of {LARGE} pods in {SHAPES} shapes, CPU s", ["nodes", "one by one", "planned"])
+    for nodes in SIZES:
+        table.add(f"{nodes}", *asyncio.run(cost_of(nodes)))
+    table.show()
+
+
+async def cost_of(nodes):
+    """CPU seconds of trying a large group one pod after the other, and of planning it."""
+    cluster = [
+        node(f"n{i}", cpu=8 + 8 * (i % 2), gpus=4 * (i % 3 == 0), zone="abc"[i % 3]) for i in range(nodes)
+    ]
+    pods = [member(f"p{i}", cpu=1 + i % SHAPES, gpus=i % 2) for i in range(LARGE)]
+    taken = []
+    for way in ("one_by_one", "jointly"):
+        one, begun = stage(cluster, pods), time.process_time()
+        await getattr(one, way)()
+        taken.append(time.process_time() - begun)
+    return taken
 
 
 async def results_of(count):

@@ -6,6 +6,9 @@ The attempt is one of the default profile with two calls of a plugin in it. Time
 import asyncio
 import time
 
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace.export import SpanExportResult
+
 from berth.framework.attempt import Attempt
 from berth.framework.clock import nanoseconds
 from berth.framework.cycle_record import CycleRecord
@@ -15,6 +18,7 @@ from berth.out_of_tree.call_attributes import rpc_outcome, rpc_request
 from berth.out_of_tree.traceparent import CallSpan
 from berth.telemetry.otlp import request_of
 from berth.telemetry.sampling import Sampling
+from berth.telemetry.sdk_exporter import SdkExporter
 from berth.telemetry.spans import EndedCycle, spans_of
 from berth.telemetry.tracing import Tracing, resource_from_environment
 from tests.benchmarks.tables import Table, quantiles
@@ -49,6 +53,7 @@ def run(options):
     for name, bound in (("loop, unsampled", NONE), ("loop, sampled", ALL)):
         table.add(name, *of_the_loop(records, bound))
     table.add("export of a sampled one", *timed_each(records, exporting()))
+    table.add("  by the SDK's encoder", *timed_each(records, exporting_by_the_sdk()))
     table.show()
 
 
@@ -96,3 +101,22 @@ def exporting():
         request_of(spans_of(EndedCycle(record, ""), resource), resource).SerializeToString()
 
     return export
+
+
+def exporting_by_the_sdk():
+    """The same by OpenTelemetry's own spans and encoder."""
+    resource = resource_from_environment()
+    kept = SdkExporter(Encoding(), resource)
+
+    def export(record):
+        kept.export(spans_of(EndedCycle(record, ""), resource))
+
+    return export
+
+
+class Encoding:
+    """An exporter that encodes spans and sends nothing."""
+
+    def export(self, spans):
+        encode_spans(spans).SerializeToString()
+        return SpanExportResult.SUCCESS

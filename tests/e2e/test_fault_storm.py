@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.e2e.failover_storm import run
+from tests.e2e.failover_storm import broken_rules, run
 from tests.e2e.fault_rules import Fault
 from tests.e2e.faults import bound_names, decided, faulty_cluster, node, pod
 
@@ -77,6 +77,28 @@ async def test_storm(tmp_path):
         said = cluster.log("one").read_text()
         assert "finished without leader elect" in said
         assert "cache mismatch" not in said
+
+
+@pytest.mark.parametrize(
+    ("on", "wrongs"),
+    [
+        pytest.param(["n0", "n1", "n2"], [], id="one in each zone"),
+        pytest.param(["n0", "n3", "n1"], ["pods of a by zone: [2, 1, 0], 0 wait"], id="a zone lacks one"),
+        pytest.param(["n0", "n3", "n1", None], [], id="a zone lacks one, which waits"),
+        pytest.param(
+            ["n0", "n3", "n6", "n1", None],
+            ["pods of a by zone: [3, 1, 0], 1 wait"],
+            id="zones lack more than wait",
+        ),
+    ],
+)
+def test_rule_of_spreading(on, wrongs):
+    """Zones may lack pods that wait, and no others."""
+    pods = [
+        {"metadata": {"labels": {"spreads": "a"}}, "spec": {"nodeName": name} if name else {}} for name in on
+    ]
+
+    assert wrongs == broken_rules(pods)
 
 
 @pytest.mark.parametrize(("seed", "sharded"), [(1, False), (2, False), (1, True)])

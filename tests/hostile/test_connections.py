@@ -11,7 +11,7 @@ import uvloop
 
 from berth.sandbox.free_port import free_port
 from berth.scheduler import connections, request_bounds
-from berth.scheduler.access import anybody, nobody
+from berth.scheduler.access import allow_all, forbid_all
 from berth.scheduler.listening import listen
 from berth.scheduler.request_bounds import MOST_ANSWERED, MOST_BODY_BYTES, MOST_CONNECTIONS
 from berth.scheduler.serving import Endpoints, SecureServer
@@ -86,7 +86,7 @@ async def exchanged(reader, writer, path, *, method="GET", head="", body=b""):
 
 
 @asynccontextmanager
-async def serving(review=anybody, **changes):
+async def serving(review=allow_all, **changes):
     port = free_port()
     endpoints = Endpoints(
         **{"metrics": lambda _: b"up 1\n", "reset_metrics": nothing, "configuration": dict} | changes
@@ -116,7 +116,7 @@ def test_a_probe_gets_in_among_2000_idle_connections(loop):
     """Some say nothing, some only begin a request; those that are kept are no more than the bound."""
 
     async def body():
-        async with serving(nobody) as port:
+        async with serving(forbid_all) as port:
             for _ in range(1_800):
                 await port.connect(tls=False)
             for _ in range(200):
@@ -135,7 +135,7 @@ def test_clients_that_open_many_close_their_own(loop):
     """A connection from another address stays, though it has been idle longer than any of theirs."""
 
     async def body():
-        async with serving(nobody) as port:
+        async with serving(forbid_all) as port:
             reader, writer = await port.connect(source=PROBE_FROM)
             for _ in range(2 * MOST_CONNECTIONS):
                 await port.connect(tls=False)
@@ -146,7 +146,7 @@ def test_clients_that_open_many_close_their_own(loop):
 
 async def test_the_idlest_gives_way():
     """Of one client's connections, the one that was used last stays longest."""
-    async with serving(nobody) as port:
+    async with serving(forbid_all) as port:
         first, second = await port.connect(), await port.connect()
         await exchanged(*first, "/livez")
         for _ in range(MOST_CONNECTIONS - 1):

@@ -47,13 +47,13 @@ def by_no_certificate(certificate: bytes | None, headers: Any) -> None:
     del certificate, headers
 
 
-async def nobody(asked: Asked) -> Access:
+async def forbid_all(asked: Asked) -> Access:
     """The review of a process without an API server to ask: forbid."""
     del asked
     return Access(ANONYMOUS, allowed=False)
 
 
-async def anybody(asked: Asked) -> Access:
+async def allow_all(asked: Asked) -> Access:
     """The review for development on loopback: allow."""
     del asked
     return Access(ANONYMOUS, allowed=True)

@@ -110,7 +110,7 @@ class CacheDebugger:
             ours = pod.spec.scheduler_name in self.scheduler.profiles.frameworks and not pod.node_name
             known = uid in queued or uid in in_flight or scheduler.cache.is_assumed(uid)
             if ours and not known and not pod.terminating:
-                yield f"pod {pod.key} is on no node and nobody tries to schedule it"
+                yield f"pod {pod.key} is on no node and in no queue"
             if uid in queued and scheduler.cache.is_assumed(uid):
                 yield f"pod {pod.key} is assumed and in the queue"
         for uid, pod in queued.items():

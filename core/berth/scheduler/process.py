@@ -15,9 +15,10 @@ Source: cmd/kube-scheduler/app/server.go Run (Kubernetes v1.36).
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import Any
 
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
@@ -25,6 +26,7 @@ from berth.client.endpoint import Endpoint
 from berth.client.events import EventRecorder
 from berth.client.leases import new_identity
 from berth.client.pods import Pods
+from berth.client.reflector import Reflector
 from berth.client.request_counts import BOUNDS
 from berth.client.resources import Resource
 from berth.client.transport import Transport
@@ -35,6 +37,7 @@ from berth.framework.clock import SystemClock
 from berth.framework.cycle_record import CycleRecord
 from berth.scheduler.background import AsyncioBackground
 from berth.scheduler.cache_debugger import CacheDebugger
+from berth.scheduler.campaign import Campaign
 from berth.scheduler.control_thread import ControlThread
 from berth.scheduler.delegated_access import DelegatedAccess
 from berth.scheduler.election import LeaseEvents, new_campaigns, write_guard
@@ -171,21 +174,10 @@ class Process:
         )
         self.recorder = EventRecorder(Api(events))
         lease_events = {shard.name: LeaseEvents(self.recorder, loaded, shard.name) for shard in self._shards}
-        identity, address = new_identity(), reached_at(options.serving.address, options.serving.port)
-        self.campaigns = new_campaigns(
-            Api(leases),
-            election,
-            lease_events,
-            control,
-            identity=identity,
-            annotations={
-                shard.name: published(identity, shard, address, lambda: self.port.fingerprint)
-                for shard in self._shards
-            },
-        )
+        identity = new_identity()
+        self.campaigns = self._new_campaigns(identity, leases, lease_events, control)
         self.guard = write_guard(tuple(self.campaigns.values()))
         self.writers = Writers.over(requests, self.guard, self.background)
-
         self.plugins = OutOfTreePlugins(
             options,
             writers=self.writers,
@@ -207,19 +199,7 @@ class Process:
             tasks=self.tasks,
         )
 
-        set_aside = SetAsideEvents(self.recorder, loaded.profiles[0].scheduler_name, self.clock)
-        self.mirrors = list(
-            reflectors(
-                requests,
-                self.scheduler,
-                self.plugins,
-                groups=needed_groups(
-                    loaded.profiles, out_of_tree=bool(options.sidecars or options.directory)
-                ),
-                absent=absent,
-                report=set_aside.report,
-            )
-        )
+        self.mirrors = self._new_mirrors(requests, absent)
         self.first_sync = FirstSync(self.mirrors, self.scheduler, self.plugins.settle, self.tasks)
         self.debugger = CacheDebugger(self.scheduler, self.mirrors[0], self.mirrors[1], self.turn)
         view = View(self._every_mirror, election.renew_deadline.seconds)
@@ -236,6 +216,38 @@ class Process:
             synced=self.first_sync.synced,
         )
         self._show_in_metrics(tracing, (requests, events, leases, reviews))
+
+    def _new_campaigns(
+        self, identity: str, leases: Transport, events: Mapping[str, LeaseEvents], control: ControlThread
+    ) -> dict[str, Campaign]:
+        serving = self._options.serving
+        address = reached_at(serving.address, serving.port)
+        return new_campaigns(
+            Api(leases),
+            self._options.loaded.configuration.leader_election,
+            events,
+            control,
+            identity=identity,
+            annotations={
+                shard.name: published(identity, shard, address, lambda: self.port.fingerprint)
+                for shard in self._shards
+            },
+        )
+
+    def _new_mirrors(self, requests: Transport, absent: frozenset[Resource]) -> list[Reflector[Any]]:
+        options, profiles = self._options, self._options.loaded.profiles
+        set_aside = SetAsideEvents(self.recorder, profiles[0].scheduler_name, self.clock)
+        groups = needed_groups(profiles, out_of_tree=bool(options.sidecars or options.directory))
+        return list(
+            reflectors(
+                requests,
+                self.scheduler,
+                self.plugins,
+                groups=groups,
+                absent=absent,
+                report=set_aside.report,
+            )
+        )
 
     def _new_scheduler(
         self, on_ready: Callable[[], None], on_record: Callable[[CycleRecord], None]

@@ -18,7 +18,7 @@ import msgspec
 from aiohttp import web
 
 from berth.aggregated_api.status import http_status
-from berth.scheduler.access import ALWAYS_ALLOWED, Clients, Review, by_no_certificate, nobody
+from berth.scheduler.access import ALWAYS_ALLOWED, Clients, Review, by_no_certificate, forbid_all
 from berth.scheduler.connections import Connections
 from berth.scheduler.gate import Gate
 from berth.scheduler.health import Check, HealthChecks, ping
@@ -86,7 +86,7 @@ class SecureServer:
         certificate: Certificate,
         endpoints: Endpoints,
         *,
-        review: Review = nobody,
+        review: Review = forbid_all,
         always_allowed: tuple[str, ...] = ALWAYS_ALLOWED,
         clients: Clients = by_no_certificate,
     ) -> "SecureServer":

@@ -201,7 +201,7 @@ async def test_5_11_10_skipped_and_overwritten_count_as_success():
     assert [None, None, None] == [first.result(), *second, third.result()]
 
 
-async def test_5_11_11_a_failure_goes_to_whoever_waits():
+async def test_5_11_11_a_failure_goes_to_the_caller():
     """Undone and told like any other failed binding."""
     cluster = Cluster(gates=ASYNC)
     cluster.add_node()

@@ -289,7 +289,7 @@ async def failing(*plugins):
     return cluster, [e.old.node_name for e in listening.entries() if e.event.label == "AssignedPodDelete"]
 
 
-async def test_5_8_3_and_11_7_4_an_error_tells_everybody_before_the_pod_goes_back():
+async def test_5_8_3_and_11_7_4_an_error_wakes_waiting_pods_before_the_pod_goes_back():
     """AssignedPodDelete, without restriction; then the condition says SchedulerError."""
     cluster, left = await failing(PreBinds("P", failed("broken")))
 

@@ -178,7 +178,7 @@ async def test_4_13_7_a_cycle_can_do_without_postfilter():
     assert "0/1 nodes are available: 1 A is shut. All PostFilter plugins are skipped" == message(cluster)
 
 
-async def test_4_13_8_postfilter_plugins_reject_nobody():
+async def test_4_13_8_postfilter_plugins_are_never_rejectors():
     """Their names are no rejectors."""
     cluster = await tried(PostFilters("Room", unschedulable("no")))
 
@@ -352,7 +352,7 @@ async def test_4_14_12_any_other_failure_clears_the_nomination(plugin):
     assert ("", "") == (cluster.nomination(), cluster.queue.nominator.node_of("default-p0"))
 
 
-async def test_4_14_13_a_failure_without_an_error_tells_nobody():
+async def test_4_14_13_a_failure_without_an_error_is_not_reported():
     """All Bind plugins passed on: the pod backs off, no event, no condition."""
     cluster = Cluster(Binds(status=SKIP))
     cluster.add_node()

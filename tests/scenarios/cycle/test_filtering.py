@@ -386,7 +386,7 @@ async def test_4_9_4_an_extenders_reasons_are_the_nodes():
     assert [True, False] == room.diagnosis.rows_with(Code.UNSCHEDULABLE).tolist()
 
 
-async def test_4_9_5_once_no_node_is_left_nobody_is_asked():
+async def test_4_9_5_once_no_node_is_left_no_extender_is_asked():
     """The next extender would have nothing to say."""
     second = Extends("second", filter=["n0"])
     await tried(OnePod(), extenders=[verdicts(passed=[]), second])

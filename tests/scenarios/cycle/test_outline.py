@@ -98,7 +98,7 @@ async def test_4_2_2_an_assumed_pod_is_skipped_silently():
     assert 1 == len(cluster.calls("bind"))
 
 
-async def test_4_3_1_and_11_6_1_without_nodes_nobody_is_asked():
+async def test_4_3_1_and_11_6_1_without_nodes_no_plugin_is_asked():
     """The condition says unschedulable, the queue treats it as an error; nobody is asked to make room."""
     room = PostFilters("Room", SUCCESS)
     cluster = Cluster(Doorkeeper(), room)

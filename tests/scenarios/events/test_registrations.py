@@ -140,7 +140,7 @@ async def test_1_10_1_in_tree_plugins_register_upstreams_events(plugin):
     assert set(REGISTERED[plugin]) == told
 
 
-async def test_1_10_2_without_asynchronous_preemption_nobody_waits_for_victims():
+async def test_1_10_2_without_asynchronous_preemption_no_pod_waits_for_victims():
     """DefaultPreemption registers nothing then."""
     cluster = Cluster(gates={"SchedulerAsyncPreemption": False})
 

@@ -12,7 +12,7 @@ RULES = {
     "6.8.9": "all pods of the rest go, for the group, on `cluster`",
     "7.1.1": "a group is its namespace and name",
     "7.2.1": "basic: every feasible pod may go on its own",
-    "7.2.2": "gang: nobody goes before minCount are scheduled",
+    "7.2.2": "gang: no pod goes before minCount are scheduled",
     "7.3.1": "an added pod without a node: unscheduled",
     "7.3.2": "an added pod on a node: assigned",
     "7.3.3": "an update replaces what is stored",

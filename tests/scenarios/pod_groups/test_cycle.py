@@ -171,7 +171,7 @@ async def test_7_4_6_a_snapshot_that_cannot_be_taken_fails_the_group(monkeypatch
         assert "SchedulerError" == cluster.group_condition()[1]
 
 
-async def test_7_4_9_nobody_stays_in_flight():
+async def test_7_4_9_no_pod_stays_in_flight():
     """After the cycle every member is bound or waits again; the queue holds nothing back."""
     door = TurnsDown(b=unschedulable("shut"))
     cluster = Groups("GangScheduling", door)

@@ -126,7 +126,7 @@ async def test_7_8_5_the_missing_pod_lets_the_waiting_ones_go():
     assert {"a", "b", "c"} == cluster.bound.keys()
 
 
-async def test_7_8_5_a_trial_lets_nobody_go():
+async def test_7_8_5_a_trial_lets_no_pod_go():
     """As long as the third is placed by way of trial alone, the others wait."""
     cluster = Groups("GangScheduling", RefusesInEarnest("c"))
     cluster.add_node("n0")

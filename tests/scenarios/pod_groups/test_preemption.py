@@ -104,7 +104,7 @@ async def test_7_4_8_what_stands_in_the_way_is_added_to_the_groups_reasons():
     assert ("False", "Unschedulable", text) == cluster.group_condition()
 
 
-async def test_6_8_1_without_the_plugin_nobody_is_evicted():
+async def test_6_8_1_without_the_plugin_no_pod_is_evicted():
     """The group is told what is missing."""
     cluster = crowded("GangScheduling", "NodeResourcesFit")
     for i in range(3):
@@ -211,7 +211,7 @@ async def test_6_8_4_the_groups_own_pods_are_no_victims():
     assert [] == evicted(cluster)
 
 
-async def test_6_8_5_a_group_that_fits_nowhere_evicts_nobody():
+async def test_6_8_5_a_group_that_fits_nowhere_evicts_no_pod():
     """Not even all victims together leave room enough: nobody goes, and the snapshot is as it was."""
     cluster = crowded(nodes=2)
     victim(cluster, "x", "n0")

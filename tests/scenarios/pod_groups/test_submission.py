@@ -120,7 +120,7 @@ async def test_7_7_10_members_back_off_by_what_they_met():
     assert (0, 1) == _counts(cluster.queued("c"))
 
 
-async def test_7_7_10_nobody_is_tried_before_the_backoff_is_over():
+async def test_7_7_10_no_pod_is_tried_before_the_backoff_is_over():
     """With nothing else to do, a group is tried after 1, 2, 4 and 8 seconds, not over and over."""
     cluster = gang_of(3, only("c"))
     await cluster.tick(20)

@@ -33,7 +33,7 @@ def group(**spec):
     return PodGroup(metadata=metadata, spec=PodGroupSpec(**spec))
 
 
-async def test_6_1_1_a_pod_of_a_group_that_goes_to_one_place_evicts_nobody():
+async def test_6_1_1_a_pod_of_a_group_that_goes_to_one_place_evicts_no_pod():
     """The message says why, and the attempt ends there."""
     cluster = crowded(gates=TOPOLOGY_AWARE)
     cluster.add(group(scheduling_constraints=SchedulingConstraints()))
@@ -44,7 +44,7 @@ async def test_6_1_1_a_pod_of_a_group_that_goes_to_one_place_evicts_nobody():
     assert (expected, []) == (said, evicted(cluster))
 
 
-async def test_6_1_1_a_pod_whose_group_is_gone_evicts_nobody():
+async def test_6_1_1_a_pod_whose_group_is_gone_evicts_no_pod():
     """The group was deleted in the middle of the cycle."""
     turns_down = Rejects("Full", {"n0": "full"})
     cluster = crowded_with(turns_down, gates=TOPOLOGY_AWARE)
@@ -97,7 +97,7 @@ async def test_6_1_4_every_attempt_is_counted():
     assert cluster.metric("preemption_attempts_total") == 2
 
 
-async def test_6_2_1_a_preemptor_that_is_gone_by_now_evicts_nobody():
+async def test_6_2_1_a_preemptor_that_is_gone_by_now_evicts_no_pod():
     """It was deleted in the middle of its own cycle."""
     turns_down = Rejects("Full", {"n0": "full"})
     cluster = crowded_with(turns_down)
@@ -201,7 +201,7 @@ async def test_6_3_2_a_nominated_node_beyond_help_does_not_hold_the_pod_back():
     assert ["low"] == evicted(cluster)
 
 
-async def test_6_3_3_while_victims_of_a_preemption_leave_nobody_else_has_to():
+async def test_6_3_3_while_victims_of_a_preemption_leave_no_others_have_to():
     """The nomination stays."""
     cluster = crowded(2)
     place(cluster, "leaving")

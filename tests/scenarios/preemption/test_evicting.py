@@ -229,7 +229,7 @@ async def test_6_6_12_and_11_8_7_the_gate_opens_when_the_last_victim_is_seen_to_
         assert ["first", "last"] == evicted(cluster)
 
 
-async def test_6_6_13_a_deletion_alone_brings_nobody_back():
+async def test_6_6_13_a_deletion_alone_brings_no_pod_back():
     """The plugin that rejected the pod did not ask for it."""
     cluster = Cluster(Doorkeeper(hints={NODE_ADD: QUEUE}), "DefaultPreemption")
     cluster.add_node()

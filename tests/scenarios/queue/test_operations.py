@@ -95,7 +95,7 @@ async def test_2_13_6_an_update_in_the_pool_asks_the_rejectors():
     assert 1 == cluster.metric("queue_incoming_pods_total", queue="active", event=label)
 
 
-async def test_2_13_7_an_update_that_helps_nobody_leaves_the_pod_in_the_pool():
+async def test_2_13_7_an_update_that_helps_no_plugin_leaves_the_pod_in_the_pool():
     """The record has the new pod all the same."""
     cluster = await waiting("pool", Doorkeeper(hints={POD_LABEL: SKIP}))
     cluster.change_pod(labels={"a": "b"})

@@ -151,7 +151,7 @@ async def test_2_3_2_among_equals_the_older_goes_first():
         assert ["b", "a", "new"] == [await cluster.turn() for _ in range(3)]
 
 
-async def test_2_3_3_the_first_profiles_order_is_everybodys():
+async def test_2_3_3_the_first_profiles_order_is_that_of_all_pods():
     """One QueueSort plugin orders the pods of all profiles."""
     door = Doorkeeper()
     cluster = Cluster(profiles={PROFILE: [ByName("ByName"), door], "other": [ByName("ByName"), door]})

@@ -99,7 +99,7 @@ async def test_2_10_6_scheduling_cycles_are_numbered():
     assert 3 == cluster.queue.scheduling_cycle
 
 
-async def test_2_10_7_a_popped_pod_counts_as_held_back_by_nobody():
+async def test_2_10_7_a_popped_pod_counts_as_held_back_by_no_plugin():
     """What its last attempt added for each rejector is taken back."""
     cluster = Cluster(Doorkeeper())
     cluster.add_node()
@@ -175,7 +175,7 @@ async def test_2_11_2_moves_updates_and_activations_are_kept():
         assert ["NodeAdd", "UnschedulablePodUpdatePodLabel", "ForceActivate"] == in_flight_list(cluster)
 
 
-async def test_2_11_3_and_11_3_10_done_drops_what_nobody_needs():
+async def test_2_11_3_and_11_3_10_done_drops_what_is_not_needed():
     """Events before the first marker go; those after an older pod's marker stay."""
     for first, left in ((1, ["NodeAdd", "NodeAdd"]), (0, ["NodeAdd"])):
         cluster = Cluster(Doorkeeper())

@@ -7,7 +7,7 @@ from berth.aggregated_api.errors import NoSuchPodError, UnavailableError
 from berth.aggregated_api.leaders import Leader, Published
 from berth.aggregated_api.routing import Asked
 from berth.aggregated_api.sending_on import SendingOn
-from berth.scheduler.access import Access, anybody
+from berth.scheduler.access import Access, allow_all
 from tests.unit.aggregated_api.serving import POD, client, serving
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -27,7 +27,7 @@ async def explain(asked, *, was_sent_on):
 
 @pytest.fixture
 async def kubectl():
-    async with serving(explain, anybody) as server, client(server) as session:
+    async with serving(explain, allow_all) as server, client(server) as session:
         yield session
 
 
@@ -196,7 +196,7 @@ async def test_a_leader_that_cannot_be_asked(changes, text):
 
 async def test_what_a_leader_refuses():
     """Its own words come through: there is no such pod, or it can't say now."""
-    async with serving(explain, anybody) as server:
+    async with serving(explain, allow_all) as server:
         with pytest.raises(NoSuchPodError, match='pod "gone" not found'):
             await SendingOn("a", bearer)(leader(server), Asked("default", "gone"))
         with pytest.raises(UnavailableError, match="answers 503: b leads"):

@@ -64,7 +64,7 @@ def flying(shared):
         (column, ["the snapshot's column requested of cpu differs from a rebuilt one"]),
         (stray, ["pod default/stray is in the cache and does not exist"]),
         (unseen, ["pod default/small is on n and not in the cache"]),
-        (lost, ["pod default/big is on no node and nobody tries to schedule it"]),
+        (lost, ["pod default/big is on no node and in no queue"]),
         (leftover, ["pod default/leftover is in the queue and not to be scheduled"]),
         (flying, ["pod nobody is in flight and does not exist"]),
     ],

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from berth.scheduler.access import Access, Asked, anybody, nobody
+from berth.scheduler.access import Access, Asked, allow_all, forbid_all
 from berth.scheduler.errors import StartError, TooManyReviewsError
 from berth.scheduler.health import HealthChecks, NotedCheck
 from berth.scheduler.listening import listen
@@ -72,13 +72,13 @@ async def fetch(client, path, method="GET", **options):
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
 async def test_health_needs_no_leave(serve, path):
     """Health is for everybody, and one word when all is well."""
-    async with serve(review=nobody) as client:
+    async with serve(review=forbid_all) as client:
         assert (200, "ok") == await fetch(client, path)
 
 
 async def test_other_paths_are_forbidden(serve):
     """Without leave, a path that exists and one that does not look the same."""
-    async with serve(review=nobody) as client:
+    async with serve(review=forbid_all) as client:
         for path in ("/metrics", "/nothing"):
             async with client.get(path) as response:
                 status = await response.json()
@@ -122,14 +122,14 @@ async def test_metrics_in_the_text_that_is_asked_for(serve, accepted, answer):
 
 async def test_allowed_prefix(serve):
     """A path ending in a star allows all that begin like it."""
-    async with serve(review=nobody, always_allowed=("/met*",)) as client:
+    async with serve(review=forbid_all, always_allowed=("/met*",)) as client:
         assert (200, "up 1\n") == await fetch(client, "/metrics")
         assert 403 == (await fetch(client, "/healthz"))[0]
 
 
 async def test_configuration(serve):
     """/configz shows the effective configuration under the component's key."""
-    async with serve(review=anybody) as client, client.get("/configz") as response:
+    async with serve(review=allow_all) as client, client.get("/configz") as response:
         assert {"componentconfig": {"kind": "KubeSchedulerConfiguration"}} == await response.json()
 
 
@@ -141,7 +141,7 @@ async def test_reset_of_metrics(serve):
         resets.append(1)
 
     endpoints = make_endpoints(reset_metrics=reset)
-    async with serve(endpoints, review=anybody) as client:
+    async with serve(endpoints, review=allow_all) as client:
         assert (200, "metrics reset\n") == await fetch(client, "/metrics", "DELETE")
 
     assert [1] == resets
@@ -149,7 +149,7 @@ async def test_reset_of_metrics(serve):
 
 async def test_unknown_path(serve):
     """Who may see everything sees that there is nothing."""
-    async with serve(review=anybody) as client:
+    async with serve(review=allow_all) as client:
         assert (404, "404 page not found\n") == await fetch(client, "/nothing")
 
 
@@ -188,13 +188,13 @@ def unready():
 )
 async def test_health_in_detail(serve, unready, path, expected):
     """Checks are listed where one fails or on demand; one by name tells its reason."""
-    async with serve(unready, review=anybody) as client:
+    async with serve(unready, review=allow_all) as client:
         assert expected == await fetch(client, path)
 
 
 async def test_indicators(serve, unready):
     """/metrics/slis shows each check's outcome and counts them."""
-    async with serve(unready, review=anybody) as client:
+    async with serve(unready, review=allow_all) as client:
         _, text = await fetch(client, "/metrics/slis")
 
     assert 'kubernetes_healthcheck{name="sched-handler-sync",type="readyz"} 0' in text.splitlines()
@@ -212,13 +212,13 @@ async def test_indicators(serve, unready):
 async def test_verbosity(serve, method, body, expected):
     """The verbosity of logs is set by PUT alone."""
     endpoints = make_endpoints(set_verbosity=lambda _: None)
-    async with serve(endpoints, review=anybody) as client:
+    async with serve(endpoints, review=allow_all) as client:
         assert expected == await fetch(client, "/debug/flags/v", method, data=body)
 
 
 async def test_verbosity_unless_profiling(serve):
     """Without a way to set the verbosity the path is not there."""
-    async with serve(review=anybody) as client:
+    async with serve(review=allow_all) as client:
         assert 404 == (await fetch(client, "/debug/flags/v", "PUT", data="4"))[0]
 
 
@@ -289,6 +289,6 @@ async def test_too_many_unknown_clients(serve):
 
 async def test_a_page_that_breaks(serve, caplog):
     """It is a server error, with the cause in the log and not in the answer."""
-    async with serve(make_endpoints(configuration=lambda: 1 / 0), review=anybody) as client:
+    async with serve(make_endpoints(configuration=lambda: 1 / 0), review=allow_all) as client:
         assert (500, "internal server error\n") == await fetch(client, "/configz")
     assert ["page not made path=/configz"] == caplog.messages

@@ -7,7 +7,7 @@ import ssl
 import pytest
 
 from berth.cli.asking import Server
-from berth.scheduler.access import anybody
+from berth.scheduler.access import allow_all
 from berth.scheduler.self_signed import self_signed
 from berth.scheduler.serving import SecureServer
 from berth.scheduler.serving_certificate import NamedCertificate
@@ -82,7 +82,7 @@ async def test_asked(files):
     """`berth` verifies the certificate with the file that it is given, and refuses it without one."""
     listener = socket.create_server(("127.0.0.1", 0))
     certificate = NamedCertificate(*map(str, files))
-    server = await SecureServer.start(listener, certificate, make_endpoints(), review=anybody)
+    server = await SecureServer.start(listener, certificate, make_endpoints(), review=allow_all)
     url = f"https://localhost:{server.port}"
     try:
         answer = await asyncio.to_thread(Server(url, authority=str(files[0])).ask, "/configz")
