@@ -1,6 +1,7 @@
 """Schedulers that explain pods behind a sandbox with RBAC, as an APIService has it, and a developer."""
 
 import asyncio
+import json
 import ssl
 from base64 import b64encode
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 
 import aiohttp
 
+from berth.aggregated_api.leaders import ANNOTATION
 from berth.config import load
 from berth.operator.certificates import Authorities
 from berth.sandbox import Options, serve
@@ -107,7 +109,8 @@ async def explaining(tmp_path, profiles, *objects):
     """A sandbox with a scheduler for each of the profiles, and an APIService in front of them all.
 
     Gives the sandbox, the schedulers' ports, and kubeconfigs: an administrator's, and the developer Jane's,
-    who may view namespace team-a. Two schedulers of the same profile are replicas.
+    who may view namespace team-a. Two schedulers of the same profile are replicas. The APIService is
+    available, and each profile has a leader.
     """
     async with AsyncExitStack() as stack:
         sandbox = await stack.enter_async_context(await serve(Options(rbac=True)))
@@ -134,9 +137,11 @@ async def explaining(tmp_path, profiles, *objects):
             await stack.enter_async_context(_scheduling(ProcessOptions(load(text), serving=serving, seed=1)))
             sandbox.load([slice_of(number, ports[-1])])
         sandbox.load(api_service(authorities.bundle()))
-        yield SimpleNamespace(
+        world = SimpleNamespace(
             sandbox=sandbox, ports=ports, folder=tmp_path, authority=authorities.bundle(), signer=signer
         )
+        await eventually(lambda: available(world) and set(profiles) <= published_profiles(world))
+        yield world
 
 
 @asynccontextmanager
@@ -162,6 +167,14 @@ def available(world):
     )
     conditions = (entry.decode().get("status") or {}).get("conditions") or []
     return any(one["type"] == "Available" and one["status"] == "True" for one in conditions)
+
+
+def published_profiles(world):
+    """Names of the profiles whose leaders say in their leases that they lead."""
+    entries = world.sandbox.store.collection("leases.coordination.k8s.io").entries()
+    annotations = [entry.decode()["metadata"].get("annotations", {}) for entry in entries]
+    said = [json.loads(found[ANNOTATION]) for found in annotations if ANNOTATION in found]
+    return {profile for one in said for profile in one["profiles"]}
 
 
 async def ask(url, path, token, **headers):

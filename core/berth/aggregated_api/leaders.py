@@ -1,7 +1,7 @@
 """Which schedulers there are and where their leaders answer, as the leaders say in their leases.
 
-A leader writes it into an annotation each time it renews: address, certificate, profiles. It is worth what
-the lease is worth, so one that another process holds now is passed over.
+A leader writes it into an annotation each time it renews: address, certificate, profiles. What a former
+leader wrote still says which profiles the lease is about: they have a scheduler, though none leads it now.
 
 Called by: routing; the elector, which writes it.
 """
@@ -31,10 +31,12 @@ class Published(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Leader(msgspec.Struct, frozen=True):
-    """A lease that is held, and what its holder published."""
+    """A lease, and what its last leader published."""
 
     lease: str
     published: Published
+    current: bool = True
+    """Whether that leader holds the lease."""
 
 
 class _Metadata(msgspec.Struct):
@@ -56,7 +58,7 @@ class _Leases(msgspec.Struct):
 
 
 async def leaders(api: Api, namespace: str) -> list[Leader]:
-    """The leaders that say so in the leases of a namespace. Raises: ClientError, MsgspecError."""
+    """The leaders, present and former, by the leases of a namespace. Raises: ClientError, MsgspecError."""
     body = await api.call("GET", LEASES.collection(namespace), query={"limit": MOST_LEASES})
     found = (_leader(lease) for lease in msgspec.json.decode(body, type=_Leases).items)
     return [leader for leader in found if leader is not None]
@@ -68,5 +70,4 @@ def _leader(lease: _Lease) -> Leader | None:
         published = msgspec.json.decode(text, type=Published)
     except msgspec.MsgspecError:
         return None  # kube-scheduler's, a kubelet's, or one that was written by hand
-    current = published.identity == lease.spec.holder_identity
-    return Leader(lease.metadata.name, published) if current else None
+    return Leader(lease.metadata.name, published, published.identity == lease.spec.holder_identity)

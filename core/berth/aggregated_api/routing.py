@@ -3,6 +3,7 @@
     the pod's profile ── is ours, and we lead its shard ──────────► here
                       ── is ours, another replica leads ──────────► sent on to it
                       ── another scheduler's, with a lease beside ours ► sent on to it
+                      ── such a one's, which nothing leads now ───► unavailable: try again
                       ── served by none of these ─────────────────► here, which says so
 
 A request is sent on once: what comes from another replica is answered here or not at all.
@@ -78,9 +79,10 @@ class Routing:
         profile = await self._profile(asked)
         if self.here.serves(profile) and self.here.leads(profile):
             return await self._here(asked, profile)
-        leader = await self._leader(profile)
-        if leader is None and not self.here.serves(profile):
+        found = await self._leaders(profile)
+        if not found and not self.here.serves(profile):
             return await self._here(asked, profile)
+        leader = next((one for one in found if one.current), None)
         if leader is None:
             raise UnavailableError(f'no scheduler leads that schedules pods of "{profile}": try again soon')
         if was_sent_on:
@@ -99,12 +101,12 @@ class Routing:
         except (ClientError, msgspec.MsgspecError) as error:
             raise UnavailableError(f"the pod can't be read: {error}") from error
 
-    async def _leader(self, profile: str) -> Leader | None:
+    async def _leaders(self, profile: str) -> list[Leader]:
         try:
             found = await self.leaders()
         except (ClientError, msgspec.MsgspecError) as error:
             raise UnavailableError(f"this scheduler stands by, and can't read who leads: {error}") from error
-        return next((leader for leader in found if profile in leader.published.profiles), None)
+        return [leader for leader in found if profile in leader.published.profiles]
 
     async def _here(self, asked: Asked, profile: str) -> Explanation:
         try:

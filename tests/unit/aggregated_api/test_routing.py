@@ -121,6 +121,13 @@ async def test_a_pod_of_another_scheduler():
     assert "b" == await answered(routing("theirs", leads=True, known=known))
 
 
+async def test_a_pod_of_another_scheduler_between_leaders():
+    """It has a scheduler, which has no leader now: that is no reason to say that there is none."""
+    for holder in ("", "c"):
+        with pytest.raises(UnavailableError, match='no scheduler leads that schedules pods of "theirs"'):
+            await answered(routing("theirs", leads=True, known=[("l", holder, published("b", "theirs"))]))
+
+
 async def test_a_pod_that_no_scheduler_is_for():
     """What is known here is said, and where nothing is, its schedulerName."""
     assert "here" == await answered(routing("x"))

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from berth.cli import main
 from berth.cli.reaching import Cluster
-from tests.unit.explaining_at_work import RBAC, available, explaining, explanation, pod
+from tests.unit.explaining_at_work import RBAC, explaining, explanation, pod
 from tests.unit.scheduler_at_work import eventually
 
 BIN = Path(sys.executable).parent
@@ -53,7 +53,6 @@ async def jane(tmp_path):
     }
     pods = pod("team-a", "p", "first"), pod("team-a", "other", "first"), pod("team-b", "p", "first")
     async with explaining(tmp_path, ["first", "first"], listing, *pods) as world:
-        await eventually(lambda: available(world))
         yield Developer(world)
 
 

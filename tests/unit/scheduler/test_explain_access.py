@@ -6,8 +6,7 @@ import json
 import pytest
 
 from berth.sandbox.access.identity import service_account
-from tests.unit.explaining_at_work import JANE, ROOT, ask, available, explaining, explanation, pod
-from tests.unit.scheduler_at_work import eventually
+from tests.unit.explaining_at_work import JANE, ROOT, ask, explaining, explanation, pod
 
 
 @pytest.fixture
@@ -16,7 +15,6 @@ async def world(tmp_path):
     pods = (pod("team-a", "p", "first"), pod("team-b", "p", "first"), pod("team-a", "q", "second"))
     foreign = pod("team-a", "r", "third")
     async with explaining(tmp_path, ["first", "first", "second"], *pods, foreign) as found:
-        await eventually(lambda: available(found))
         yield found
 
 
