@@ -29,11 +29,11 @@ from berth.framework.attempt import Attempt
 from berth.framework.cycle_state import CycleState
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.plugins.default_binder import DefaultBinder
-from berth.scheduler.background import AsyncioBackground
-from berth.scheduler.event_loop import collect_seldom, leave_alone_what_there_is
-from berth.scheduler.event_loop import run as run_loop
-from berth.scheduler.event_recording import PodEvents
-from berth.scheduler.pod_writer import PodWriter
+from berth.scheduler.loop.background import AsyncioBackground
+from berth.scheduler.loop.event_loop import collect_seldom, leave_alone_what_there_is
+from berth.scheduler.loop.event_loop import run as run_loop
+from berth.scheduler.writing.event_recording import PodEvents
+from berth.scheduler.writing.pod_writer import PodWriter
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node
 from berth.testing.handles import RecordingRecorder, RecordingWriter, make_handle

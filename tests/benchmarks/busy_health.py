@@ -13,15 +13,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from threading import get_ident
 
 from berth.sandbox.free_port import free_port
-from berth.scheduler.access import allow_all
-from berth.scheduler.control_thread import ControlThread
-from berth.scheduler.event_loop import SWITCH_SECONDS
-from berth.scheduler.health import NotedCheck
-from berth.scheduler.listening import listen
-from berth.scheduler.loop_turns import LoopTurns
-from berth.scheduler.profiling import profiling_pages
-from berth.scheduler.serving import Endpoints, SecureServer
-from berth.scheduler.serving_certificate import SelfMade
+from berth.scheduler.loop.control_thread import ControlThread
+from berth.scheduler.loop.event_loop import SWITCH_SECONDS
+from berth.scheduler.loop.loop_turns import LoopTurns
+from berth.serving.access import allow_all
+from berth.serving.endpoints import Endpoints, SecureServer
+from berth.serving.health import NotedCheck
+from berth.serving.listening import listen
+from berth.serving.profiling import profiling_pages
+from berth.serving.serving_certificate import SelfMade
 from berth.telemetry.metrics import SchedulerMetrics
 from tests.benchmarks.tables import Table, quantiles
 

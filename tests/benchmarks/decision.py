@@ -9,7 +9,7 @@ import asyncio
 import gc
 import time
 
-from berth.scheduler.event_loop import collect_seldom, leave_alone_what_there_is
+from berth.scheduler.loop.event_loop import collect_seldom, leave_alone_what_there_is
 from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.workloads import APPS, Core, described, pod_template, read_pod
 

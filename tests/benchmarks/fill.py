@@ -15,7 +15,7 @@ import msgspec
 
 from berth.config.loading import load
 from berth.objects.pod import Pod
-from berth.scheduler.event_loop import collect_seldom
+from berth.scheduler.loop.event_loop import collect_seldom
 from berth.simulation.engine import Options, simulate
 from berth.simulation.fill import copy_of, fill, without_post_filter
 from berth.simulation.inputs import read_cluster, read_pods

@@ -9,7 +9,7 @@ import gc
 import multiprocessing
 import time
 
-from berth.scheduler.event_loop import collect_seldom, leave_alone_what_there_is
+from berth.scheduler.loop.event_loop import collect_seldom, leave_alone_what_there_is
 from tests.benchmarks.decision import WARM_UP, of_known_class, timed
 from tests.benchmarks.snapshot import applied, resident
 from tests.benchmarks.tables import Table, quantiles

@@ -24,8 +24,8 @@ import grpc
 import grpc.aio
 import uvloop
 
-from berth.config.sidecars import SidecarSpec
-from berth.out_of_tree.ttrpc import HEADER, REQUEST, RESPONSE, Frames, open_ttrpc
+from berth.config.out_of_tree.sidecars import SidecarSpec
+from berth.out_of_tree.transport.ttrpc import HEADER, REQUEST, RESPONSE, Frames, open_ttrpc
 from berth_plugin_proto import ttrpc_pb2
 from berth_sdk.sockets import private
 from tests.benchmarks.tables import Table, quantiles

@@ -15,17 +15,17 @@ import uvloop
 
 from berth.binding.waiting_pods import WaitingPods
 from berth.config import load
-from berth.config.sidecars import SidecarSpec, catalogue_of
+from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
 from berth.cycle.schedule_pod import SchedulePod
 from berth.evaluation.known_classes import KnownClasses
 from berth.framework.clock import SystemClock
 from berth.framework.interface import FilterPlugin, Reason, ScorePlugin
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.out_of_tree.enabling import Roster
+from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.extender import ExtenderContext, HttpExtenders
 from berth.out_of_tree.host import PluginHost
-from berth.out_of_tree.raw_objects import RawObjects
+from berth.out_of_tree.lifecycle.enabling import Roster
 from berth.plugins.priority_sort import PrioritySort
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from functools import wraps
 
 from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.node_questions import NodeQuestion
-from berth.out_of_tree.state_feed import StateFeed
-from berth.out_of_tree.ttrpc import Ttrpc
+from berth.out_of_tree.cluster_state.state_feed import StateFeed
+from berth.out_of_tree.points.node_questions import NodeQuestion
+from berth.out_of_tree.transport.ttrpc import Ttrpc
 from tests.benchmarks.tables import Table, quantiles
 
 MARKED = (

@@ -26,7 +26,7 @@ from berth.demo.submission import create_all
 from berth.demo.surface import Surface
 from berth.sandbox.checker import fetch_state
 from berth.sandbox.dataset import open_dataset
-from berth.scheduler.event_loop import collect_seldom
+from berth.scheduler.loop.event_loop import collect_seldom
 from berth.simulation.engine import Options, simulate
 from berth.simulation.inputs import read_cluster
 from tests.benchmarks.gpu_sharing_run import READY_SECONDS, all_decided

@@ -14,8 +14,8 @@ from berth.framework.clock import nanoseconds
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.status import SUCCESS
-from berth.out_of_tree.call_attributes import rpc_outcome, rpc_request
-from berth.out_of_tree.traceparent import CallSpan
+from berth.out_of_tree.transport.call_attributes import rpc_outcome, rpc_request
+from berth.out_of_tree.transport.traceparent import CallSpan
 from berth.telemetry.otlp import request_of
 from berth.telemetry.sampling import Sampling
 from berth.telemetry.sdk_exporter import SdkExporter

@@ -11,7 +11,7 @@ import socket
 import sys
 
 from berth.out_of_tree.errors import NotConnectedError
-from berth.out_of_tree.socket_access import check_socket
+from berth.out_of_tree.transport.socket_access import check_socket
 from berth_sdk import Plugin, Server
 
 SERVING, CONNECTED, TRUSTED = "serving", "connected", "trusted"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from berth.config import load
-from berth.config.sidecars import SidecarSpec, catalogue_of
+from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
 from berth.demo.processes import program
 from berth.sandbox import Options, serve
 from berth.sandbox.free_port import free_port

@@ -9,8 +9,8 @@ from berth.explain.explainer import ORDINARY
 from berth.framework.extender import ExtenderVerdicts
 from berth.objects.node import Node
 from berth.objects.pod import Pod, PodObject
-from berth.sandbox.patch_json import json_patch
-from berth.scheduler.explaining import new_explainer
+from berth.sandbox.patches.json_patch import json_patch
+from berth.scheduler.pages.explaining import new_explainer
 from tests.scenarios.kit.cluster import Cluster
 
 

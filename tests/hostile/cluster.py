@@ -7,8 +7,8 @@ import msgspec
 
 from berth.config.loading import load
 from berth.plugins.registry import IN_TREE
-from berth.scheduler.plugin_source import InProcessPlugins
 from berth.scheduler.scheduler import Scheduler
+from berth.scheduler.sidecars.plugin_source import InProcessPlugins
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import ManualClock, RecordingRecorder, RecordingVolumeWriter, RecordingWriter
 from tests.fakes import Steps

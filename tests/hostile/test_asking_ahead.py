@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from berth.framework.cycle_state import CycleState
-from berth.out_of_tree import finding, node_answers
-from berth.out_of_tree.asking_ahead import CLASSES_AHEAD
-from berth.out_of_tree.breaker import FAILURES_IN_A_ROW
+from berth.out_of_tree.lifecycle.breaker import FAILURES_IN_A_ROW
+from berth.out_of_tree.points import finding, node_answers
+from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD
 from berth.snapshot.journal import KEPT
 from berth_plugin_proto import identity_pb2, scheduling_pb2
 from tests.hostile.work import calls
+from tests.unit.out_of_tree.points.test_asking_ahead import NODES, World, turns
 from tests.unit.out_of_tree.scripted import SUCCESS, Scripted, hosted, passing, until
-from tests.unit.out_of_tree.test_asking_ahead import NODES, World, turns
 
 RUBBISH = {
     "wrong length": scheduling_pb2.FilterScoreResponse(

@@ -15,7 +15,7 @@ from berth.config import load
 from berth.sandbox import Options, serve
 from berth.sandbox.free_port import free_port
 from berth.scheduler import process
-from berth.scheduler.loop_turns import LoopTurns
+from berth.scheduler.loop.loop_turns import LoopTurns
 from berth.scheduler.process_options import ProcessOptions, Serving
 from tests.unit.scheduler_at_work import eventually
 

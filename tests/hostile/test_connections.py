@@ -10,12 +10,12 @@ import pytest
 import uvloop
 
 from berth.sandbox.free_port import free_port
-from berth.scheduler import connections, request_bounds
-from berth.scheduler.access import allow_all, forbid_all
-from berth.scheduler.listening import listen
-from berth.scheduler.request_bounds import MOST_ANSWERED, MOST_BODY_BYTES, MOST_CONNECTIONS
-from berth.scheduler.serving import Endpoints, SecureServer
-from berth.scheduler.serving_certificate import SelfMade
+from berth.serving import connections, request_bounds
+from berth.serving.access import allow_all, forbid_all
+from berth.serving.endpoints import Endpoints, SecureServer
+from berth.serving.listening import listen
+from berth.serving.request_bounds import MOST_ANSWERED, MOST_BODY_BYTES, MOST_CONNECTIONS
+from berth.serving.serving_certificate import SelfMade
 
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
 HUGE = b"x" * (64 << 20)
@@ -214,7 +214,7 @@ async def test_a_body_that_is_too_large():
 
 async def test_a_body_that_never_comes(monkeypatch):
     """It is waited for, but not without end."""
-    monkeypatch.setattr("berth.scheduler.gate.BODY_SECONDS", 0.01)
+    monkeypatch.setattr("berth.serving.gate.BODY_SECONDS", 0.01)
     async with serving() as port:
         assert 408 == (await port.ask("/metrics", head="Content-Length: 5\r\n"))[0]
 

@@ -3,7 +3,7 @@
 import aiohttp
 import pytest
 
-from berth.scheduler.access import Access
+from berth.serving.access import Access
 from tests.unit.aggregated_api.certificates import DAY, TestAuthority
 from tests.unit.aggregated_api.serving import CLIENTS, POD, PROXY, client, serving
 

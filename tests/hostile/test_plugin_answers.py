@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from berth.framework.status import Code, Status
-from berth.out_of_tree import connection, state_stream
-from berth.out_of_tree.conditions import Kind
-from berth.out_of_tree.conversation import Conversation
+from berth.out_of_tree.cluster_state import state_stream
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.extender import wire
 from berth.out_of_tree.extender.errors import ReplyError
+from berth.out_of_tree.lifecycle import connection
+from berth.out_of_tree.lifecycle.conditions import Kind
+from berth.out_of_tree.lifecycle.report import description
 from berth.out_of_tree.limits import (
     CYCLE_REASONS,
     LINES_AT_ONCE,
@@ -24,10 +25,10 @@ from berth.out_of_tree.limits import (
     TABLE_BYTES,
     TRANSFERS_AT_ONCE,
 )
-from berth.out_of_tree.node_answers import NodeAnswers
-from berth.out_of_tree.packing import hints_of
-from berth.out_of_tree.report import description
-from berth.out_of_tree.rpc import RpcError
+from berth.out_of_tree.points.node_answers import NodeAnswers
+from berth.out_of_tree.points.packing import hints_of
+from berth.out_of_tree.transport.conversation import Conversation
+from berth.out_of_tree.transport.rpc import RpcError
 from berth_plugin_proto import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
 from tests.unit.extender.test_wire_format import NODES, attempt
 from tests.unit.extender.webhook import Webhook, client_of, serving

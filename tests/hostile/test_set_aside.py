@@ -24,15 +24,15 @@ from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
 from berth.objects.quantity import MAX_INT64
-from berth.scheduler.cache_debugger import SUMS
-from berth.scheduler.set_aside_events import (
+from berth.scheduler.pages.cache_debugger import SUMS
+from berth.scheduler.watching.watches import FATAL, LOOKED_UP
+from berth.scheduler.writing.set_aside_events import (
     BURST,
     SECONDS_FOR_EVENT,
     SetAsideEvents,
     set_aside_now,
     set_aside_total,
 )
-from berth.scheduler.watches import FATAL, LOOKED_UP
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import ManualClock

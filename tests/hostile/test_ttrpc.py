@@ -6,11 +6,11 @@ import pytest
 
 from berth.out_of_tree import limits
 from berth.out_of_tree.errors import CallFailedError, SidecarError
-from berth.out_of_tree.ttrpc import HEADER, REQUEST, RESPONSE, Frames
+from berth.out_of_tree.transport.ttrpc import HEADER, REQUEST, RESPONSE, Frames
 from berth_plugin_proto import ttrpc_pb2
 from tests.hostile.work import growth, kept_bytes
 from tests.unit.out_of_tree.scripted import framed, hosted, until
-from tests.unit.out_of_tree.test_ttrpc import asked, connected, scripted
+from tests.unit.out_of_tree.transport.test_ttrpc import asked, connected, scripted
 
 MORE_THAN_LINEAR = 1.2
 NOTHING = ttrpc_pb2.TtrpcResponse()
@@ -88,7 +88,7 @@ async def test_half_a_frame_holds_up_its_own_plugin_alone():
 
 
 async def test_a_plugin_that_never_reads_is_hung_up_on():
-    """What it was not sent is bounded (tests/unit/out_of_tree/test_ttrpc.py); it is greeted again."""
+    """What it was not sent is bounded (unit/out_of_tree/transport/test_ttrpc.py); it is greeted again."""
     plugin = scripted()
 
     async def never(_reader, _writer):

@@ -5,8 +5,8 @@ import json
 from contextlib import asynccontextmanager
 
 from berth.config import load
-from berth.config.feature_gates import FeatureGates
-from berth.config.sidecars import SidecarSpec, catalogue_of
+from berth.config.flags.feature_gates import FeatureGates
+from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
 from berth.sandbox import Options, serve
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions

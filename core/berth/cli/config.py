@@ -8,7 +8,7 @@ import click
 
 if TYPE_CHECKING:
     from berth.config import Loaded, ResolvedProfile
-    from berth.config.sidecars import SidecarSpec
+    from berth.config.out_of_tree.sidecars import SidecarSpec
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 _PLUGINS = click.option(
@@ -87,8 +87,8 @@ def _load(file: Path, plugins: Path | None, feature_gates: tuple[str, ...]) -> "
     # Imported here so that `berth --help` stays quick.
     from berth.config import ConfigError, load, parse_feature_gates  # noqa: PLC0415 (quick start)
     from berth.config.complaints import complaint_lines  # noqa: PLC0415 (quick start)
+    from berth.config.out_of_tree.sidecars import catalogue_of  # noqa: PLC0415 (quick start)
     from berth.config.shards import check_shards, shards_beside  # noqa: PLC0415 (quick start)
-    from berth.config.sidecars import catalogue_of  # noqa: PLC0415 (quick start)
 
     source = _read(file)
     try:
@@ -101,7 +101,7 @@ def _load(file: Path, plugins: Path | None, feature_gates: tuple[str, ...]) -> "
 
 
 def _sidecars(file: Path, plugins: Path | None) -> "tuple[SidecarSpec, ...]":
-    from berth.config.plugin_list import list_beside, parse_plugin_list  # noqa: PLC0415 (quick start)
+    from berth.config.out_of_tree.plugin_list import list_beside, parse_plugin_list  # noqa: PLC0415 (quick start)
 
     return (
         parse_plugin_list(_read(plugins), str(plugins))

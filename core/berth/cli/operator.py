@@ -109,8 +109,8 @@ def operator(
     from berth.client.leases import LeaseSettings  # noqa: PLC0415 (see above)
     from berth.operator.process import OperatorSettings  # noqa: PLC0415 (see above)
     from berth.operator.rendering import Settings  # noqa: PLC0415 (see above)
-    from berth.scheduler.errors import StartError  # noqa: PLC0415 (see above)
-    from berth.scheduler.event_loop import run  # noqa: PLC0415 (see above)
+    from berth.scheduler.loop.event_loop import run  # noqa: PLC0415 (see above)
+    from berth.serving.errors import StartError  # noqa: PLC0415 (see above)
     from berth.telemetry.logs import configure_logs  # noqa: PLC0415 (see above)
 
     configure_logs(verbosity=verbosity, log_format=logging_format)

@@ -97,7 +97,7 @@ def up(
     from berth.sandbox import Options, SandboxError  # noqa: PLC0415 (see above)
     from berth.sandbox.containers import Images  # noqa: PLC0415 (see above)
     from berth.sandbox.dataset import DatasetError  # noqa: PLC0415 (see above)
-    from berth.scheduler.event_loop import run  # noqa: PLC0415 (see above)
+    from berth.scheduler.loop.event_loop import run  # noqa: PLC0415 (see above)
 
     rbac = authorization_mode == "RBAC"
     try:

@@ -15,18 +15,19 @@ OWN_FLAGS = {"ignore_unknown_options": True, "help_option_names": []}
 def scheduler(arguments: tuple[str, ...]) -> None:
     """Run a scheduler; takes kube-scheduler's flags (--config, --kubeconfig, --leader-elect, ...)."""
     # Imported here so that the other verbs start quickly.
-    from berth.scheduler.event_loop import collect_seldom, run  # noqa: PLC0415 (see above)
+    from berth.scheduler.loop.event_loop import collect_seldom, run  # noqa: PLC0415 (see above)
 
     collect_seldom()
     from berth.client.errors import ConfigurationError  # noqa: PLC0415 (see above)
-    from berth.config.command_line import parse_flags, read_settings, usage  # noqa: PLC0415 (see above)
     from berth.config.complaints import complaint_lines  # noqa: PLC0415 (see above)
     from berth.config.dump import to_yaml  # noqa: PLC0415 (see above)
     from berth.config.errors import ConfigError  # noqa: PLC0415 (see above)
-    from berth.config.reported_version import version_text  # noqa: PLC0415 (see above)
+    from berth.config.flags.command_line import parse_flags, read_settings, usage  # noqa: PLC0415 (see above)
+    from berth.config.flags.reported_version import version_text  # noqa: PLC0415 (see above)
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
-    from berth.scheduler.errors import FinishedError, StartError  # noqa: PLC0415 (see above)
+    from berth.scheduler.errors import FinishedError  # noqa: PLC0415 (see above)
     from berth.scheduler.start import start  # noqa: PLC0415 (see above)
+    from berth.serving.errors import StartError  # noqa: PLC0415 (see above)
     from berth.telemetry.errors import TelemetryError  # noqa: PLC0415 (see above)
 
     options = None

@@ -11,7 +11,7 @@ from berth.cli.failing import EXIT_BAD_INPUT, fail
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from berth.config.command_line import Settings
+    from berth.config.flags.command_line import Settings
     from berth.simulation.compare import Comparison
 
 EXIT_PENDING = 3
@@ -271,9 +271,9 @@ def _compared(
 
 def read_scheduler(config_file: str, feature_gates: str) -> "Settings":
     """What `berth scheduler` would start with; the process ends where it would not start."""
-    from berth.config.command_line import parse_flags, read_settings  # noqa: PLC0415 (quick start)
     from berth.config.complaints import complaint_lines  # noqa: PLC0415 (quick start)
     from berth.config.errors import ConfigError  # noqa: PLC0415 (quick start)
+    from berth.config.flags.command_line import parse_flags, read_settings  # noqa: PLC0415 (quick start)
 
     flags = [f"--config={config_file}"] if config_file else []
     flags += [f"--feature-gates={feature_gates}"] if feature_gates else []

@@ -13,7 +13,7 @@ import click
 import yaml
 
 from berth.cli.failing import EXIT_FAILED, fail
-from berth.config.sidecars import PluginTls
+from berth.config.out_of_tree.sidecars import PluginTls
 from berth.conformance import (
     CHECKS,
     Check,

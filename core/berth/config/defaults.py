@@ -11,11 +11,12 @@ from types import MappingProxyType
 from typing import Any
 
 from berth.config.catalogue import default_plugins
-from berth.config.decoding import WrittenArgs
 from berth.config.duration import Duration
-from berth.config.feature_gates import FeatureGates
+from berth.config.flags.feature_gates import FeatureGates
 from berth.config.plugin_args import ARGS_TYPES, CPU_AND_MEMORY, UtilizationShapePoint
 from berth.config.plugin_sets import merge_plugins
+from berth.config.reading.decoding import WrittenArgs
+from berth.config.reading.wire_decoder import Fields, build
 from berth.config.types import (
     DEFAULT_SCHEDULER_NAME,
     PluginConfig,
@@ -23,7 +24,6 @@ from berth.config.types import (
     Profile,
     SchedulerConfiguration,
 )
-from berth.config.wire_decoder import Fields, build
 
 _STORAGE_SHAPE = (UtilizationShapePoint(utilization=0, score=10), UtilizationShapePoint(utilization=100))
 _FILTER_TIMEOUT = Duration.of_seconds(10)

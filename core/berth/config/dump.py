@@ -22,6 +22,7 @@ from berth.config.plugin_args import (
     ResourceSpec,
     TopologySpreadConstraint,
 )
+from berth.config.reading.yaml_scalars import resolve_plain
 from berth.config.types import (
     API_VERSION,
     KIND,
@@ -33,7 +34,6 @@ from berth.config.types import (
     PluginConfig,
     SchedulerConfiguration,
 )
-from berth.config.yaml_scalars import resolve_plain
 
 # Fields that are written even when empty; numbers, durations and sections are always written.
 _KEPT: Mapping[type[msgspec.Struct], frozenset[str]] = MappingProxyType(

@@ -12,7 +12,7 @@ import msgspec
 from berth.config.duration import Duration
 from berth.config.errors import BuildError
 from berth.config.plugin_args import NodeResourcesFitArgs
-from berth.config.tls_material import check_authorities, check_pair
+from berth.config.rules.tls_material import check_authorities, check_pair
 from berth.config.types import Extender, ExtenderTls, PluginConfig, Profile
 
 ReadFile: TypeAlias = Callable[[str], bytes]

@@ -10,7 +10,6 @@ from types import MappingProxyType
 import msgspec
 
 from berth.config.catalogue import IN_TREE, Catalogue, ExtensionPoint
-from berth.config.decoding import decode
 from berth.config.defaults import complete
 from berth.config.extenders import (
     DEFAULT_HTTP_TIMEOUT,
@@ -19,10 +18,11 @@ from berth.config.extenders import (
     ignore_managed_resources,
     read_file,
 )
-from berth.config.feature_gates import FeatureGates
+from berth.config.flags.feature_gates import FeatureGates
 from berth.config.profiles import ResolvedProfile, resolve_profiles
+from berth.config.reading.decoding import decode
+from berth.config.rules.validation import validate
 from berth.config.types import Extender, SchedulerConfiguration
-from berth.config.validation import validate
 
 
 @dataclass(frozen=True, slots=True)

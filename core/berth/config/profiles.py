@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 
-from berth.config.args_validation import fit_errors
 from berth.config.catalogue import Catalogue, ExtensionPoint
 from berth.config.defaults import enabled_names
 from berth.config.errors import BuildError, aggregate
 from berth.config.go_text import quote
 from berth.config.plugin_args import NodeResourcesFitArgs
 from berth.config.plugin_sets import ResolvedPoints, resolve_points
+from berth.config.rules.args_validation import fit_errors
+from berth.config.rules.validation import same_args
 from berth.config.types import Profile, SchedulerConfiguration
-from berth.config.validation import same_args
 
 _PREFIX = "initializing profiles: "
 _FIT = "NodeResourcesFit"

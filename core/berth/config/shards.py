@@ -24,10 +24,10 @@ from berth.config.catalogue import ExtensionPoint
 from berth.config.errors import DecodeError, ShardListError
 from berth.config.go_text import quote
 from berth.config.loading import Loaded
-from berth.config.own_documents import SHARD_LIST, own_document
 from berth.config.plugin_args import NodeAffinityArgs, NodeSelectorRequirement, NodeSelectorTerm
 from berth.config.profiles import ResolvedProfile
-from berth.config.tree import Object, to_plain
+from berth.config.reading.own_documents import SHARD_LIST, own_document
+from berth.config.reading.tree import Object, to_plain
 
 _NODE_AFFINITY = "NodeAffinity"
 _NAME = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

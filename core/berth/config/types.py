@@ -8,7 +8,18 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from berth.config.duration import Duration
-from berth.config.wire import Data, Embedded, Flag, Float32, Int32, Int64, RawJson, Section, Span, Text
+from berth.config.reading.wire import (
+    Data,
+    Embedded,
+    Flag,
+    Float32,
+    Int32,
+    Int64,
+    RawJson,
+    Section,
+    Span,
+    Text,
+)
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"

@@ -8,7 +8,7 @@ import numpy as np
 from berth.conformance.check import expect
 from berth.conformance.host_state import HostState
 from berth.conformance.samples import Document
-from berth.out_of_tree.packing import scores_of, status_of, verdicts_of
+from berth.out_of_tree.points.packing import scores_of, status_of, verdicts_of
 from berth.snapshot.columns import Rows
 from berth_plugin_proto import common_pb2, scheduling_pb2
 

@@ -14,7 +14,7 @@ from berth.conformance.errors import UnmetError, UnsuitableError
 from berth.conformance.report import Outcome, Result
 from berth.conformance.subject import Options, Subject, UnreachableError, brief, channel_of
 from berth.out_of_tree.errors import ProtocolError
-from berth.out_of_tree.rpc import RpcError
+from berth.out_of_tree.transport.rpc import RpcError
 
 BUILDS_UPON = "builds upon"
 

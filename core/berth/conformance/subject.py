@@ -11,13 +11,13 @@ import grpc
 import grpc.aio
 import msgspec
 
-from berth.config.sidecars import PluginTls, SidecarSpec
+from berth.config.out_of_tree.sidecars import PluginTls, SidecarSpec
 from berth.conformance.errors import UnmetError, UnsuitableError
 from berth.conformance.samples import Document, make_nodes, make_pods
-from berth.out_of_tree.channels import open_channel
 from berth.out_of_tree.errors import NotConnectedError
-from berth.out_of_tree.rpc import REASON_KEY, RpcError
-from berth.out_of_tree.ttrpc import Ttrpc, open_ttrpc
+from berth.out_of_tree.transport.channels import open_channel
+from berth.out_of_tree.transport.rpc import REASON_KEY, RpcError
+from berth.out_of_tree.transport.ttrpc import Ttrpc, open_ttrpc
 from berth_plugin_proto import (
     identity_pb2,
     identity_pb2_grpc,

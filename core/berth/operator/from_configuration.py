@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from berth.config.document import read_document
-from berth.config.own_documents import SHARD_LIST, own_document
-from berth.config.sidecars import POLICY_POINTS, SidecarSpec, is_unix
-from berth.config.tree import to_plain
+from berth.config.out_of_tree.sidecars import POLICY_POINTS, SidecarSpec, is_unix
+from berth.config.reading.document import read_document
+from berth.config.reading.own_documents import SHARD_LIST, own_document
+from berth.config.reading.tree import to_plain
 from berth.operator.errors import ConfigurationProblemError
 from berth.operator.kinds import VERSION, Json
 

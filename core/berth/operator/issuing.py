@@ -37,7 +37,7 @@ from berth.operator.kinds import (
 )
 from berth.operator.observed import Mirror, Name, Observed
 from berth.operator.rendering.names import CA_FILE, owner_reference, serving_files, serving_names
-from berth.scheduler.serving_certificate import Certificate, SelfMade, context_of
+from berth.serving.serving_certificate import Certificate, SelfMade, context_of
 
 _OWN_NAME: Final = "berth-operator"
 """What the operator's certificate is valid for, whatever a kustomization makes of its Service's name."""

@@ -47,9 +47,9 @@ from berth.operator.observed import Mirror, Observed
 from berth.operator.reconciler import Reconciler
 from berth.operator.rendering import Settings
 from berth.operator.work_queue import WorkQueue
-from berth.scheduler.delegated_access import DelegatedAccess
-from berth.scheduler.listening import listen
-from berth.scheduler.serving import Endpoints, SecureServer
+from berth.serving.delegated_access import DelegatedAccess
+from berth.serving.endpoints import Endpoints, SecureServer
+from berth.serving.listening import listen
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.queued_pod import SortKey
 from berth.objects.pod import Pod
-from berth.out_of_tree.call_attributes import rpc_outcome, rpc_request
-from berth.out_of_tree.connection import Connection
+from berth.out_of_tree.cluster_state.raw_objects import RawObjects
+from berth.out_of_tree.cluster_state.state_feed import StateFeed
 from berth.out_of_tree.errors import (
     CallFailedError,
     LateError,
@@ -29,12 +29,12 @@ from berth.out_of_tree.errors import (
     ProtocolError,
     SidecarError,
 )
+from berth.out_of_tree.lifecycle.connection import Connection
 from berth.out_of_tree.plugin_metrics import PluginMetrics
-from berth.out_of_tree.raw_objects import RawObjects
-from berth.out_of_tree.rpc import RpcError, late
-from berth.out_of_tree.state_feed import StateFeed
 from berth.out_of_tree.time_budget import seconds_left
-from berth.out_of_tree.traceparent import CallSpan, Metadata
+from berth.out_of_tree.transport.call_attributes import rpc_outcome, rpc_request
+from berth.out_of_tree.transport.rpc import RpcError, late
+from berth.out_of_tree.transport.traceparent import CallSpan, Metadata
 from berth_plugin_proto import common_pb2
 
 MENDABLE = frozenset({"NOT_CONFIGURED", "NOT_SYNCED", "GENERATION_GONE", "POD_UNKNOWN"})

@@ -13,32 +13,32 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from typing import Any
 
 from berth.cache.cache import Cache
+from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.config.profiles import ResolvedProfile
-from berth.config.sidecars import SidecarSpec
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import FitError
 from berth.framework.handle import Handle, WaitingPod, WaitingPods
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.out_of_tree.answers import PRE_ENQUEUE
-from berth.out_of_tree.asking_ahead import CLASSES_AHEAD, LookAhead
 from berth.out_of_tree.calls import CallContext, Caller
-from berth.out_of_tree.conditions import Condition
-from berth.out_of_tree.connection import Connection, Listeners
+from berth.out_of_tree.cluster_state.nominations import Nominations
+from berth.out_of_tree.cluster_state.raw_objects import KeptObjects, RawObjects
+from berth.out_of_tree.cluster_state.state_feed import StateFeed
+from berth.out_of_tree.cluster_state.watched_objects import StartWatch, WatchedObject, WatchedObjects
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.hint_asker import HintAsker
-from berth.out_of_tree.nominations import Nominations
-from berth.out_of_tree.packing import sort_keys_of
+from berth.out_of_tree.lifecycle.conditions import Condition
+from berth.out_of_tree.lifecycle.connection import Connection, Listeners
+from berth.out_of_tree.lifecycle.versions import Version
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics, PluginMetrics
 from berth.out_of_tree.plugin_text import bounded
-from berth.out_of_tree.raw_objects import KeptObjects, RawObjects
-from berth.out_of_tree.shadows import Shadows
-from berth.out_of_tree.sidecar_plugin import SidecarPlugin
-from berth.out_of_tree.state_feed import StateFeed
-from berth.out_of_tree.versions import Version
-from berth.out_of_tree.waiting_hints import HINTS, WaitingHints, news_from
-from berth.out_of_tree.watched_objects import StartWatch, WatchedObject, WatchedObjects
+from berth.out_of_tree.points.answers import PRE_ENQUEUE
+from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD, LookAhead
+from berth.out_of_tree.points.packing import sort_keys_of
+from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
+from berth.out_of_tree.queueing.hint_asker import HintAsker
+from berth.out_of_tree.queueing.waiting_hints import HINTS, WaitingHints, news_from
+from berth.out_of_tree.shadowing.shadows import Shadows
 from berth.profiles.profile_builder import PluginFactory
 from berth.queue.hint_questions import HintQuestion
 from berth.queue.scheduling_queue import SchedulingQueue

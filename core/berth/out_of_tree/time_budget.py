@@ -6,7 +6,7 @@ Source: docs/protocol.md "Transport".
 import asyncio
 from dataclasses import dataclass
 
-from berth.config.sidecars import SidecarSpec
+from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.cycle_state import CycleState
 from berth_plugin_proto import identity_pb2
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from berth.out_of_tree.rpc import RpcError
+from berth.out_of_tree.transport.rpc import RpcError
 from berth.replay.meaning import STATUS, WHERE_BOTH, Meaning
 from berth.replay.replay_result import Change
 

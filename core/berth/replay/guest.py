@@ -12,11 +12,11 @@ from uuid import uuid4
 import grpc
 import grpc.aio
 
-from berth.config.sidecars import SidecarSpec
-from berth.out_of_tree.channels import open_channel
+from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.greeting import readable, shake_hands
-from berth.out_of_tree.services import open_services
+from berth.out_of_tree.lifecycle.greeting import readable, shake_hands
+from berth.out_of_tree.transport.channels import open_channel
+from berth.out_of_tree.transport.services import open_services
 from berth.replay.errors import ReplayError
 from berth.replay.rows import NodeRows
 from berth.replay.steps import Steps, Transfer

@@ -18,8 +18,8 @@ from typing import Any
 
 import grpc
 
-from berth.config.sidecars import PluginTls, SidecarSpec
-from berth.out_of_tree.rpc import RpcError
+from berth.config.out_of_tree.sidecars import PluginTls, SidecarSpec
+from berth.out_of_tree.transport.rpc import RpcError
 from berth.replay.comparing import changes, failure
 from berth.replay.errors import RecordingError, ReplayError
 from berth.replay.guest import Guest, connected

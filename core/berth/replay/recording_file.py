@@ -9,8 +9,8 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from berth.out_of_tree.frames import FrameError, Frames
-from berth.out_of_tree.recording import FORMAT
+from berth.out_of_tree.recordings.frames import FrameError, Frames
+from berth.out_of_tree.recordings.recording import FORMAT
 from berth.replay.errors import RecordingError
 from berth_plugin_proto import recording_pb2
 

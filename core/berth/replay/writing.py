@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from google.protobuf.message import DecodeError
 
-from berth.out_of_tree.frames import FrameError, Frames, framed
-from berth.out_of_tree.recording import STOPPED
+from berth.out_of_tree.recordings.frames import FrameError, Frames, framed
+from berth.out_of_tree.recordings.recording import STOPPED
 from berth.replay.errors import RecordingError
 from berth_plugin_proto import recording_pb2
 

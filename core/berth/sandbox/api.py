@@ -9,23 +9,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from berth.sandbox import content, reviews, subresources
+from berth.sandbox import reviews, subresources
 from berth.sandbox.access import EVERYBODY, Access
 from berth.sandbox.access.attributes import Asked, User, asked_of
 from berth.sandbox.aggregation import Aggregation, FrontProxy
-from berth.sandbox.catalogue import Catalogue
-from berth.sandbox.crd import Definitions
-from berth.sandbox.discovery import Discovery
+from berth.sandbox.bodies import content
+from berth.sandbox.custom_resources.crd import Definitions
 from berth.sandbox.errors import ApiError
-from berth.sandbox.event_conversion import NEW_VERSION, to_core
-from berth.sandbox.listing import Lists, select
+from berth.sandbox.kinds.catalogue import Catalogue
+from berth.sandbox.kinds.resource import Resource
 from berth.sandbox.meta import Clock
-from berth.sandbox.patching import Patcher
+from berth.sandbox.patches.patching import Patcher
+from berth.sandbox.reading.discovery import Discovery
+from berth.sandbox.reading.event_conversion import NEW_VERSION, to_core
+from berth.sandbox.reading.listing import Lists, select
+from berth.sandbox.reading.views import choose_view
 from berth.sandbox.request import Answer, Request, Response, json_response
-from berth.sandbox.resource import Resource
 from berth.sandbox.rest import Deletion, Rest
 from berth.sandbox.store import Entry, Json, Store
-from berth.sandbox.views import choose_view
 
 _READS: Final = ("GET", "HEAD")
 _OWNERS: Final = b"ownerReferences"

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from berth.sandbox import meta
-from berth.sandbox.catalogue import Catalogue
 from berth.sandbox.errors import ApiError, Cause, forbidden_field, invalid_value
-from berth.sandbox.resource import Resource
+from berth.sandbox.kinds.catalogue import Catalogue
+from berth.sandbox.kinds.resource import Resource
+from berth.sandbox.kinds.strategies import DEFAULT, STRATEGIES
+from berth.sandbox.kinds.strategy import Context, Strategy
 from berth.sandbox.store import Collection, Entry, Json, Store, encode
-from berth.sandbox.strategies import DEFAULT, STRATEGIES
-from berth.sandbox.strategy import Context, Strategy
 
 MODIFIED_TEXT = "the object has been modified; please apply your changes to the latest version and try again"
 # What an update may not change, whatever it sends.

@@ -6,13 +6,14 @@ Source: pkg/registry/authentication, pkg/registry/authorization and pkg/registry
 from collections.abc import Mapping
 from typing import Any, Final
 
-from berth.sandbox import content, meta
+from berth.sandbox import meta
 from berth.sandbox.access import Access
 from berth.sandbox.access.attributes import Asked, User
 from berth.sandbox.access.identity import service_account
+from berth.sandbox.bodies import content
 from berth.sandbox.errors import ApiError
+from berth.sandbox.kinds.resource import Resource
 from berth.sandbox.request import Request, Response, json_response
-from berth.sandbox.resource import Resource
 from berth.sandbox.rest import Rest
 from berth.sandbox.store import Json
 

@@ -20,16 +20,16 @@ from berth.sandbox.api import Api
 from berth.sandbox.containers import Images, PodRuns
 from berth.sandbox.controllers.deployments import Deployments
 from berth.sandbox.controllers.garbage_collection import GarbageCollector
+from berth.sandbox.controllers.kubelet import Kubelets
+from berth.sandbox.controllers.namespaces import NamespaceLifecycle
 from berth.sandbox.errors import ApiError, SandboxError
 from berth.sandbox.free_port import LOOPBACK
 from berth.sandbox.http import Connection
 from berth.sandbox.journal import Journal
 from berth.sandbox.kubeconfig import kubeconfig_text, write_kubeconfig
-from berth.sandbox.kubelet import Kubelets
 from berth.sandbox.meta import Clock
-from berth.sandbox.namespaces import NamespaceLifecycle
 from berth.sandbox.store import Json, Store
-from berth.scheduler.self_signed import self_signed
+from berth.serving.self_signed import self_signed
 
 HANG_UP_SECONDS: Final = 1.0
 """How long the last answers may take to be sent."""

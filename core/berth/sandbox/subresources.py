@@ -5,13 +5,13 @@ Source: pkg/registry/core/pod/storage/{storage,eviction}.go, pkg/registry/apps/*
 
 from typing import Any
 
-from berth.sandbox import content
+from berth.sandbox.bodies import content
 from berth.sandbox.errors import ApiError, not_supported, required
-from berth.sandbox.patch_json import json_patch, merge_patch
+from berth.sandbox.kinds.resource import Resource
+from berth.sandbox.patches.json_patch import json_patch, merge_patch
+from berth.sandbox.reading.selectors import match_label_selector
 from berth.sandbox.request import Request, Response, json_response
-from berth.sandbox.resource import Resource
 from berth.sandbox.rest import MODIFIED_TEXT, Deletion, Rest
-from berth.sandbox.selectors import match_label_selector
 from berth.sandbox.store import Json, decode
 
 _SUCCESS: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

@@ -1,8 +1,4 @@
-"""What keeps a scheduler from starting, beside what config and client say of their inputs; how one ends."""
-
-
-class StartError(Exception):
-    """An input of the process is unusable; the text names it and the remedy."""
+"""How a scheduler process ends, beside what its inputs make of it."""
 
 
 class FinishedError(Exception):
@@ -10,11 +6,3 @@ class FinishedError(Exception):
 
     Source: cmd/kube-scheduler/app/server.go Run (Kubernetes v1.36).
     """
-
-
-class LoopBusyError(Exception):
-    """The scheduling loop did not answer in time; the request may be repeated."""
-
-
-class TooManyReviewsError(Exception):
-    """More unknown clients came than the API server is asked about; the request may be repeated."""

@@ -35,35 +35,35 @@ from berth.config.shards import Shard
 from berth.explain.attempt_log import AttemptLog
 from berth.framework.clock import SystemClock
 from berth.framework.cycle_record import CycleRecord
-from berth.scheduler.background import AsyncioBackground
-from berth.scheduler.cache_debugger import CacheDebugger
-from berth.scheduler.campaign import Campaign
-from berth.scheduler.control_thread import ControlThread
-from berth.scheduler.delegated_access import DelegatedAccess
-from berth.scheduler.election import LeaseEvents, new_campaigns, write_guard
-from berth.scheduler.event_recording import PodEvents
-from berth.scheduler.explain_access import ExplainAccess, published
-from berth.scheduler.fence import Fence, Mirror, View
-from berth.scheduler.first_sync import FirstSync
-from berth.scheduler.leadership import Leadership
-from berth.scheduler.leaderships import Leaderships, margins, shard_of_records
-from berth.scheduler.listening import reached_at
-from berth.scheduler.loop_turns import LoopTurns
-from berth.scheduler.needed_kinds import needed_groups
-from berth.scheduler.out_of_tree_plugins import OutOfTreePlugins
-from berth.scheduler.plugin_upkeep import PluginUpkeep
+from berth.scheduler.leading.campaign import Campaign
+from berth.scheduler.leading.election import LeaseEvents, new_campaigns, write_guard
+from berth.scheduler.leading.fence import Fence, Mirror, View
+from berth.scheduler.leading.leadership import Leadership
+from berth.scheduler.leading.leaderships import Leaderships, margins, shard_of_records
+from berth.scheduler.loop.background import AsyncioBackground
+from berth.scheduler.loop.control_thread import ControlThread
+from berth.scheduler.loop.loop_turns import LoopTurns
+from berth.scheduler.loop.running_tasks import RunningTasks
+from berth.scheduler.loop.scheduling_loop import SchedulingLoop, follow
+from berth.scheduler.pages.cache_debugger import CacheDebugger
+from berth.scheduler.pages.explain_access import ExplainAccess, published
+from berth.scheduler.pages.status_pages import StatusPages
 from berth.scheduler.process_options import ProcessOptions
-from berth.scheduler.raw_keeping import RawKeeping
-from berth.scheduler.running_tasks import RunningTasks
 from berth.scheduler.scheduler import ASYNC_API_CALLS, GENERIC_WORKLOAD, Scheduler
-from berth.scheduler.scheduling_loop import SchedulingLoop, follow
 from berth.scheduler.secure_port import SecurePort
-from berth.scheduler.server_kinds import absent_kinds
-from berth.scheduler.set_aside_events import SetAsideEvents, set_aside_now, set_aside_total
-from berth.scheduler.status_pages import StatusPages
+from berth.scheduler.sidecars.out_of_tree_plugins import OutOfTreePlugins
+from berth.scheduler.sidecars.plugin_upkeep import PluginUpkeep
 from berth.scheduler.transports import open_for_control, open_for_scheduling
-from berth.scheduler.watches import reflectors
-from berth.scheduler.writers import Writers
+from berth.scheduler.watching.first_sync import FirstSync
+from berth.scheduler.watching.needed_kinds import needed_groups
+from berth.scheduler.watching.raw_keeping import RawKeeping
+from berth.scheduler.watching.server_kinds import absent_kinds
+from berth.scheduler.watching.watches import reflectors
+from berth.scheduler.writing.event_recording import PodEvents
+from berth.scheduler.writing.set_aside_events import SetAsideEvents, set_aside_now, set_aside_total
+from berth.scheduler.writing.writers import Writers
+from berth.serving.delegated_access import DelegatedAccess
+from berth.serving.listening import reached_at
 from berth.telemetry.fan_out import fan_out
 from berth.telemetry.metrics import SchedulerMetrics
 from berth.telemetry.tracing import Tracing

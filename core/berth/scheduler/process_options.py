@@ -9,9 +9,9 @@ from typing import Any
 
 from berth.client.transport import REQUEST_SECONDS
 from berth.config.loading import Loaded
+from berth.config.out_of_tree.sidecars import SidecarSpec, SocketDirectory
 from berth.config.shards import Shard
-from berth.config.sidecars import SidecarSpec, SocketDirectory
-from berth.scheduler.access import ALWAYS_ALLOWED
+from berth.serving.access import ALWAYS_ALLOWED
 
 
 @dataclass(frozen=True, slots=True)

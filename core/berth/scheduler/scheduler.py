@@ -53,8 +53,8 @@ from berth.queue.hints import wanted_actions
 from berth.queue.record_heap import ShardOf, whole
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.scheduler.core_metrics import CoreMetrics, NoCoreMetrics
-from berth.scheduler.plugin_source import PluginSource
 from berth.scheduler.profiles import Profiles
+from berth.scheduler.sidecars.plugin_source import PluginSource
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.snapshot import Snapshot
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from berth.aggregated_api.users import User
 from berth.client.api import Api
-from berth.scheduler.access import Review
-from berth.scheduler.control_thread import ControlThread
-from berth.scheduler.listening import listen
+from berth.scheduler.loop.control_thread import ControlThread
+from berth.scheduler.pages.status_pages import StatusPages
 from berth.scheduler.process_options import Serving
-from berth.scheduler.serving_certificate import NamedCertificate, SelfMade
-from berth.scheduler.status_pages import StatusPages
+from berth.serving.access import Review
+from berth.serving.listening import listen
+from berth.serving.serving_certificate import NamedCertificate, SelfMade
 
 if TYPE_CHECKING:
     from berth.aggregated_api.authentication_config import AuthenticationConfig
-    from berth.scheduler.serving import SecureServer
+    from berth.serving.endpoints import SecureServer
 
 # A client that connects at the start is answered after so long, or once everything is listed where that is
 # sooner: what serves takes half a second of imports, and lists and first decisions go before.
@@ -79,7 +79,7 @@ class SecurePort:
         # A worker thread imports and assembles the pages: meanwhile the lease is renewed.
         endpoints = await asyncio.to_thread(self._pages.endpoints)
         # Imported here: aiohttp takes 0.3 s of CPU, which the first lists need not wait for.
-        from berth.scheduler.serving import SecureServer  # noqa: PLC0415 (see above)
+        from berth.serving.endpoints import SecureServer  # noqa: PLC0415 (see above)
 
         if self._certificate is None:
             self._certificate = await asyncio.to_thread(SelfMade, self._authorities)

@@ -9,12 +9,13 @@ import os
 import signal
 from collections.abc import Iterable
 
-from berth.config.command_line import Options, Settings
-from berth.config.sidecars import SidecarSpec, is_unix, socket_path
-from berth.out_of_tree.socket_access import missing_folder
-from berth.scheduler.errors import FinishedError, StartError
+from berth.config.flags.command_line import Options, Settings
+from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix, socket_path
+from berth.out_of_tree.transport.socket_access import missing_folder
+from berth.scheduler.errors import FinishedError
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving
+from berth.serving.errors import StartError
 from berth.telemetry.logs import configure_logs
 from berth.telemetry.tracing import Tracing
 

@@ -7,7 +7,7 @@ from berth.client.events import EventRecorder
 from berth.client.timing import TokenBucket
 from berth.client.transport import Transport
 from berth.framework.clock import SystemClock
-from berth.scheduler.control_thread import ControlThread
+from berth.scheduler.loop.control_thread import ControlThread
 from berth.scheduler.process_options import ProcessOptions
 
 MAX_CONNECTIONS = 64

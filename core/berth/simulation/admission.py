@@ -6,7 +6,7 @@ Source: pkg/apis/core/v1/defaults.go; plugin/pkg/admission/priority (Kubernetes 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from berth.sandbox import pod_defaults
+from berth.sandbox.kinds import pod_defaults
 from berth.simulation.errors import InputError
 from berth.simulation.kinds import PriorityClass
 

@@ -29,11 +29,11 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.plugins.registry import IN_TREE
-from berth.scheduler.background import AsyncioBackground
-from berth.scheduler.plugin_source import InProcessPlugins
+from berth.scheduler.loop.background import AsyncioBackground
+from berth.scheduler.loop.scheduling_loop import SchedulingLoop
 from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.scheduling_loop import SchedulingLoop
-from berth.scheduler.watches import DEVICE_TAINT_RULES, LOOKED_UP
+from berth.scheduler.sidecars.plugin_source import InProcessPlugins
+from berth.scheduler.watching.watches import DEVICE_TAINT_RULES, LOOKED_UP
 from berth.simulation.changes import Change
 from berth.simulation.errors import PluginsError
 from berth.simulation.fragmentation import fragmentation

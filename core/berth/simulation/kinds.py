@@ -15,7 +15,7 @@ from berth.objects.devices import DeviceTaintRule
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.pod_decoding import decode_pod
-from berth.scheduler.watches import LIVE_PODS, LOOKED_UP
+from berth.scheduler.watching.watches import LIVE_PODS, LOOKED_UP
 
 PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 

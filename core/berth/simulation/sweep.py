@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from berth.config.command_line import parse_flags, read_settings
+from berth.config.flags.command_line import parse_flags, read_settings
 from berth.simulation.changes import changed, read_changes
 from berth.simulation.compare import Summary, summed_up, weighed
 from berth.simulation.engine import Options, simulate

@@ -11,7 +11,7 @@ How the scheduler process wires it::
     metrics.watch_queue(scheduler.queue.sizes)          # read when metrics are collected
     metrics.watch_cache(scheduler.cache)
     host = PluginHost(..., sampled=tracing.sampled)       # the flag in the metadata's `traceparent`
-    endpoints = Endpoints(metrics.text, metrics.reset, ...) # shown by scheduler/serving.py
+    endpoints = Endpoints(metrics.text, metrics.reset, ...) # shown by serving/endpoints.py
     ...
     tracing.close()                                       # at the end: exports what is waiting
 """

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from berth.config.feature_gates import FeatureGates
+from berth.config.flags.feature_gates import FeatureGates
 from berth.config.plugin_args import ARGS_TYPES
 from berth.framework.background import Promise, Timer
 from berth.framework.claim_writing import ClaimWriter

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from berth.config.loading import load
+from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.extender.errors import StatusError
 from berth.out_of_tree.extender.http_extender import ExtenderContext, HttpExtender
-from berth.out_of_tree.raw_objects import RawObjects
 from tests.fakes import OnePod
 from tests.scenarios.kit.cluster import Cluster
 

@@ -11,7 +11,7 @@ import pytest
 
 from berth.objects.label_selector import LabelSelector
 from berth.objects.pod import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
-from berth.scheduler import scheduling_loop
+from berth.scheduler.loop import scheduling_loop
 from tests.scenarios.kit.cluster import Cluster
 
 SEEDS = range(12)

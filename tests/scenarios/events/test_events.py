@@ -22,8 +22,8 @@ from berth.objects.storage import (
     VolumeAttachment,
 )
 from berth.objects.taint import Taint, Toleration
-from berth.out_of_tree.raw_objects import RawObjects
-from berth.scheduler.watches import reflectors
+from berth.out_of_tree.cluster_state.raw_objects import RawObjects
+from berth.scheduler.watching.watches import reflectors
 from tests.scenarios.events.listening import Listening
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.plugins import QUEUE, Doorkeeper

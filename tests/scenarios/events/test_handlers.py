@@ -10,7 +10,7 @@ from berth.objects.api_object import ObjectMeta
 from berth.objects.devices import DeviceClass
 from berth.objects.storage import CSIDriver, PersistentVolumeClaim, VolumeAttachment
 from berth.objects.workloads import Namespace
-from berth.scheduler.watches import LIVE_PODS, LOOKED_UP
+from berth.scheduler.watching.watches import LIVE_PODS, LOOKED_UP
 from tests.fakes import Permits, PreBinds
 from tests.scenarios.events.listening import Listening
 from tests.scenarios.kit.cluster import Cluster

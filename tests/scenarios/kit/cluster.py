@@ -21,12 +21,12 @@ import msgspec
 
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.scheduler.background import AsyncioBackground
-from berth.scheduler.plugin_source import InProcessPlugins
-from berth.scheduler.pod_writer import PodWriter
+from berth.scheduler.loop.background import AsyncioBackground
+from berth.scheduler.loop.scheduling_loop import SchedulingLoop
 from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.scheduling_loop import SchedulingLoop
-from berth.scheduler.watches import LOOKED_UP
+from berth.scheduler.sidecars.plugin_source import InProcessPlugins
+from berth.scheduler.watching.watches import LOOKED_UP
+from berth.scheduler.writing.pod_writer import PodWriter
 from berth.simulation.virtual_time import LoopClock
 from berth.telemetry.metrics import SchedulerMetrics
 from berth.testing.builders import ROOMY, make_node, make_pod

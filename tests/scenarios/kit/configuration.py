@@ -3,7 +3,7 @@
 import json
 
 from berth.config.catalogue import IN_TREE, ExtensionPoint
-from berth.config.feature_gates import FeatureGates
+from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.framework import interface
 from berth.plugins.registry import IN_TREE as IN_TREE_FACTORIES

@@ -10,7 +10,7 @@ from berth.client.pods import Rejected
 from berth.framework.status import SUCCESS
 from berth.objects.node import Node
 from berth.objects.pod import Pod, SchedulingGroup
-from berth.scheduler.cache_debugger import CacheDebugger
+from berth.scheduler.pages.cache_debugger import CacheDebugger
 from berth.snapshot.pod_group_states import GroupKey
 from berth.testing.builders import make_pod
 from tests.scenarios.kit.configuration import PROFILE

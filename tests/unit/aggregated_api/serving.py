@@ -8,8 +8,8 @@ import aiohttp
 
 from berth.aggregated_api.front_proxy import Trust
 from berth.aggregated_api.pages import ExplainPages
-from berth.scheduler.serving import Endpoints, SecureServer
-from berth.scheduler.serving_certificate import SelfMade
+from berth.serving.endpoints import Endpoints, SecureServer
+from berth.serving.serving_certificate import SelfMade
 from tests.unit.aggregated_api.certificates import TestAuthority
 
 POD = "/apis/explain.berth.dev/v1alpha1/namespaces/default/podexplanations/p"

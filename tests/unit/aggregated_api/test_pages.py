@@ -7,7 +7,7 @@ from berth.aggregated_api.errors import NoSuchPodError, UnavailableError
 from berth.aggregated_api.leaders import Leader, Published
 from berth.aggregated_api.routing import Asked
 from berth.aggregated_api.sending_on import SendingOn
-from berth.scheduler.access import Access, allow_all
+from berth.serving.access import Access, allow_all
 from tests.unit.aggregated_api.serving import POD, client, serving
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"

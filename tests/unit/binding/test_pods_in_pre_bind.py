@@ -9,7 +9,7 @@ import pytest
 from berth.binding.pods_in_pre_bind import PodInPreBind
 from berth.framework.interface import PreBindPlugin
 from berth.framework.status import SUCCESS, failed
-from berth.scheduler.background import AsyncioBackground
+from berth.scheduler.loop.background import AsyncioBackground
 from berth.testing.builders import make_node
 from tests.fakes import Binds, Named, Steps, framework, pending, world
 

@@ -3,9 +3,9 @@
 import pytest
 
 from berth.config import DecodeError
-from berth.config.document import read_document
-from berth.config.envelope import identify
-from berth.config.tree import to_plain
+from berth.config.reading.document import read_document
+from berth.config.reading.envelope import identify
+from berth.config.reading.tree import to_plain
 from tests.unit.config.files import API_VERSION
 
 

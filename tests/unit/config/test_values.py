@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.config.base64_data import decode_base64
 from berth.config.duration import Duration, parse_duration
 from berth.config.go_text import float32, float32_text, float_text, json_text, quote
+from berth.config.reading.base64_data import decode_base64
 
 
 @pytest.mark.parametrize(

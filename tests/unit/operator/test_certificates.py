@@ -14,7 +14,7 @@ from berth.operator.certificates import (
     Pair,
     encoded,
 )
-from berth.scheduler.serving_certificate import context_of
+from berth.serving.serving_certificate import context_of
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 NAMES = ("berth-main.berth-system.svc", "berth-main")

@@ -13,8 +13,8 @@ from berth.client import Api, load_endpoint
 from berth.client.errors import NotFoundError, RejectedError
 from berth.client.pods import Pods
 from berth.sandbox.access.identity import service_account
-from berth.scheduler.access import Asked
-from berth.scheduler.delegated_access import DelegatedAccess
+from berth.serving.access import Asked
+from berth.serving.delegated_access import DelegatedAccess
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator import kit
 from tests.unit.operator.at_work import MONITOR, PLUGINS, SCHEDULERS, SYSTEM, operating

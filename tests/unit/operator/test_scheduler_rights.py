@@ -15,10 +15,10 @@ from berth.operator.rendering.rights import cluster_roles
 from berth.sandbox.access.identity import service_account
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import json_response
-from berth.scheduler.access import Asked
-from berth.scheduler.delegated_access import DelegatedAccess
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions
+from berth.serving.access import Asked
+from berth.serving.delegated_access import DelegatedAccess
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator.rights import bound, documents, guarded, running
 from tests.unit.scheduler import test_devices_end_to_end as devices

@@ -13,14 +13,14 @@ import msgspec
 from berth.cache.cache import Cache
 from berth.config.catalogue import ExtensionPoint
 from berth.config.duration import Duration
-from berth.config.sidecars import DEFAULT_POLICY, SidecarSpec
+from berth.config.out_of_tree.sidecars import DEFAULT_POLICY, SidecarSpec
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.host import PluginHost
-from berth.out_of_tree.ttrpc import HEADER, RESPONSE
+from berth.out_of_tree.transport.ttrpc import HEADER, RESPONSE
 from berth.plugins.priority_sort import PrioritySort
 from berth.queue.hints import build_hint_map
 from berth.queue.queue_profile import QueueProfile

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
 from berth.config.loading import load
-from berth.config.sidecars import SidecarSpec, catalogue_of
+from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.listers import Listers
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
-from berth.out_of_tree.asking_ahead import CLASSES_AHEAD
 from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
 from berth.queue.queue_profile import QueueProfile

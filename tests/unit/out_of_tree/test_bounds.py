@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.config.pod_metadata import key_problem, may_write
-from berth.config.sidecars import PluginTls, is_loopback, unprotected
+from berth.config.out_of_tree.pod_metadata import key_problem, may_write
+from berth.config.out_of_tree.sidecars import PluginTls, is_loopback, unprotected
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
-from berth.out_of_tree.introduction import kind_problems, problems_of
+from berth.out_of_tree.lifecycle.introduction import kind_problems, problems_of
 from berth.out_of_tree.limits import LINES_AT_ONCE, NAMED_PODS
 from berth.out_of_tree.plugin_log import PluginLog
 from berth.out_of_tree.plugin_text import bounded
-from berth.out_of_tree.requeue_stream import paced
-from berth.out_of_tree.socket_access import check_socket, held_socket, shared_folder
+from berth.out_of_tree.queueing.requeue_stream import paced
+from berth.out_of_tree.transport.socket_access import check_socket, held_socket, shared_folder
 from berth_plugin_proto import identity_pb2, queueing_pb2
 from tests.hostile.work import calls
 
@@ -243,7 +243,9 @@ def test_a_strangers_folder(tmp_path, monkeypatch):
         listener.bind("p.sock")
         listener.listen()
         path.chmod(0o600)
-        monkeypatch.setattr("berth.out_of_tree.socket_access._trusted", lambda uid, _: uid != os.geteuid())
+        monkeypatch.setattr(
+            "berth.out_of_tree.transport.socket_access._trusted", lambda uid, _: uid != os.geteuid()
+        )
         with pytest.raises(NotConnectedError, match=r"belongs to user .*, which is neither ours nor root"):
             check_socket("p", str(path))
 

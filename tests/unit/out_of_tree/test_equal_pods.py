@@ -11,14 +11,14 @@ import pytest
 
 from berth.cache.cache import Cache
 from berth.config.loading import load
-from berth.config.sidecars import SidecarSpec, catalogue_of
+from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.listers import Listers
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.host import PluginHost
-from berth.out_of_tree.node_answers import KnownAnswers
+from berth.out_of_tree.points.node_answers import KnownAnswers
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
 from berth.snapshot.snapshot import Snapshot

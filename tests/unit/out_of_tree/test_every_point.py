@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from berth.config.catalogue import ExtensionPoint
-from berth.config.sidecars import FailurePolicy
+from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import NominatingInfo, NominatingMode, PostFilterResult
 from berth.framework.status import SKIP, SUCCESS, Code, Status
-from berth.out_of_tree.making_room import packed
+from berth.out_of_tree.points.making_room import packed
 from berth.snapshot.pod_info import PodInfo
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from berth_sdk import Nomination, Plugin, Reason

@@ -11,9 +11,9 @@ from berth.framework.object_events import NODE_ADD
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod import PodCondition
-from berth.out_of_tree import hint_asker
 from berth.out_of_tree.errors import ProtocolError
-from berth.out_of_tree.packing import hints_of
+from berth.out_of_tree.points.packing import hints_of
+from berth.out_of_tree.queueing import hint_asker
 from berth_plugin_proto import identity_pb2, queueing_pb2
 from berth_sdk import testing as documents
 from tests.unit.out_of_tree.scripted import NAME, Scripted, hosted, rejected, until

@@ -9,8 +9,8 @@ from berth.framework.diagnosis import Diagnosis, FitError
 from berth.framework.status import Code, Status, failed
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
-from berth.out_of_tree import state_feed
-from berth.out_of_tree.event_interest import compiled
+from berth.out_of_tree.cluster_state import state_feed
+from berth.out_of_tree.queueing.event_interest import compiled
 from berth.testing.builders import make_node
 from berth_plugin_proto import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
 from berth_sdk import testing as documents

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from berth.config.sidecars import SidecarSpec
+from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.runtime import Framework, PluginSet
-from berth.out_of_tree.attaching import AttachError
-from berth.out_of_tree.enabling import Roster
-from berth.scheduler.plugin_list_file import PluginListFile
+from berth.out_of_tree.lifecycle.attaching import AttachError
+from berth.out_of_tree.lifecycle.enabling import Roster
+from berth.scheduler.sidecars.plugin_list_file import PluginListFile
 from berth_sdk import ArgumentError
+from tests.unit.out_of_tree.lifecycle.test_attaching import OTHER, Colours, at_work, folder, record_of, wanted
 from tests.unit.out_of_tree.scripted import PROFILE, cycle, until
-from tests.unit.out_of_tree.test_attaching import OTHER, Colours, at_work, folder, record_of, wanted
 
 __all__ = ["folder"]
 

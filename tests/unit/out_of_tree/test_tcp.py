@@ -6,17 +6,17 @@ import grpc
 import pytest
 
 from berth.config.duration import Duration
-from berth.config.plugin_list import PluginListError, parse_plugin_list
-from berth.config.sidecars import PluginTls, SidecarSpec
+from berth.config.out_of_tree.plugin_list import PluginListError, parse_plugin_list
+from berth.config.out_of_tree.sidecars import PluginTls, SidecarSpec
 from berth.demo.surface import Surface
-from berth.out_of_tree import attaching
-from berth.out_of_tree.attaching import AttachError, Wanted
-from berth.out_of_tree.channels import open_channel
 from berth.out_of_tree.errors import NotConnectedError
+from berth.out_of_tree.lifecycle import attaching
+from berth.out_of_tree.lifecycle.attaching import AttachError, Wanted
+from berth.out_of_tree.transport.channels import open_channel
 from berth_sdk.serving import Server
 from tests.unit.extender.test_tls import self_signed
+from tests.unit.out_of_tree.lifecycle.test_attaching import Colours, World
 from tests.unit.out_of_tree.scripted import PROFILE
-from tests.unit.out_of_tree.test_attaching import Colours, World
 
 
 @pytest.fixture

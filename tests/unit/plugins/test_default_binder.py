@@ -4,7 +4,7 @@ import pytest
 
 from berth.framework.cycle_state import CycleState
 from berth.plugins.default_binder import DefaultBinder
-from berth.scheduler.background import AsyncioBackground
+from berth.scheduler.loop.background import AsyncioBackground
 from berth.testing.builders import make_pod
 from berth.testing.handles import RecordingWriter, make_plugin
 

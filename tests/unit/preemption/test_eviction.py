@@ -12,7 +12,7 @@ from berth.framework.status import SUCCESS, Code
 from berth.preemption.candidates import Candidate
 from berth.preemption.eviction import Evictions
 from berth.preemption.preemptor import alone
-from berth.scheduler.background import AsyncioBackground
+from berth.scheduler.loop.background import AsyncioBackground
 from berth.testing.handles import FixedNominator, make_handle
 from tests.unit.preemption.kit import PREEMPTED, leaving, placed, preemptor
 

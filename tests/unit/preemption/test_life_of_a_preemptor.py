@@ -9,8 +9,8 @@ from berth.config.loading import load
 from berth.framework.handle import PodGoneError
 from berth.plugins.registry import IN_TREE
 from berth.scheduler.core_metrics import NoCoreMetrics
-from berth.scheduler.plugin_source import InProcessPlugins
 from berth.scheduler.scheduler import Scheduler
+from berth.scheduler.sidecars.plugin_source import InProcessPlugins
 from berth.testing.handles import ManualClock, RecordingRecorder, RecordingVolumeWriter, RecordingWriter
 from tests.fakes import Steps
 from tests.unit.preemption.kit import leaving, node, placed, preemptor

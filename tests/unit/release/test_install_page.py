@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import yaml
 
-from berth.config.command_line import parse_flags
+from berth.config.flags.command_line import parse_flags
 from berth.sandbox import Options, serve
 from tests.go_toolchain import ROOT
 from tests.release.manifests import KUBECTL, write_installations

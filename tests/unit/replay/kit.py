@@ -4,7 +4,7 @@ import tempfile
 from contextlib import asynccontextmanager, suppress
 
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.recording import Extent
+from berth.out_of_tree.recordings.recording import Extent
 from berth.replay import Options, replay
 from berth_sdk import Plugin, Server
 from tests.unit.out_of_tree.scripted import World, cycle, running

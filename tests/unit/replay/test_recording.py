@@ -5,10 +5,10 @@ import asyncio
 import grpc
 import pytest
 
-from berth.out_of_tree import recording as recordings
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.frames import FrameError, Frames, framed
-from berth.out_of_tree.recorded_stub import RecordedStub
+from berth.out_of_tree.recordings import recording as recordings
+from berth.out_of_tree.recordings.frames import FrameError, Frames, framed
+from berth.out_of_tree.recordings.recorded_stub import RecordedStub
 from berth.replay import RecordingError, read_recording
 from berth.replay.writing import RecordingWriter
 from berth_plugin_proto import identity_pb2, queueing_pb2, recording_pb2, state_pb2

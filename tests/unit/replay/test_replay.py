@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli import main
-from berth.out_of_tree.frames import framed
+from berth.out_of_tree.recordings.frames import framed
 from berth.replay import Change, RecordingError, ReplayError, as_text, read_recording, replay_result
 from berth_plugin_proto import recording_pb2
 from berth_sdk import Plugin
@@ -227,7 +227,7 @@ async def test_nobody_there(tmp_path):
 
 async def test_a_step_that_only_the_stream_brings(tmp_path, monkeypatch):
     """A call whose state came on the stream after it was sent is replayed against that state."""
-    monkeypatch.setattr("berth.out_of_tree.state_feed.MAX_CARRIED_BYTES", 0)
+    monkeypatch.setattr("berth.out_of_tree.cluster_state.state_feed.MAX_CARRIED_BYTES", 0)
     path = await a_run(tmp_path / "r")
 
     assert ([], 5) == (said(outcome := await replayed(path, Teams())), outcome.compared)
@@ -235,7 +235,7 @@ async def test_a_step_that_only_the_stream_brings(tmp_path, monkeypatch):
 
 async def test_a_step_that_is_a_transfer(tmp_path, monkeypatch):
     """A step too large for a delta is replayed as the transfer that it was."""
-    monkeypatch.setattr("berth.out_of_tree.state_feed.MAX_DELTA_BYTES", 100)
+    monkeypatch.setattr("berth.out_of_tree.cluster_state.state_feed.MAX_DELTA_BYTES", 100)
     path = await a_run(tmp_path / "r")
 
     assert ([], 5) == (said(outcome := await replayed(path, Teams())), outcome.compared)

@@ -11,9 +11,9 @@ from berth.aggregated_api.pages import ExplainPages
 from berth.operator.certificates import Authorities
 from berth.sandbox import Options, serve
 from berth.sandbox.access.attributes import User
-from berth.scheduler.access import Access
-from berth.scheduler.serving import Endpoints, SecureServer
-from berth.scheduler.serving_certificate import context_of
+from berth.serving.access import Access
+from berth.serving.endpoints import Endpoints, SecureServer
+from berth.serving.serving_certificate import context_of
 from tests.unit.explaining_at_work import (
     ROOT,
     SERVICE,

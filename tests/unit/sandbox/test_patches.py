@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.sandbox import schemas
-from berth.sandbox.patch_json import PatchError, json_patch, merge_patch
-from berth.sandbox.patch_strategic import strategic_merge
+from berth.sandbox.bodies import schemas
+from berth.sandbox.patches.json_patch import PatchError, json_patch, merge_patch
+from berth.sandbox.patches.strategic import strategic_merge
 
 POD = schemas.root("io.k8s.api.core.v1.Pod")
 NODE = schemas.root("io.k8s.api.core.v1.Node")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.sandbox.test_crd import CRDS, definition
+from tests.unit.sandbox.custom_resources.test_crd import CRDS, definition
 
 THINGS = "/apis/example.com/v1/namespaces/default/gpus"
 SPEC = {

@@ -3,7 +3,7 @@
 from berth.client import Api, load_endpoint
 from berth.objects.decode import from_document
 from berth.objects.resource_claims import ResourceClaim
-from berth.scheduler.claim_writer import ApiClaimWriter
+from berth.scheduler.writing.claim_writer import ApiClaimWriter
 from tests.unit.client.conftest import transport_to
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 

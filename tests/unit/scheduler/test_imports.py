@@ -21,7 +21,7 @@ scheduler.main(sys.argv[1:])
 # Of sidecars; of the secure port; of traces; of users with plugins; of the sandbox and of those who look on.
 LATER = {
     *("grpc", "google.protobuf", "berth_plugin_proto", "berth.out_of_tree.host"),
-    *("aiohttp", "cryptography", "berth.scheduler.serving"),
+    *("aiohttp", "cryptography", "berth.serving.endpoints"),
     *("opentelemetry", "importlib.metadata"),
     *("kubernetes", "requests", "urllib3"),
     *("rich", "berth.sandbox", "berth.operator", "berth.replay", "berth.conformance", "berth.demo"),

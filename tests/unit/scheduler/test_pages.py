@@ -7,8 +7,8 @@ import threading
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from berth.scheduler.component_pages import component_pages
-from berth.scheduler.profiling import profiling_pages
+from berth.serving.component_pages import component_pages
+from berth.serving.profiling import profiling_pages
 
 
 def profiled():

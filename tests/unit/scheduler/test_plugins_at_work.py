@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from berth.cli.main import main
 from berth.config import load
 from berth.config.duration import Duration
-from berth.config.sidecars import ExtensionPoint, FailurePolicy, SidecarSpec
+from berth.config.out_of_tree.sidecars import ExtensionPoint, FailurePolicy, SidecarSpec
 from berth.demo.surface import Surface
 from berth.sandbox import Options, serve
 from berth.scheduler.process import run

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from berth.demo.processes import program
-from berth.out_of_tree.asking_ahead import CLASSES_AHEAD
+from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD
 from berth.replay import Options, read_recording, replay
 from berth_sdk import Server
 from tests.go_toolchain import GO_SDK, build

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from berth.config.sidecars import PluginTls
+from berth.config.out_of_tree.sidecars import PluginTls
 from berth.conformance import Options, Outcome, chosen, verify
 from berth.conformance.subject import UnreachableError
 from berth.demo.surface import Surface

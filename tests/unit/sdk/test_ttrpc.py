@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from berth.out_of_tree.conversation import Conversation
-from berth.out_of_tree.rpc import RpcError
-from berth.out_of_tree.ttrpc import Ttrpc
+from berth.out_of_tree.transport.conversation import Conversation
+from berth.out_of_tree.transport.rpc import RpcError
+from berth.out_of_tree.transport.ttrpc import Ttrpc
 from berth_plugin_proto import common_pb2, scheduling_pb2, ttrpc_pb2
 from berth_sdk import Plugin, Server, Tracing, current_call
 from berth_sdk.dispatch import Dispatch

@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("go", reason="there is no Go toolchain here")
 
-from berth.config.sidecars import SidecarSpec
-from berth.out_of_tree.rpc import RpcError
-from berth.out_of_tree.ttrpc import open_ttrpc
+from berth.config.out_of_tree.sidecars import SidecarSpec
+from berth.out_of_tree.transport.rpc import RpcError
+from berth.out_of_tree.transport.ttrpc import open_ttrpc
 from berth_plugin_proto import common_pb2, scheduling_pb2
 from berth_sdk import Plugin
 from berth_sdk.testing import make_node, make_pod, running

@@ -4,13 +4,13 @@ from typing import Any
 
 import msgspec
 
-from berth.config.pod_metadata import is_reserved
+from berth.config.out_of_tree.pod_metadata import is_reserved
 from berth.conformance.check import check, expect
 from berth.conformance.checks.reserving import Hold, reservable
 from berth.conformance.host_state import HostState, shown
 from berth.conformance.subject import Subject, brief
-from berth.out_of_tree.metadata_patch import read_patch
-from berth.out_of_tree.packing import status_of
+from berth.out_of_tree.points.metadata_patch import read_patch
+from berth.out_of_tree.points.packing import status_of
 from berth_plugin_proto import common_pb2 as pb
 from berth_plugin_proto import scheduling_pb2
 

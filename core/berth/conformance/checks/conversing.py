@@ -9,7 +9,7 @@ from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import shown
 from berth.conformance.subject import Subject, brief, refused
-from berth.out_of_tree.conversation import Conversation
+from berth.out_of_tree.transport.conversation import Conversation
 from berth_plugin_proto import scheduling_pb2
 
 CLAUSE = "Scheduling calls"

@@ -7,15 +7,15 @@ from typing import Any
 
 import grpc
 
-from berth.config.sidecars import socket_path
+from berth.config.out_of_tree.sidecars import socket_path
 from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
 from berth.conformance.errors import UnmetError
 from berth.conformance.host_state import shown
 from berth.conformance.subject import Subject, brief, refused
 from berth.out_of_tree.limits import MESSAGE_BYTES
-from berth.out_of_tree.rpc import RpcError
-from berth.out_of_tree.ttrpc import HEADER, REQUEST
+from berth.out_of_tree.transport.rpc import RpcError
+from berth.out_of_tree.transport.ttrpc import HEADER, REQUEST
 from berth_plugin_proto import scheduling_pb2, ttrpc_pb2
 
 CLAUSE = "ttrpc beside gRPC"

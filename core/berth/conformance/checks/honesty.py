@@ -12,7 +12,7 @@ from berth.conformance.checks.reserving import reservable
 from berth.conformance.host_state import shown
 from berth.conformance.samples import Document, renamed
 from berth.conformance.subject import Subject
-from berth.out_of_tree.pod_fields import PodFields
+from berth.out_of_tree.cluster_state.pod_fields import PodFields
 
 CLAUSE = "Equal pods"
 OTHER_VALUES: dict[str, Any] = {

@@ -9,8 +9,8 @@ from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, shown
 from berth.conformance.subject import Subject
 from berth.framework.interface import Placement
-from berth.out_of_tree.packing import normalized, scores_of, status_of
-from berth.out_of_tree.placing import placements_of
+from berth.out_of_tree.points.packing import normalized, scores_of, status_of
+from berth.out_of_tree.points.placing import placements_of
 from berth_plugin_proto import common_pb2, scheduling_pb2
 
 CLAUSE = "Placements of pod groups"

@@ -1,7 +1,7 @@
 """The kind SchedulerPlugin: one out-of-tree plugin, a sidecar or a server of its own."""
 
 from berth.config.catalogue import ExtensionPoint
-from berth.config.sidecars import POLICY_POINTS, SIDECAR_POINTS
+from berth.config.out_of_tree.sidecars import POLICY_POINTS, SIDECAR_POINTS
 from berth.operator.definitions.conditions import AGE, condition_column, conditions, definition
 from berth.operator.definitions.profile_schema import MAX_PROFILES, policy_choice
 from berth.operator.definitions.schema import (

@@ -8,9 +8,9 @@ from typing import Any
 from berth.config import ConfigError, Loaded, load, parse_feature_gates
 from berth.config.complaints import complaint_lines
 from berth.config.dump import yaml_text
-from berth.config.own_documents import PLUGIN_LIST
-from berth.config.plugin_list import parse_plugin_list
-from berth.config.sidecars import SidecarSpec, catalogue_of
+from berth.config.out_of_tree.plugin_list import parse_plugin_list
+from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
+from berth.config.reading.own_documents import PLUGIN_LIST
 from berth.config.types import API_VERSION, KIND
 from berth.operator.errors import ConfigurationProblemError, MissingPluginError
 from berth.operator.kinds import VERSION, Json, Key

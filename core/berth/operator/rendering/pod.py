@@ -17,8 +17,8 @@ from berth.operator.rendering.configuration import (
 from berth.operator.rendering.names import base_name, dashed, labels, selector, serving_files, sidecar_name
 from berth.operator.rendering.settings import Settings
 from berth.operator.rendering.tracing import plugin_variables, scheduler_variables
-from berth.scheduler.listening import ADDRESS
-from berth.scheduler.plugin_changes import KEPT_BY
+from berth.scheduler.sidecars.plugin_changes import KEPT_BY
+from berth.serving.listening import ADDRESS
 
 CONTAINER = "scheduler"
 HASH = "berth.dev/configuration-hash"

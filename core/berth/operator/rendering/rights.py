@@ -9,7 +9,7 @@ from typing import Final
 from berth.config import Loaded
 from berth.operator.kinds import Json
 from berth.operator.rendering.settings import Settings
-from berth.scheduler.needed_kinds import needed_groups
+from berth.scheduler.watching.needed_kinds import needed_groups
 
 LEADER_ELECTION: Final = "leader-election"
 _KUBE_SCHEDULERS_LEASE: Final = "lease-of-kube-scheduler"

@@ -23,6 +23,7 @@ from berth.framework.extender import ExtenderVerdicts, Victims
 from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
 from berth.objects.pod import Pod
+from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.extender import wire
 from berth.out_of_tree.extender.errors import (
     ExtenderError,
@@ -34,8 +35,7 @@ from berth.out_of_tree.extender.errors import (
 from berth.out_of_tree.extender.request_attributes import http_outcome, http_request
 from berth.out_of_tree.extender.tls import client_context
 from berth.out_of_tree.limits import MESSAGE_BYTES
-from berth.out_of_tree.raw_objects import RawObjects
-from berth.out_of_tree.traceparent import CallSpan
+from berth.out_of_tree.transport.traceparent import CallSpan
 
 OK = 200
 JSON = {"Content-Type": "application/json"}

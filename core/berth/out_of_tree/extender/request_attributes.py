@@ -6,8 +6,8 @@ Source: OpenTelemetry semantic conventions 1.44, HTTP client spans; written out 
 from functools import lru_cache
 from urllib.parse import urlsplit, urlunsplit
 
-from berth.out_of_tree.call_attributes import ERROR_TYPE, SERVER_ADDRESS, SERVER_PORT, Attributes
 from berth.out_of_tree.extender.errors import ReplyError, StatusError
+from berth.out_of_tree.transport.call_attributes import ERROR_TYPE, SERVER_ADDRESS, SERVER_PORT, Attributes
 
 HTTP_REQUEST_METHOD = "http.request.method"
 HTTP_RESPONSE_STATUS_CODE = "http.response.status_code"

@@ -5,8 +5,8 @@ Source: staging/src/k8s.io/apiserver/pkg/authorization/authorizer and endpoints/
 
 from dataclasses import dataclass
 
+from berth.sandbox.kinds.resource import Resource
 from berth.sandbox.request import Request
-from berth.sandbox.resource import Resource
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch"}
 _BY_NAME = "metadata.name="

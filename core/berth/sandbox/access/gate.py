@@ -11,7 +11,7 @@ from berth.sandbox.access.escalation import BINDINGS, ROLES, escalation
 from berth.sandbox.access.identity import ADMINISTRATOR, Tokens
 from berth.sandbox.access.rbac import Rbac
 from berth.sandbox.errors import ApiError
-from berth.sandbox.resource import Resource
+from berth.sandbox.kinds.resource import Resource
 from berth.sandbox.store import Json
 
 

@@ -16,8 +16,8 @@ from berth.sandbox.aggregation.backend import Backends
 from berth.sandbox.aggregation.endpoints import FAILED_CHECK, UnreachableError
 from berth.sandbox.aggregation.front_proxy import FrontProxy
 from berth.sandbox.errors import ApiError
+from berth.sandbox.kinds.resource import Resource
 from berth.sandbox.request import Deferred, Request, Response, json_response
-from berth.sandbox.resource import Resource
 from berth.sandbox.rest import Rest
 from berth.sandbox.store import Json
 

@@ -18,7 +18,7 @@ from berth.sandbox.containers.folders import PodFolder, Sources
 from berth.sandbox.containers.images import Images
 from berth.sandbox.containers.pod_run import NodeServices, PodRun
 from berth.sandbox.errors import ApiError
-from berth.sandbox.resource import Resource
+from berth.sandbox.kinds.resource import Resource
 from berth.sandbox.rest import Rest
 from berth.sandbox.store import Json
 

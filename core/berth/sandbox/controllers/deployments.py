@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from berth.sandbox.errors import ApiError
+from berth.sandbox.kinds.resource import Resource
 from berth.sandbox.meta import generated_name
-from berth.sandbox.resource import Resource
 from berth.sandbox.rest import Deletion, Rest
 from berth.sandbox.store import Entry, Json, encode
 

@@ -9,7 +9,7 @@ Source: pkg/controller/garbagecollector (v1.36).
 import asyncio
 from collections.abc import Callable, Iterator
 
-from berth.sandbox.resource import Resource
+from berth.sandbox.kinds.resource import Resource
 from berth.sandbox.rest import Deletion, Rest
 from berth.sandbox.store import Collection, Compacted, Entry, EventType, Json
 

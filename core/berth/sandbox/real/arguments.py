@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from berth.sandbox.aggregation import FrontProxy, front_proxy
 from berth.sandbox.free_port import LOOPBACK
 from berth.sandbox.real.assets import Assets
-from berth.scheduler.self_signed import self_signed
+from berth.serving.self_signed import self_signed
 
 PRIVATE: Final = 0o600
 USER: Final = "sandbox"

@@ -16,7 +16,7 @@ from berth.client.resources import NODES, PODS
 from berth.client.transport import Transport
 from berth.client.watch import Source
 from berth.sandbox import meta
-from berth.sandbox.kubelet import internal_address, pod_ip, run_seconds, started, terminate
+from berth.sandbox.controllers.kubelet import internal_address, pod_ip, run_seconds, started, terminate
 from berth.sandbox.store import Json
 
 _LOG: Final = logging.getLogger(__name__)

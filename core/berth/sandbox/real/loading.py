@@ -10,9 +10,9 @@ from berth.client.api import Api
 from berth.client.errors import ClientError, ConflictError
 from berth.client.resources import NAMESPACES, Resource
 from berth.client.wire import encode
-from berth.sandbox.catalogue import Catalogue
 from berth.sandbox.errors import SandboxError
-from berth.sandbox.resource import Resource as ServedResource
+from berth.sandbox.kinds.catalogue import Catalogue
+from berth.sandbox.kinds.resource import Resource as ServedResource
 from berth.sandbox.store import Json
 
 AT_ONCE: Final = 16

@@ -1,0 +1,101 @@
+"""Pods that were promised a node, as one plugin is told of them.
+
+    queue's nominator --changes--> Nominations --PodRemove, PodUpsert NOMINATED--> StateFeed
+
+A pod that is assumed or placed is not promised any more: its removal goes before what the snapshot says.
+
+Source: proto/berth/plugin/v1/state.proto PodStage.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
+from berth.out_of_tree.cluster_state.raw_objects import RawObjects
+from berth.queue.nominator import Nominator
+from berth.snapshot.pod_info import PodInfo
+from berth_plugin_proto import state_pb2
+
+
+class News(NamedTuple):
+    """What became of promises: in a step, removals stand before and upserts after what the snapshot says."""
+
+    removals: list[state_pb2.Change]
+    upserts: list[state_pb2.Change]
+
+
+NOTHING = News([], [])
+
+
+class Nominations:
+    """What a plugin was told, by node, and what has changed since."""
+
+    def __init__(self, nominator: Nominator, pods: RawObjects[Pod]) -> None:
+        self._nominator = nominator
+        self._pods = pods
+        self._position = -1
+        self._resources: Collection[str] = ()
+        self._told: dict[str, dict[str, bytes]] = {}
+
+    def begin(self, resources: Collection[str]) -> None:
+        """Tell of pods that request one of these, of all where none is named; nothing was told yet."""
+        self._resources, self._position, self._told = resources, -1, {}
+
+    def stale(self) -> bool:
+        """Whether there may be something to tell."""
+        return self._nominator.changes.end != self._position
+
+    def news(self, dropped: Collection[str] = ()) -> News:
+        """What changed since the last time. `dropped` are pods that the plugin is told to drop before."""
+        nominator = self._nominator
+        for uid in dropped:
+            self._told.get(nominator.node_of(uid), {}).pop(uid, None)
+        names = self._changed(nominator, dropped)
+        before = {(uid, name): data for name in names for uid, data in self._told.pop(name, {}).items()}
+        upserts = []
+        for name in names:
+            now = dict(self._promised(nominator, name))
+            if now:
+                self._told[name] = now
+            upserts += [_upsert(uid, name, now[uid]) for uid in now if before.get((uid, name)) != now[uid]]
+        still = {uid for name in names for uid in self._told.get(name, ())}
+        gone = [uid for uid, _ in before if uid not in still]
+        return News([_removal(uid) for uid in gone], upserts)
+
+    def everything(self) -> Iterator[state_pb2.Change]:
+        """All that was told, for a full transfer."""
+        for name, pods in self._told.items():
+            for uid, data in pods.items():
+                yield _upsert(uid, name, data)
+
+    def _changed(self, nominator: Nominator, dropped: Collection[str]) -> Collection[str]:
+        """The nodes to look at again."""
+        names = nominator.changes.since(self._position) if self._position >= 0 else None
+        self._position = nominator.changes.end
+        if names is None:
+            names = (*self._told, *nominator.nodes_with_nominations())
+        return dict.fromkeys((*names, *filter(None, map(nominator.node_of, dropped))))
+
+    def _promised(self, nominator: Nominator, name: str) -> Iterator[tuple[str, bytes]]:
+        for pod in nominator.nominated_pods_for_node(name):
+            data = self._pods.get(pod.uid)
+            if data and self._concerns(data):
+                yield pod.uid, data
+
+    def _concerns(self, data: bytes) -> bool:
+        if not self._resources:
+            return True
+        requests = PodInfo(decode_pod(data)).requests
+        return any(requests.get(name) for name in self._resources)
+
+
+def _upsert(uid: str, node_name: str, data: bytes) -> state_pb2.Change:
+    stage = state_pb2.POD_STAGE_NOMINATED
+    return state_pb2.Change(
+        pod_upsert=state_pb2.PodUpsert(uid=uid, node_name=node_name, stage=stage, object=data)
+    )
+
+
+def _removal(uid: str) -> state_pb2.Change:
+    return state_pb2.Change(pod_remove=state_pb2.PodRemove(uid=uid))

@@ -1,0 +1,327 @@
+"""What one plugin is told of the cluster: every step of the snapshot as a delta, and the whole on demand.
+
+A feed follows the snapshot row by row, so that a node's index in a call is its row. It keeps the last deltas,
+so that a plugin that reconnects resumes, and a call can carry what the stream has not brought yet.
+
+Source: proto/berth/plugin/v1/state.proto; docs/protocol.md "State".
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import takewhile
+from typing import NamedTuple, Protocol
+
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.out_of_tree.cluster_state.nominations import NOTHING, News, Nominations
+from berth.out_of_tree.cluster_state.raw_objects import RawObjects
+from berth.out_of_tree.cluster_state.watched_objects import WatchedObjects
+from berth.snapshot.journal import Journal
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+from berth.snapshot.snapshot_step import SnapshotStep
+from berth_plugin_proto import identity_pb2, state_pb2
+
+KEPT_DELTAS = 512
+CHUNK_BYTES = 1 << 20
+MAX_CARRIED_BYTES = 1 << 16
+MAX_DELTA_BYTES = 3 << 20
+"""A step that is larger goes out as a full transfer, whose chunks stay below gRPC's 4 MiB."""
+
+
+class Reserved(NamedTuple):
+    """The attempt that assumes a pod, and the pod's JSON as it was then."""
+
+    attempt: int
+    data: bytes
+
+
+class FeedFollower(Protocol):
+    """Passes on what a feed has for its plugin."""
+
+    def notify(self) -> None:
+        """There is a step that the plugin has not been sent yet."""
+
+    def kinds_listed(self) -> None:
+        """A kind that the plugin wants was listed, or can't be."""
+
+
+class StateFeed:
+    """Deltas and full transfers for one plugin, narrowed to what it wants to see."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        nodes: RawObjects[Node],
+        pods: RawObjects[Pod],
+        is_assumed: Callable[[str], bool],
+        *,
+        objects: WatchedObjects,
+        nominations: Nominations,
+    ) -> None:
+        self.wanted = identity_pb2.StateInterest(nodes=True, pods=True)
+        self._reserved: dict[str, Reserved] = {}
+        """Pods that are assumed or about to be, by UID."""
+        self.touched: Journal[str] = Journal()
+        """Nodes that the plugin was told something about which no row of the snapshot shows."""
+        self.unanswered = 0
+        """How many calls that may change what the plugin says of nodes have no answer yet."""
+        self.disturbances = 0
+        """How often an object changed that the plugin watches, or the plugin said that something else did."""
+        self._snapshot = snapshot
+        self._nodes = nodes
+        self._pods = pods
+        self._is_assumed = is_assumed
+        self._objects = objects
+        self._nominations = nominations
+        self._own_steps = 0
+        self.followers: list[FeedFollower] = []
+        self._names: list[str] = []
+        self._rows: dict[str, int] = {}
+        self._deltas: deque[state_pb2.Delta] = deque(maxlen=KEPT_DELTAS)
+        self._patched: dict[str, Pod] = {}
+        self._told_as_assumed: set[str] = set()
+        """Pods that the plugin knows as assumed, by UID."""
+
+    def begin(self) -> None:
+        """Follow the rows from where the snapshot stands: it may have been at work before this feed."""
+        self._names = list(self._snapshot.names)
+        self._rows = dict(self._snapshot.row_of)
+
+    @property
+    def generation(self) -> int:
+        """The newest generation: the snapshot's steps, and those of watched objects between them."""
+        return self._snapshot.generation + self._own_steps
+
+    def narrow(self, wanted: identity_pb2.StateInterest) -> None:
+        """Send what the plugin wants from now on; steps made for other wishes are of no use any more."""
+        if wanted != self.wanted:
+            self._deltas.clear()
+            self._nominations.begin(wanted.pod_resources)
+        self.wanted = wanted
+        self._objects.follow(self, wanted.resources)
+
+    def overdue(self) -> list[str]:
+        """Which of the kinds that the plugin wants can't be listed, and why."""
+        return self._objects.overdue(self.wanted.resources)
+
+    def end(self) -> None:
+        """Hear of watched objects no more."""
+        self._objects.forget(self)
+
+    def take(self, change: state_pb2.Change) -> None:
+        """Make a step of a change of a watched object; before the first snapshot, a transfer brings it."""
+        # What it says of any node may rest on it, and a pod may be tried before the plugin's own news.
+        self.disturbances += 1
+        if not self._snapshot.generation:
+            return
+        self._own_step([change])
+
+    def nominated(self, node_name: str) -> None:
+        """Others were promised that node than before: `catch_up` tells who, or the next step."""
+        if self.wanted.nominations:
+            self.touched.note(node_name)
+
+    def catch_up(self) -> None:
+        """Make a step of what became of promised pods, if anything did."""
+        if not self.wanted.nominations or not self._snapshot.generation or not self._nominations.stale():
+            return
+        removals, upserts = self._nominations.news()
+        if removals or upserts:
+            self._own_step(removals + upserts)
+
+    def _own_step(self, changes: list[state_pb2.Change]) -> None:
+        self._own_steps += 1
+        self._keep(self.generation, changes)
+        for follower in self.followers:
+            follower.notify()
+
+    def on_listing(self) -> None:
+        """Pass on that a kind was listed, or can't be."""
+        for follower in self.followers:
+            follower.kinds_listed()
+
+    def reserving(self, uid: str, attempt: int) -> None:
+        """Take note that the plugin may hold something for the pod from now on, for that attempt."""
+        self._reserved[uid] = Reserved(attempt, self._pods.get(uid))
+
+    def patched(self, pod: Pod) -> None:
+        """An assumed pod's metadata was changed: the next step brings it again."""
+        self._patched[pod.uid] = pod
+
+    def follow(self, step: SnapshotStep) -> None:
+        """Take a step of the snapshot."""
+        of_nodes = [self._removed(name) for name in step.dropped]
+        of_nodes += [self._upserted(node) for node in step.nodes]
+        gone, promised = self._nominations_beside(step)
+        of_pods = [*gone, *self._pod_changes(step), *self._patched_changes(step), *promised]
+        changes = of_nodes + of_pods if self.wanted.nodes else of_pods
+        self._keep(step.generation + self._own_steps, changes)
+
+    def _keep(self, generation: int, changes: list[state_pb2.Change]) -> None:
+        delta = state_pb2.Delta(
+            base_generation=generation - 1,
+            generation=generation,
+            changes=changes,
+            node_count=self._node_count,
+        )
+        if delta.ByteSize() > MAX_DELTA_BYTES:
+            self._deltas.clear()
+        else:
+            self._deltas.append(delta)
+
+    def since(self, generation: int) -> list[state_pb2.Delta] | None:
+        """The deltas after that generation, oldest first; None where one of them is no longer kept."""
+        if not self._deltas:
+            return [] if generation == self.generation else None
+        if self._deltas[0].base_generation > generation:
+            return None
+        newer = takewhile(lambda delta: delta.generation > generation, reversed(self._deltas))
+        return list(newer)[::-1]
+
+    def carried(self, generation: int) -> list[state_pb2.Delta]:
+        """The deltas after that generation for a call to carry, as long as they are small."""
+        deltas = self.since(generation) or []
+        return deltas if sum(delta.ByteSize() for delta in deltas) <= MAX_CARRIED_BYTES else []
+
+    def transfer(self) -> Iterator[state_pb2.SyncRequest]:
+        """The whole state as it is now, as chunks and a commit: the plugin is told all of it."""
+        self._told_as_assumed = {info.uid for info in self._pods_of_interest() if self._is_assumed(info.uid)}
+        return self.picture()
+
+    def picture(self) -> Iterator[state_pb2.SyncRequest]:
+        """The same for another reader: nothing counts as told to the plugin."""
+        commit = state_pb2.Commit(generation=self.generation, node_count=self._node_count)
+        return _in_chunks(self._everything(), commit)
+
+    @property
+    def _node_count(self) -> int:
+        """How many nodes the plugin is told of."""
+        return len(self._names) if self.wanted.nodes else 0
+
+    def _everything(self) -> list[state_pb2.Change]:
+        snapshot = self._snapshot
+        changes = []
+        if self.wanted.nodes:
+            changes += [
+                state_pb2.Change(node_upsert=self._node(row, node)) for row, node in enumerate(snapshot.nodes)
+            ]
+        if self.wanted.pods:
+            # A pod without bytes was deleted since the last step: the next one says that it is gone.
+            there = (info for info in self._pods_of_interest() if self._pods.get(info.uid))
+            changes += [state_pb2.Change(pod_upsert=self._pod(info)) for info in there]
+        if self.wanted.nominations:
+            changes += self._nominations.everything()
+        return [*changes, *self._objects.upserts(self.wanted.resources)]
+
+    def _pods_of_interest(self) -> Iterator[PodInfo]:
+        on_nodes = (info for on_node in self._snapshot.pods for info in on_node.values())
+        return filter(self._concerns, on_nodes)
+
+    def _removed(self, name: str) -> state_pb2.Change:
+        index = self._rows.pop(name)
+        last = self._names.pop()
+        if last != name:
+            self._names[index] = last
+            self._rows[last] = index
+        return state_pb2.Change(node_remove=state_pb2.NodeRemove(index=index, name=name))
+
+    def _upserted(self, node: Node) -> state_pb2.Change:
+        row = self._rows.setdefault(node.name, len(self._names))
+        if row == len(self._names):
+            self._names.append(node.name)
+        return state_pb2.Change(node_upsert=self._node(row, node))
+
+    def _pod_changes(self, step: SnapshotStep) -> Iterator[state_pb2.Change]:
+        before = {info.uid: info for sign, info in reversed(step.pods) if sign < 0}
+        last = {info.uid: (sign, info) for sign, info in step.pods}
+        for uid, (sign, info) in last.items():
+            reserved = self._reserved.get(uid)
+            if not self._is_assumed(uid):
+                self._reserved.pop(uid, None)
+            if not (self.wanted.pods and self._concerns(info)):
+                continue
+            if sign < 0:
+                if reserved is not None and reserved.data and uid not in self._told_as_assumed:
+                    # Gone before any step showed it: a plugin that holds something for it has to see it go.
+                    yield state_pb2.Change(pod_upsert=_assumed(info, reserved))
+                self._told_as_assumed.discard(uid)
+                yield state_pb2.Change(pod_remove=state_pb2.PodRemove(uid=uid))
+            elif not self._is_old_news(info, before.get(uid)):
+                yield self._told(info)
+
+    def _is_old_news(self, info: PodInfo, before: PodInfo | None) -> bool:
+        """Whether the plugin need not hear of the new version; notes its node where no row tells of it."""
+        if before is None or not info.counts_like(before):
+            return False
+        same_stage = self._is_assumed(info.uid) == (info.uid in self._told_as_assumed)
+        old, new = before.pod.metadata, info.pod.metadata
+        if self.wanted.pods_without_status and same_stage and old.annotations == new.annotations:
+            return True
+        self.touched.note(info.pod.node_name)
+        return False
+
+    def _nominations_beside(self, step: SnapshotStep) -> News:
+        if not self.wanted.nominations:
+            return NOTHING
+        last = {info.uid: sign for sign, info in step.pods}
+        return self._nominations.news([uid for uid, sign in last.items() if sign < 0])
+
+    def _patched_changes(self, step: SnapshotStep) -> Iterator[state_pb2.Change]:
+        """Pods with new metadata that the step does not bring anyway."""
+        brought = {info.uid for _, info in step.pods}
+        patched, self._patched = self._patched, {}
+        for uid, pod in patched.items():
+            if uid not in brought and self._is_assumed(uid):
+                info = PodInfo(pod)
+                self.touched.note(pod.node_name)
+                if self.wanted.pods and self._concerns(info):
+                    yield self._told(info)
+
+    def _concerns(self, info: PodInfo) -> bool:
+        resources = self.wanted.pod_resources
+        return not resources or any(info.requests.get(name) for name in resources)
+
+    def _node(self, row: int, node: Node) -> state_pb2.NodeUpsert:
+        return state_pb2.NodeUpsert(index=row, name=node.name, object=self._nodes.get(node.uid))
+
+    def _told(self, info: PodInfo) -> state_pb2.Change:
+        """The pod's change for the next step; remembers in which stage the plugin then knows it."""
+        pod = self._pod(info)
+        if pod.stage == state_pb2.POD_STAGE_ASSUMED:
+            self._told_as_assumed.add(info.uid)
+        else:
+            self._told_as_assumed.discard(info.uid)
+        return state_pb2.Change(pod_upsert=pod)
+
+    def _pod(self, info: PodInfo) -> state_pb2.PodUpsert:
+        data = self._pods.get(info.uid)
+        if self._is_assumed(info.uid):
+            known = self._reserved.get(info.uid)
+            return _assumed(info, Reserved(known.attempt if known else 0, data))
+        return state_pb2.PodUpsert(
+            uid=info.uid, node_name=info.pod.node_name, stage=state_pb2.POD_STAGE_PLACED, object=data
+        )
+
+
+def _assumed(info: PodInfo, reserved: Reserved) -> state_pb2.PodUpsert:
+    return state_pb2.PodUpsert(
+        uid=info.uid,
+        node_name=info.pod.node_name,
+        stage=state_pb2.POD_STAGE_ASSUMED,
+        object=reserved.data,
+        attempt=reserved.attempt,
+    )
+
+
+def _in_chunks(changes: list[state_pb2.Change], commit: state_pb2.Commit) -> Iterator[state_pb2.SyncRequest]:
+    chunk, size = state_pb2.Chunk(), 0
+    for change in changes:
+        size += change.ByteSize()
+        if size > CHUNK_BYTES and chunk.changes:
+            yield state_pb2.SyncRequest(chunk=chunk)
+            chunk, size = state_pb2.Chunk(), change.ByteSize()
+        chunk.changes.append(change)
+    if chunk.changes:
+        yield state_pb2.SyncRequest(chunk=chunk)
+    yield state_pb2.SyncRequest(commit=commit)

@@ -1,0 +1,241 @@
+"""One opening of a plugin's state stream: resume or transfer, then every step, until it breaks.
+
+    Held --> Begin(resume) or transfer --> steps ...      beside them: Ack --> acknowledged
+                        ^                                             Nack --> transfer again
+
+Source: docs/protocol.md "State".
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc.aio
+
+from berth.out_of_tree.allowance import Allowance
+from berth.out_of_tree.cluster_state.state_feed import StateFeed
+from berth.out_of_tree.errors import NotConnectedError, ProtocolError
+from berth.out_of_tree.lifecycle.greeting import readable
+from berth.out_of_tree.limits import (
+    ACK_SECONDS,
+    MESSAGES_A_SECOND,
+    MESSAGES_AT_ONCE,
+    TRANSFERS_A_SECOND,
+    TRANSFERS_AT_ONCE,
+)
+from berth.out_of_tree.plugin_log import PluginLog
+from berth.out_of_tree.plugin_text import bounded
+from berth_plugin_proto import state_pb2, state_pb2_grpc
+
+TRANSFER_SECONDS = 30.0
+"""How long a plugin may take over a full transfer."""
+OPENING_SECONDS = 5.0
+CALLS_FIRST_SECONDS = 0.02
+"""How long the stream holds a step back for a call to carry it: under load, calls carry nearly all."""
+
+
+class StateStream:
+    """The stream to one plugin; `on_ack` is told of each Ack, `exchanged` of each message on it.
+
+    A plugin that acknowledges no step for a while, or wants the whole state too often, loses the stream.
+    """
+
+    def __init__(
+        self,
+        plugin: str,
+        epoch: str,
+        feed: StateFeed,
+        log: PluginLog,
+        *,
+        on_ack: Callable[[], None],
+        exchanged: Callable[[Any], None],
+    ) -> None:
+        self.acknowledged = 0
+        """The newest generation that the plugin has shown to hold."""
+        self.in_step = asyncio.Event()
+        """Set while the plugin holds a state at all."""
+        self._plugin = plugin
+        self._epoch = epoch
+        self._feed = feed
+        self._log = log
+        self._answers = Allowance(MESSAGES_AT_ONCE, MESSAGES_A_SECOND)
+        self._transfers = Allowance(TRANSFERS_AT_ONCE, TRANSFERS_A_SECOND)
+        self._sent = 0
+        self._overdue = asyncio.Event()
+        self._patience: asyncio.TimerHandle | None = None
+        self._on_ack = on_ack
+        self._exchanged = exchanged
+        self._changed = asyncio.Event()
+        self._transfer_wanted = False
+        self._stream: Any = None
+
+    def holds(self, generation: int) -> None:
+        """The plugin has shown that it holds that generation.
+
+        Raises: ProtocolError where there is no such generation yet.
+        """
+        if generation > self._feed.generation:
+            text = f"it holds generation {generation}, the newest is {self._feed.generation}"
+            raise ProtocolError(self._plugin, text)
+        if generation > self.acknowledged:
+            self.acknowledged = generation
+            self._wait_for_ack(anew=True)
+
+    def notify(self) -> None:
+        """There is a new step to send."""
+        self._changed.set()
+
+    def start_over(self) -> None:
+        """Send everything again."""
+        self.acknowledged = 0
+        self.in_step.clear()
+        self._transfer_wanted = True
+        self._changed.set()
+
+    async def run(self, channel: grpc.aio.Channel) -> None:
+        """Keep the plugin in step.
+
+        Raises: ProtocolError, NotConnectedError, grpc.aio.AioRpcError.
+        """
+        state: state_pb2_grpc.StateServiceAsyncStub = state_pb2_grpc.StateServiceStub(channel)
+        self._stream = state.Sync()
+        async with within(self._plugin, OPENING_SECONDS, "the state stream was not answered"):
+            held = (await self._read()).held
+        self.acknowledged, self._transfer_wanted, self._sent = 0, False, 0
+        sent = await self._begin(held)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._send_steps(sent))
+                tasks.create_task(self._give_up())
+                await self._read_answers()
+        finally:
+            self._wait_no_more()
+
+    async def _give_up(self) -> None:
+        """Raises: NotConnectedError once a step was not acknowledged in time."""
+        self._overdue.clear()
+        await self._overdue.wait()
+        text = f"a step of the state was not acknowledged within {ACK_SECONDS:g} s"
+        raise NotConnectedError(self._plugin, text)
+
+    def _wait_for_ack(self, *, anew: bool = False) -> None:
+        """Give the plugin its time for what it has not acknowledged yet; all of it, where it moved on."""
+        if anew or self.acknowledged >= self._sent:
+            self._wait_no_more()
+        if self.acknowledged < self._sent and self._patience is None:
+            loop = asyncio.get_running_loop()
+            self._patience = loop.call_later(ACK_SECONDS, self._overdue.set)
+
+    def _wait_no_more(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    async def _begin(self, held: state_pb2.Held) -> int:
+        """Resume where the plugin stands, or have everything sent; the generation that it then holds."""
+        while not self._feed.generation:
+            self._changed.clear()
+            await self._changed.wait()
+        if held.epoch == self._epoch and self._feed.since(held.generation) is not None:
+            begin = state_pb2.Begin(epoch=self._epoch, resume_generation=held.generation)
+            await self._write(state_pb2.SyncRequest(begin=begin))
+            return held.generation
+        self._transfer_wanted = True
+        return 0
+
+    async def _transfer(self) -> int:
+        self._transfer_wanted = False
+        generation = self._sent = self._feed.generation
+        self._wait_for_ack()
+        requests = list(self._feed.transfer())
+        await self._write(state_pb2.SyncRequest(begin=state_pb2.Begin(epoch=self._epoch)))
+        for request in requests:
+            await self._write(request)
+        return generation
+
+    async def _send_steps(self, sent: int) -> None:
+        """Send what no answered call has shown the plugin to hold already."""
+        due = self._feed.generation
+        while True:
+            sent = max(sent, self.acknowledged)
+            deltas = self._feed.since(sent)
+            if self._transfer_wanted or deltas is None:
+                self._check_wish()
+                due = sent = await self._transfer()
+                continue
+            for delta in deltas:
+                if delta.generation > due:
+                    break  # a call may still carry it
+                self._sent = delta.generation
+                self._wait_for_ack()
+                await self._write(state_pb2.SyncRequest(delta=delta))
+                sent = delta.generation
+            await self._changed.wait()
+            self._changed.clear()
+            due = self._feed.generation
+            if not self._transfer_wanted:
+                await asyncio.sleep(CALLS_FIRST_SECONDS)
+
+    def _check_wish(self) -> None:
+        """Raises: ProtocolError where the plugin wants everything sent too often."""
+        if self._transfer_wanted and not self._transfers.admits():
+            text = f"wants the whole state more than {TRANSFERS_AT_ONCE} times in a row"
+            raise ProtocolError(self._plugin, text)
+
+    async def _read_answers(self) -> None:
+        while True:
+            patience = None if self.in_step.is_set() else TRANSFER_SECONDS
+            async with within(self._plugin, patience, "the state was not acknowledged"):
+                answer = await self._read()
+            match answer.WhichOneof("body"):
+                case "ack":
+                    self._take(answer.ack.generation)
+                case "nack":
+                    self._refused(answer.nack)
+                case body:
+                    raise ProtocolError(self._plugin, f"{body or 'nothing'} where an Ack is due")
+            if wait := self._answers.debt_seconds():
+                await asyncio.sleep(wait)
+
+    def _take(self, generation: int) -> None:
+        if generation < 1:
+            raise ProtocolError(self._plugin, f"acknowledged generation {generation}")
+        self.holds(generation)
+        self.in_step.set()
+        self._on_ack()
+
+    def _refused(self, nack: state_pb2.Nack) -> None:
+        """Transfer everything after a refused step; a refused transfer ends the connection.
+
+        Raises: ProtocolError.
+        """
+        if self.in_step.is_set() or nack.reason == state_pb2.NACK_REASON_CANNOT_RESUME:
+            text = bounded(nack.message)
+            self._log.warning("state refused, sent again plugin=%s error=%s", self._plugin, text)
+            self.start_over()
+        elif nack.reason != state_pb2.NACK_REASON_OUT_OF_ORDER:  # that is a step sent before the transfer
+            raise ProtocolError(self._plugin, f"state refused: {nack.message}")
+
+    async def _write(self, request: state_pb2.SyncRequest) -> None:
+        self._exchanged(request)
+        await self._stream.write(request)
+
+    async def _read(self) -> state_pb2.SyncResponse:
+        """Raises: ProtocolError where the plugin ended the stream."""
+        answer = await self._stream.read()
+        if answer is grpc.aio.EOF:
+            raise ProtocolError(self._plugin, "ended the state stream")
+        response: state_pb2.SyncResponse = readable(self._plugin, answer)
+        self._exchanged(response)
+        return response
+
+
+@asynccontextmanager
+async def within(plugin: str, seconds: float | None, otherwise: str) -> AsyncIterator[None]:
+    """Raises: NotConnectedError with that text where it takes longer."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise NotConnectedError(plugin, f"{otherwise} within {seconds:g} s") from None

@@ -1,0 +1,386 @@
+"""Attach, replace, reconfigure and detach plugins while pods are being scheduled.
+
+    attach    a new connection gets ready first, then its plugin joins the profiles
+    replace   the new version gets ready beside the old; new attempts begin with it, old ones end with the old
+    detach    no attempt begins with it any more; those that did still end with it, then it is hung up on
+    shadow    the same, but then it goes on beside the attempts and has no say in them; and back
+
+A plugin that does not get ready in time changes nothing. Source: docs/protocol.md "Attach, replace, detach".
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import grpc.aio
+
+from berth.config.catalogue import IN_TREE
+from berth.config.out_of_tree.sidecars import SidecarSpec
+from berth.framework.handle import Handle
+from berth.framework.runtime import Framework
+from berth.out_of_tree.errors import SidecarError
+from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.lifecycle.connection import Connection
+from berth.out_of_tree.lifecycle.enabling import Roster
+from berth.out_of_tree.lifecycle.report import description, leaves, summary
+from berth.out_of_tree.lifecycle.versions import Version, drained
+from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
+from berth.out_of_tree.recordings.recording import STOPPED, Extent, Recording
+
+log = logging.getLogger(__name__)
+
+READY_SECONDS = 10.0
+
+
+class AttachError(ValueError):
+    """A plugin can't be attached, replaced or detached as asked; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A plugin as it is to be: its entry, and the profiles that are to have it beside those that do."""
+
+    spec: SidecarSpec
+    profiles: tuple[str, ...] = ()
+    weight: int = 1
+
+    @classmethod
+    def of(cls, spec: SidecarSpec) -> "Wanted":
+        """What the entry of a list says."""
+        return cls(spec, spec.profiles, spec.weight)
+
+
+class Attaching:
+    """Changes a host's plugins; one change at a time.
+
+    `spawn` runs a coroutine for as long as the scheduler runs.
+    """
+
+    def __init__(
+        self,
+        host: PluginHost,
+        frameworks: Mapping[str, Framework],
+        handles: Mapping[str, Handle],
+        spawn: Callable[[Any, str], "asyncio.Task[Any]"],
+    ) -> None:
+        self._host = host
+        self._frameworks = frameworks
+        self._rosters = {name: Roster(framework) for name, framework in frameworks.items()}
+        self._handles = handles
+        self._spawn = spawn
+        self._turn = asyncio.Lock()
+
+    def list(self) -> list[dict[str, Any]]:
+        """Every plugin in a line, and a line for each version of it that ends its attempts."""
+        return [line for name in sorted(self._host.versions) for line in self._lines(name)]
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """Everything about a plugin. Raises: KeyError where there is none of that name."""
+        version = self._host.versions[name]
+        found = description(version, self._draining(name), self._plugins(name).values())
+        return {**found, "comparison": self._host.shadows.report(name)}
+
+    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
+        yield summary(self._host.versions[name], leaves=leaves(self._plugins(name).values()))
+        yield from map(summary, self._draining(name))
+
+    def _draining(self, name: str) -> Iterator[Version]:
+        return (each for each in self._host.others if each.draining and each.connection.spec.name == name)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a plugin of that name, be it ready or not."""
+        return name in self._host.versions
+
+    def ready(self, name: str) -> bool:
+        """Whether that plugin can be asked. Raises: KeyError."""
+        return self._host.versions[name].connection.ready
+
+    def record(self, name: str, extent: Extent) -> Recording:
+        """A recording of a plugin, by the version that new attempts begin with.
+
+        Raises: KeyError where there is no such plugin; AttachError where it can't be recorded now.
+        """
+        version = self._host.versions[name]
+        if not version.connection.starts:
+            why = version.connection.last_error or "waiting for it"
+            raise AttachError(f"{name} has never been ready: {why}")
+        if version.connection.recording is not None:
+            raise AttachError(f"{name} is being recorded already: one recording at a time")
+        log.info("plugin recorded plugin=%s", name)
+        return version.record(extent)
+
+    def end_recording(self, recording: Recording) -> None:
+        """Show nothing more to that recording."""
+        for version in (*self._host.versions.values(), *self._host.others):
+            if version.connection.recording is recording:
+                version.stop_recording(STOPPED)
+
+    def end_recordings(self) -> None:
+        """The scheduler ends."""
+        for version in (*self._host.versions.values(), *self._host.others):
+            version.stop_recording(STOPPED)
+
+    def conditions(self) -> dict[tuple[str, str], float]:
+        """Which condition holds, by plugin and type."""
+        return {
+            (name, condition.kind.value): float(condition.holds)
+            for name, version in self._host.versions.copy().items()
+            for condition in version.connection.conditions
+        }
+
+    def enable_listed(self, specs: Iterable[SidecarSpec]) -> None:
+        """Put plugins into the profiles that their entries name, before anything runs.
+
+        Those that are to be in shadow stand aside from then on, wherever profiles name them.
+        """
+        for spec in specs:
+            if spec.name not in self._host.versions:
+                continue
+            if spec.shadow:
+                self._set_aside(self._plugins(spec.name))
+            self._add_profiles(self._host.versions[spec.name], Wanted.of(spec))
+
+    async def attach(self, wanted: Wanted) -> None:
+        """Make the plugin be as wanted, whether it is new, another version, or only configured anew.
+
+        Raises: AttachError; then everything is as it was.
+        """
+        self._check(wanted)
+        async with self._turn:
+            known = self._host.versions.get(wanted.spec.name)
+            if wanted.spec.shadow:
+                self._check_order(self._plugins(wanted.spec.name), "can't stand in shadow")
+            if known is None:
+                await self._join(wanted)
+            elif known.connection.spec.address != wanted.spec.address:
+                await self._replace(known, wanted)
+            else:
+                await self._reconfigure(known, wanted)
+
+    def _check(self, wanted: Wanted) -> None:
+        name = wanted.spec.name
+        if name in IN_TREE:
+            raise AttachError(f"{name} is an in-tree plugin: choose another name")
+        unknown = [profile for profile in wanted.profiles if profile not in self._frameworks]
+        if unknown:
+            there = ", ".join(sorted(self._frameworks))
+            raise AttachError(f"no profile {', '.join(unknown)}; there are: {there}")
+        if name not in self._host.versions and not wanted.profiles:
+            raise AttachError(f"{name} is new here: name the profiles that are to have it")
+
+    async def _join(self, wanted: Wanted) -> None:
+        arguments = dict.fromkeys(wanted.profiles, wanted.spec.args)
+        version = await self._ready(wanted.spec, arguments)
+        self._host.others.remove(version)
+        self._host.versions[wanted.spec.name] = version
+        for profile in wanted.profiles:
+            self._enable(version, profile, wanted)
+        self._host.check_gates(version.connection)
+        log.info("plugin attached plugin=%s profiles=%s", wanted.spec.name, ",".join(wanted.profiles))
+
+    async def _replace(self, old: Version, wanted: Wanted) -> None:
+        name = wanted.spec.name
+        arguments = self._arguments(old, wanted)
+        version = await self._ready(wanted.spec, arguments)
+        plugins = self._plugins(name)
+        if wanted.spec.shadow and not old.connection.spec.shadow:
+            await self._withdraw(old, plugins, "is in shadow now")
+        self._host.others.remove(version)
+        self._host.others.append(old)
+        old.draining = True
+        self._host.versions[name] = version
+        for profile, plugin in plugins.items():
+            plugin.use(self._host.caller(version, profile))
+            self._host.rewire(profile)
+        self._cast(plugins, was=old.connection.spec, is_now=wanted.spec)
+        self._add_profiles(version, wanted)
+        self._host.check_gates(version.connection)
+        self._host.ask_keys_anew(version.connection)
+        self._host.news_from(name, None)
+        log.info("plugin replaced plugin=%s address=%s", name, wanted.spec.address)
+        self._spawn(self._retire(old), f"old version of plugin {name}")
+
+    async def _reconfigure(self, version: Version, wanted: Wanted) -> None:
+        await self._be(version, wanted.spec, self._arguments(version, wanted))
+        self._add_profiles(version, wanted)
+        self._host.news_from(wanted.spec.name, None)
+
+    async def shadow(self, name: str, *, on: bool) -> None:
+        """Put a plugin into the shadow of its profiles, or let it take part again.
+
+        Raises: KeyError where there is no such plugin; AttachError where it refuses, and stays what it was.
+        """
+        async with self._turn:
+            version = self._host.versions[name]
+            connection = version.connection
+            if on:
+                self._check_order(self._plugins(name), "can't stand in shadow")
+            await self._be(version, replace(connection.spec, shadow=on), dict(connection.arguments))
+
+    async def _be(self, version: Version, spec: SidecarSpec, arguments: Mapping[str, Any]) -> None:
+        """Let the plugin be as that entry says, with these arguments by profile. Raises: AttachError."""
+        connection, plugins = version.connection, self._plugins(spec.name)
+        old, before = connection.spec, dict(connection.arguments)
+        turns = spec.shadow is not old.shadow
+        if turns and spec.shadow:
+            await self._withdraw(version, plugins, "is in shadow now")
+        connection.spec = spec
+        connection.forget_deadlines()
+        try:
+            await self._tell(connection, arguments, everything=turns)
+        except SidecarError as error:
+            connection.spec = old
+            connection.forget_deadlines()
+            with suppress(SidecarError):
+                await self._tell(connection, before, everything=turns)
+            if turns and spec.shadow:
+                self._take_back(plugins)
+            raise AttachError(str(error)) from error
+        self._cast(plugins, was=old, is_now=spec)
+        if turns:
+            self._host.check_gates(connection)
+
+    async def _tell(self, connection: Connection, arguments: Mapping[str, Any], *, everything: bool) -> None:
+        """Configure profiles whose arguments are others than before. Raises: SidecarError with its errors."""
+        known = connection.arguments
+        for profile, wanted in arguments.items():
+            if not everything and profile in known and known[profile] == wanted:
+                continue
+            try:
+                async with asyncio.timeout(READY_SECONDS):
+                    await connection.reconfigure(profile, wanted)
+            except (TimeoutError, grpc.aio.AioRpcError):
+                # It is greeted anew, and configured with what stands there then.
+                connection.arguments.update(arguments)
+                connection.hang_up("the configuration was not answered")
+                return
+
+    def _check_order(self, plugins: Mapping[str, SidecarPlugin], cannot: str) -> None:
+        """Raises: AttachError where a profile has the plugin for the order of its queue."""
+        for profile, plugin in plugins.items():
+            if self._rosters[profile].orders_the_queue(plugin):
+                raise AttachError(
+                    f"{plugin.name} orders the queue and {cannot}: profiles name it at queueSort"
+                )
+
+    def _cast(self, plugins: Mapping[str, SidecarPlugin], *, was: SidecarSpec, is_now: SidecarSpec) -> None:
+        """Let plugins, by profile, step into the shadow or out of it, where that is another thing now."""
+        if is_now.shadow and not was.shadow:
+            # What it held back or turned down is told while its events are still waited for.
+            self._host.news_from(is_now.name, None)
+            self._set_aside(plugins)
+        elif was.shadow and not is_now.shadow:
+            self._take_back(plugins)
+        if is_now.shadow is not was.shadow:
+            log.info("plugin in shadow plugin=%s shadow=%s", is_now.name, is_now.shadow)
+
+    def _set_aside(self, plugins: Mapping[str, SidecarPlugin]) -> None:
+        for profile, plugin in plugins.items():
+            self._rosters[profile].set_aside(plugin)
+            plugin.leaving = False
+            self._host.shadows.enter(plugin, self._frameworks[profile], self._rosters[profile])
+            self._host.rewire(profile)
+
+    def _take_back(self, plugins: Mapping[str, SidecarPlugin]) -> None:
+        for profile, plugin in plugins.items():
+            self._host.shadows.leave(plugin, self._frameworks[profile])
+            self._rosters[profile].take_back(plugin)
+            self._host.rewire(profile)
+
+    def _arguments(self, version: Version, wanted: Wanted) -> dict[str, Any]:
+        """What each profile's arguments come to: its own where it has such, else what the entry says."""
+        connection = version.connection
+        own = {name: args for name, args in connection.arguments.items() if args != connection.spec.args}
+        return dict.fromkeys((*connection.arguments, *wanted.profiles), wanted.spec.args) | own
+
+    def _add_profiles(self, version: Version, wanted: Wanted) -> None:
+        for profile in wanted.profiles:
+            if (wanted.spec.name, profile) not in self._host.plugins:
+                self._enable(version, profile, wanted)
+
+    def _enable(self, version: Version, profile: str, wanted: Wanted) -> None:
+        plugin = self._host.make(version, self._handles[profile])
+        self._rosters[profile].enable(plugin, wanted.spec, wanted.weight)
+        self._host.rewire(profile)
+        if wanted.spec.shadow:
+            self._set_aside({profile: plugin})
+
+    async def _ready(self, spec: SidecarSpec, arguments: Mapping[str, Any]) -> Version:
+        """A version that can be asked. Raises: AttachError where it is refused, or not ready in time."""
+        version = self._host.new_version(spec, arguments)
+        self._host.others.append(version)
+        version.task = self._spawn(version.connection.run(), f"plugin {spec.name}")
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await version.connection.settled.wait()
+        except TimeoutError:
+            why = version.connection.last_error or "nobody answers"
+            raise AttachError(f"not ready within {READY_SECONDS:g} s: {why}") from None
+        else:
+            if refusal := version.connection.refusal:
+                raise AttachError(refusal)
+        finally:
+            if not version.connection.came_up.is_set():
+                self._host.others.remove(version)
+                await version.close()
+        return version
+
+    async def detach(self, name: str, profiles: Sequence[str] = ()) -> None:
+        """Take a plugin out of these profiles, or all; return once its attempts there have ended.
+
+        Raises: KeyError where there is no such plugin; AttachError where a profile does not have it.
+        """
+        async with self._turn:
+            version = self._host.versions[name]
+            having = self._plugins(name)
+            leaving = list(profiles) or list(having)
+            if missing := [profile for profile in leaving if profile not in having]:
+                raise AttachError(f"profile {', '.join(missing)} does not have {name}")
+            plugins = {profile: having[profile] for profile in leaving}
+            self._check_order(plugins, "can't be taken out")
+            await self._withdraw(version, plugins, "was detached")
+            for profile, plugin in plugins.items():
+                self._disable(profile, plugin)
+                await _released(version, profile)
+            if len(leaving) == len(having):
+                del self._host.versions[name]
+                await version.close()
+            log.info("plugin detached plugin=%s profiles=%s", name, ",".join(leaving))
+
+    async def _withdraw(self, version: Version, plugins: Mapping[str, SidecarPlugin], why: str) -> None:
+        """Let no attempt begin with the plugin any more, and wait until those that did have ended."""
+        for profile, plugin in plugins.items():
+            self._rosters[profile].begin_to_leave(plugin)
+            self._host.rewire(profile)
+        self._host.let_go(version.connection.spec.name, why)
+        await drained(version, plugins.values())
+
+    def _plugins(self, name: str) -> dict[str, SidecarPlugin]:
+        """That plugin in each profile that has it."""
+        return {profile: plugin for (known, profile), plugin in self._host.plugins.items() if known == name}
+
+    def _disable(self, profile: str, plugin: SidecarPlugin) -> None:
+        self._host.shadows.leave(plugin, self._frameworks[profile])
+        self._rosters[profile].disable(plugin)
+        # What it held back or turned down has to be told while its events are still waited for.
+        self._host.news_from(plugin.name, None)
+        self._host.forget(plugin, profile)
+        self._host.rewire(profile)
+
+    async def _retire(self, old: Version) -> None:
+        name = old.connection.spec.name
+        await drained(old, self._plugins(name).values())
+        self._host.others.remove(old)
+        await old.close()
+        log.info("old version gone plugin=%s address=%s", name, old.connection.spec.address)
+
+
+async def _released(version: Version, profile: str) -> None:
+    try:
+        await version.connection.release(profile)
+    except Exception as error:  # noqa: BLE001 - it is not needed any more, whatever it says to that
+        name = version.connection.spec.name
+        log.info("plugin not told that a profile left plugin=%s error=%s", name, error)

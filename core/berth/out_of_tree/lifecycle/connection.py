@@ -1,0 +1,445 @@
+"""One plugin's connection: dial, shake hands, configure, keep its state in step, start over when it breaks.
+
+    waiting --socket answers--> greeting --configured--> syncing --first ack--> ready
+       ^                           |                        |                     |
+       +------- backoff <----------+------------------------+--- broken, or late -+
+
+The scheduler starts and schedules without its plugins: everything here happens beside it. A plugin that lets
+calls run out of time is hung up on and greeted again, which tells whether it is back; from then on one late
+call more is enough, until one is answered. What it answers wrongly opens its circuit (`breaker.py`).
+
+Source: docs/protocol.md "Order of calls", "Failures".
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+from uuid import uuid4
+
+import grpc.aio
+
+from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix, socket_path
+from berth.framework.clock import SYSTEM_CLOCK
+from berth.out_of_tree.allowance import Allowance
+from berth.out_of_tree.cluster_state.state_feed import StateFeed
+from berth.out_of_tree.cluster_state.state_stream import StateStream, within
+from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarError
+from berth.out_of_tree.lifecycle.breaker import Breaker, Circuit
+from berth.out_of_tree.lifecycle.conditions import Conditions, Kind, OnChange
+from berth.out_of_tree.lifecycle.greeting import configure, release, shake_hands
+from berth.out_of_tree.limits import MESSAGES_A_SECOND, MESSAGES_AT_ONCE, REFUSAL_BYTES
+from berth.out_of_tree.plugin_log import PluginLog
+from berth.out_of_tree.plugin_text import bounded
+from berth.out_of_tree.queueing.event_interest import Interest, compiled
+from berth.out_of_tree.queueing.requeue_stream import paced
+from berth.out_of_tree.recordings.recorded_stub import RecordedStub
+from berth.out_of_tree.recordings.recording import Recording
+from berth.out_of_tree.time_budget import wanted_seconds
+from berth.out_of_tree.transport.channels import open_channel
+from berth.out_of_tree.transport.rpc import RpcError
+from berth.out_of_tree.transport.services import Services, open_services
+from berth.out_of_tree.transport.socket_access import shared_folder
+from berth_plugin_proto import (
+    identity_pb2,
+    identity_pb2_grpc,
+    queueing_pb2,
+    queueing_pb2_grpc,
+)
+
+log = logging.getLogger(__name__)
+
+GREETING_SECONDS = 5.0
+FIRST_BACKOFF_SECONDS = 0.1
+LONGEST_BACKOFF_SECONDS = 2.0
+LONGEST_BACKOFF_WHEN_LATE_SECONDS = 30.0
+SLOW_SECONDS = 60.0
+"""How long a call that ran out of time makes a plugin count as slow."""
+LATE_CALLS = 3
+"""After so many unanswered calls in a row the host hangs up, so that a plugin that hangs holds up no pod."""
+
+
+class Phase(Enum):
+    """Where a connection stands."""
+
+    WAITING = "waiting"
+    GREETING = "greeting"
+    SYNCING = "syncing"
+    READY = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Who hears of what a connection meets.
+
+    `greeted` is awaited before any state is sent.
+    """
+
+    requeue: Callable[["Connection", queueing_pb2.RequeueResponse], None]
+    ready: Callable[["Connection"], None]
+    greeted: Callable[["Connection"], Awaitable[None]]
+    condition: OnChange
+
+
+class Connection:
+    """The connection to one plugin; `run` keeps it up for as long as it is not cancelled.
+
+    `arguments` are by profile. `epoch` names this run of the scheduler.
+    """
+
+    def __init__(
+        self, spec: SidecarSpec, feed: StateFeed, arguments: Mapping[str, Any], listeners: Listeners
+    ) -> None:
+        self.spec = spec
+        self.epoch = uuid4().hex
+        self.log = PluginLog(log)
+        self.phase = Phase.WAITING
+        self.version = ""
+        self.last_error = ""
+        self.last_failure = ""
+        self.capabilities = identity_pb2.Capabilities()
+        self.rpc_system = "grpc"
+        """What its calls travel by, as spans name it."""
+        self.interests: tuple[Interest, ...] = ()
+        self.starts = 0
+        """How often a connection came up: what a plugin held before may be gone."""
+        self.scheduling: Any = None
+        """What has a method for each call; None while none can be made."""
+        self.queueing: Any = None
+        """The same of the other service."""
+        self.recording: Recording | None = None
+        """What is shown everything that passes."""
+        self.came_up = asyncio.Event()
+        self.settled = asyncio.Event()
+        """Set once the plugin came up, or was refused, or refused what it was told."""
+        self.refusal = ""
+        self.arguments = dict(arguments)
+        self.conditions = Conditions(spec.name, SYSTEM_CLOCK.now, listeners.condition)
+        self.breaker = Breaker(SYSTEM_CLOCK.monotonic, self._circuit_turned)
+        self._offered: frozenset[int] = frozenset()
+        self._seconds: dict[str, float] = {}
+        self._feed = feed
+        feed.followers.append(self)
+        self._listeners = listeners
+        self._state = StateStream(
+            spec.name,
+            self.epoch,
+            feed,
+            self.log,
+            on_ack=self._on_ack,
+            exchanged=self._exchanged,
+        )
+        self._hung_up = asyncio.Event()
+        self._identity: identity_pb2_grpc.IdentityServiceAsyncStub | None = None
+        self._upcoming: Services | None = None
+        self._answered = self._late = 0
+        self._last_late: float | None = None
+        self._requeues = Allowance(MESSAGES_AT_ONCE, MESSAGES_A_SECOND)
+        for kind in (Kind.CONNECTED, Kind.CONFIGURED, Kind.SYNCED, Kind.READY):
+            self.conditions.begin(kind, "Dialling", holds=False)
+        self.conditions.begin(Kind.CIRCUIT_CLOSED, "NoFailures", holds=True)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the plugin can be asked."""
+        return self.phase is Phase.READY
+
+    @property
+    def hung(self) -> bool:
+        """Whether it was hung up on for the calls that it left unanswered, and is not back."""
+        return not self.ready and self._late >= LATE_CALLS
+
+    @property
+    def slow(self) -> bool:
+        """Whether it can be asked, and let a call run out of time a moment ago."""
+        if not self.ready or self._last_late is None:
+            return False
+        return SYSTEM_CLOCK.monotonic() - self._last_late < SLOW_SECONDS
+
+    @property
+    def acknowledged(self) -> int:
+        """The newest generation that the plugin has shown to hold."""
+        return self._state.acknowledged
+
+    def record(self, recording: Recording | None) -> None:
+        """Show that recording everything that passes from now on, or no recording any more."""
+        self.recording = recording
+        self.scheduling, self.queueing, self._identity = map(
+            self._shown, (self.scheduling, self.queueing, self._identity)
+        )
+
+    def _shown(self, stub: Any) -> Any:
+        """The stub, with its calls shown to the recording if there is one."""
+        plain = stub.plain if isinstance(stub, RecordedStub) else stub
+        return plain if plain is None or self.recording is None else RecordedStub(plain, self.recording)
+
+    def _exchanged(self, message: Any) -> None:
+        if self.recording is not None:
+            self.recording.exchanged(message)
+
+    def offers(self, point: int) -> bool:
+        """Whether the plugin announced that call."""
+        return point in self._offered
+
+    def seconds_for(self, method: str) -> float:
+        """How long a call may take by itself."""
+        known = self._seconds.get(method)
+        if known is None:
+            known = self._seconds[method] = wanted_seconds(self.spec, self.capabilities, method)
+        return known
+
+    def forget_deadlines(self) -> None:
+        """The entry of the list is another: how long calls may take is worked out anew."""
+        self._seconds.clear()
+
+    def holds(self, generation: int) -> None:
+        """The plugin has shown that it holds that generation.
+
+        Raises: ProtocolError where there is no such generation yet.
+        """
+        self._state.holds(generation)
+
+    def in_time(self) -> None:
+        """A call was answered."""
+        self._answered += 1
+        self._late = 0
+
+    def late(self) -> None:
+        """A call ran out of time; hangs up where that keeps happening."""
+        self._late += 1
+        self._last_late = SYSTEM_CLOCK.monotonic()
+        if self._late >= LATE_CALLS and self.scheduling is not None:
+            self.hang_up(f"{self._late} calls in a row were not answered in time")
+
+    def hang_up(self, why: str) -> None:
+        """Ask nothing more on this connection, and make another."""
+        self.scheduling = self.queueing = None
+        self.last_error = why
+        self._hung_up.set()
+
+    def failed(self, error: SidecarError) -> None:
+        """A call was answered wrongly, or not at all."""
+        self.last_failure = str(error)
+        self.breaker.failed()
+
+    def notify(self) -> None:
+        """There is a new step to send."""
+        self._state.notify()
+
+    async def synced_again(self) -> None:
+        """Wait until the plugin, which says that it holds nothing, has the whole state."""
+        if self._state.in_step.is_set():
+            self._state.start_over()
+        await self._state.in_step.wait()
+
+    async def configured_again(self, profile: str) -> None:
+        """Configure a profile that the plugin says it does not know.
+
+        Raises: ProtocolError with its errors, NotConnectedError.
+        """
+        if self._identity is None:
+            raise NotConnectedError(self.spec.name, "not connected")
+        arguments = self.arguments[profile]
+        if problems := await configure(self._identity, self.spec, profile, arguments, []):
+            raise ProtocolError(self.spec.name, "; ".join(problems))
+
+    async def reconfigure(self, profile: str, arguments: Any) -> None:
+        """Hand over other arguments of a profile; the old ones stay where the plugin refuses them.
+
+        Raises: ProtocolError with its errors.
+        """
+        old = self.arguments.get(profile)
+        self.arguments[profile] = arguments
+        if self._identity is None:
+            return
+        try:
+            await self.configured_again(profile)
+        except ProtocolError:
+            self.arguments[profile] = old
+            raise
+
+    async def release(self, profile: str) -> None:
+        """The profile does not use the plugin any more."""
+        self.arguments.pop(profile, None)
+        if self._identity is not None:
+            await release(self._identity, self.spec, profile)
+
+    async def run(self) -> None:
+        """Connect, stay connected, connect again."""
+        pause = FIRST_BACKOFF_SECONDS
+        while True:
+            answered, broke_protocol = self._answered, False
+            try:
+                await self._connected()
+            except Exception as error:  # noqa: BLE001 - whatever broke the connection, it is made again
+                innermost = _innermost(error)
+                broke_protocol = isinstance(innermost, ProtocolError)
+                self._broken(innermost)
+                _end_if_cancelled()
+            longest = LONGEST_BACKOFF_WHEN_LATE_SECONDS if self._late else LONGEST_BACKOFF_SECONDS
+            # A plugin that breaks the protocol again and again is not dialled ten times a second for it.
+            was_useful = self._answered > answered and not broke_protocol
+            pause = FIRST_BACKOFF_SECONDS if was_useful else min(2 * pause, longest)
+            await asyncio.sleep(pause)
+
+    def _broken(self, error: BaseException) -> None:
+        match error:
+            case grpc.aio.AioRpcError():
+                text = error.details()
+            case RpcError():
+                text = error.text
+            case _:
+                text = str(error)
+        text = bounded(text or repr(error))
+        if self.phase is Phase.READY or text != self.last_error:
+            self.log.warning("plugin not connected plugin=%s error=%s", self.spec.name, text)
+        self.phase, self.last_error = Phase.WAITING, text
+        self.scheduling = self.queueing = self._identity = self._upcoming = None
+        self._state.in_step.clear()
+        for kind in (Kind.CONNECTED, Kind.SYNCED, Kind.READY):
+            self.conditions.put(kind, "NotConnected", text, holds=False)
+
+    async def _connected(self) -> None:
+        """One connection from dialling to its end."""
+        self._hung_up.clear()
+        async with open_channel(self.spec) as channel:
+            self._look_at_folders()
+            async with within(self.spec.name, GREETING_SECONDS, "nobody answers"):
+                await channel.channel_ready()
+            self.conditions.put(Kind.CONNECTED, "Answered", holds=True)
+            self.phase = Phase.GREETING
+            async with within(self.spec.name, GREETING_SECONDS, "the handshake was not answered"):
+                await self._greet(channel)
+            await self._listeners.greeted(self)
+            self.phase = Phase.SYNCING
+            await self._follow(channel)
+
+    async def _follow(self, channel: grpc.aio.Channel) -> None:
+        """Keep the plugin in step, and calls possible, until one of them breaks."""
+        async with AsyncExitStack() as until_then:
+            async with within(self.spec.name, GREETING_SECONDS, "its calls' socket was not answered"):
+                services = await until_then.enter_async_context(
+                    open_services(self.spec, channel, self.capabilities)
+                )
+            self._upcoming = services
+            async with asyncio.TaskGroup() as tasks:
+                beside = [tasks.create_task(self._listen(channel)), tasks.create_task(self._give_up())]
+                if services.run is not None:
+                    beside.append(tasks.create_task(services.run()))
+                try:
+                    await self._state.run(channel)
+                finally:
+                    for task in beside:
+                        task.cancel()
+
+    def _look_at_folders(self) -> None:
+        if is_unix(self.spec.address):
+            shared = shared_folder(socket_path(self.spec.address))
+            reason = "SharedFolder" if shared else "NotShared"
+            self.conditions.put(Kind.SOCKET_PRIVATE, reason, shared, holds=not shared)
+
+    async def _give_up(self) -> None:
+        await self._hung_up.wait()
+        raise NotConnectedError(self.spec.name, self.last_error)
+
+    async def _greet(self, channel: grpc.aio.Channel) -> None:
+        """Shake hands and configure every profile that uses the plugin.
+
+        Raises: ProtocolError with everything that is wrong.
+        """
+        identity: identity_pb2_grpc.IdentityServiceAsyncStub = self._shown(
+            identity_pb2_grpc.IdentityServiceStub(channel)
+        )
+        answer, problems = await shake_hands(identity, self.spec)
+        for profile, arguments in self.arguments.items():
+            errors = await configure(identity, self.spec, profile, arguments, problems)
+            problems += [error for error in errors if error not in problems]
+        if problems:
+            text = bounded("; ".join(problems), REFUSAL_BYTES)
+            self.conditions.put(Kind.CONFIGURED, "Refused", text, holds=False)
+            self.refusal = text
+            self.settled.set()
+            raise ProtocolError(self.spec.name, text)
+        self.conditions.put(Kind.CONFIGURED, "Accepted", holds=True)
+        self._introduced(answer)
+        self._identity = identity
+
+    def _introduced(self, answer: identity_pb2.HandshakeResponse) -> None:
+        """Take over what the plugin says of itself."""
+        self.version = answer.version
+        self.capabilities = answer.capabilities
+        self.rpc_system = "ttrpc" if answer.capabilities.HasField("ttrpc_socket") else "grpc"
+        self.interests = compiled(answer.capabilities.events)
+        self._offered = frozenset(map(int, answer.capabilities.extension_points))
+        self._seconds.clear()
+        self._feed.narrow(answer.capabilities.state)
+        self.kinds_listed()
+
+    def kinds_listed(self) -> None:
+        """Say which kinds that the plugin wants can't be listed; it works without them."""
+        if self.capabilities.state.resources:
+            text = "; ".join(self._feed.overdue())
+            reason = "NotListed" if text else "Listed"
+            self.conditions.put(Kind.KINDS_LISTED, reason, text, holds=not text)
+
+    def _on_ack(self) -> None:
+        self.conditions.put(Kind.SYNCED, "Acknowledged", holds=True)
+        if self.phase is not Phase.READY and self._upcoming is not None:
+            self._now_ready(self._upcoming)
+
+    def _now_ready(self, services: Services) -> None:
+        self.scheduling = self._shown(services.scheduling)
+        self.queueing = self._shown(services.queueing)
+        self.phase, self.last_error = Phase.READY, ""
+        self.starts += 1
+        self.breaker.restarted()
+        self.refusal = ""
+        self.came_up.set()
+        self.settled.set()
+        self.log.info("plugin ready plugin=%s generation=%d", self.spec.name, self.acknowledged)
+        self.conditions.put(Kind.READY, "Synced", holds=True)
+        self._listeners.ready(self)
+
+    def _circuit_turned(self, circuit: Circuit) -> None:
+        if circuit is Circuit.CLOSED:
+            self.log.info("plugin answers again plugin=%s", self.spec.name)
+            self.conditions.put(Kind.CIRCUIT_CLOSED, "ProbeAnswered", holds=True)
+        elif circuit is Circuit.OPEN:
+            seconds = self.breaker.pause_left
+            self.log.warning(
+                "plugin keeps failing, not called plugin=%s seconds=%g error=%s",
+                self.spec.name,
+                seconds,
+                self.last_failure,
+            )
+            self.conditions.put(Kind.CIRCUIT_CLOSED, "KeepsFailing", self.last_failure, holds=False)
+
+    async def _listen(self, channel: grpc.aio.Channel) -> None:
+        """Follow what the plugin says of its outside state."""
+        if not self.offers(identity_pb2.EXTENSION_POINT_REQUEUE):
+            return
+        queueing: queueing_pb2_grpc.QueueingServiceAsyncStub = queueing_pb2_grpc.QueueingServiceStub(channel)
+        stream = queueing.Requeue(queueing_pb2.RequeueRequest())
+        async for message in paced(self.spec.name, stream, self._requeues, self.log):
+            self._exchanged(message)
+            self._listeners.requeue(self, message)
+        raise ProtocolError(self.spec.name, "ended the requeue stream")
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _end_if_cancelled() -> None:
+    """End where an end was asked for while the connection broke: a task group then tells of the break only.
+
+    Raises: CancelledError.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

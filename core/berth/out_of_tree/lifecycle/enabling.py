@@ -1,0 +1,106 @@
+"""Putting plugins into a profile that is at work, setting them aside, and taking them out.
+
+A profile's lists are replaced, never changed: a cycle that is under way goes on with those it began with.
+A plugin that is aside keeps its place in the running order for its return.
+"""
+
+from dataclasses import fields, replace
+from typing import Any
+
+from berth.config.catalogue import ExtensionPoint
+from berth.config.out_of_tree.sidecars import ONE_IN_A_PROFILE, SidecarSpec
+from berth.framework.runtime import Framework, PluginSet
+from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
+from berth.profiles.profile_builder import WEIGHTED
+
+_POINTS = frozenset(each.name for each in fields(PluginSet))
+_AFTER_THE_CHOICE = frozenset({"reserve", "permit", "pre_bind", "bind", "post_bind", "by_name"})
+_WEIGHTED = frozenset(point.attribute for point in WEIGHTED)
+
+
+class Roster:
+    """A profile's plugins in running order, those that are aside at their places among them."""
+
+    def __init__(self, framework: Framework) -> None:
+        self._framework = framework
+        self._everyone = framework.plugins
+        self._takes_part: dict[str, frozenset[str]] = {}
+        """Where plugins take part, by name; those that are not here do so wherever they stand."""
+
+    def enable(self, plugin: SidecarPlugin, spec: SidecarSpec, weight: int) -> None:
+        """Let the plugin take part at its points, behind all others; as a binder before them.
+
+        Where a profile has one plugin, only its configuration says which.
+        """
+        changed: dict[str, Any] = {"by_name": {**self._everyone.by_name, plugin.name: plugin}}
+        for point in spec.extension_points - ONE_IN_A_PROFILE:
+            here: list[Any] = getattr(self._everyone, point.attribute)
+            entry: Any = (plugin, weight) if point in WEIGHTED else plugin
+            changed[point.attribute] = [entry, *here] if point is ExtensionPoint.BIND else [*here, entry]
+        self._everyone = replace(self._everyone, **changed)
+        self._show()
+
+    def begin_to_leave(self, plugin: SidecarPlugin) -> None:
+        """Let no attempt begin with the plugin any more; those that did still end with it."""
+        plugin.leaving = True
+        self._takes_part[plugin.name] = self._takes_part.get(plugin.name, _POINTS) & _AFTER_THE_CHOICE
+        self._show()
+
+    def set_aside(self, plugin: SidecarPlugin) -> None:
+        """Let the plugin take part in nothing."""
+        self._takes_part[plugin.name] = frozenset()
+        self._show()
+
+    def take_back(self, plugin: SidecarPlugin) -> None:
+        """Let the plugin take part again wherever it stands."""
+        plugin.leaving = False
+        self._takes_part.pop(plugin.name, None)
+        self._show()
+
+    def disable(self, plugin: SidecarPlugin) -> None:
+        """Take the plugin out of the profile altogether."""
+        self._everyone = _without(self._everyone, {plugin.name: frozenset()})
+        self._takes_part.pop(plugin.name, None)
+        self._show()
+
+    def points_of(self, plugin: SidecarPlugin) -> frozenset[str]:
+        """The lists of a PluginSet in which the plugin stands, aside or not."""
+        return frozenset(
+            name
+            for name in _POINTS - {"by_name"}
+            if any(_name_of(name, entry) == plugin.name for entry in getattr(self._everyone, name))
+        )
+
+    def orders_the_queue(self, plugin: SidecarPlugin) -> bool:
+        """Whether the profile names the plugin at queueSort, where no other can take its place."""
+        return plugin in self._everyone.queue_sort
+
+    def weight_of(self, plugin: SidecarPlugin) -> int:
+        """What the plugin's scores count; 0 where it does not score."""
+        return next((weight for known, weight in self._everyone.score if known is plugin), 0)
+
+    def turn_comes(self, plugin: SidecarPlugin, ended_by: str) -> bool:
+        """Whether the plugin is asked to make room before the one that ends that phase."""
+        names = [each.name for each in self._everyone.post_filter]
+        return ended_by not in names[: names.index(plugin.name)]
+
+    def _show(self) -> None:
+        self._framework.take(_without(self._everyone, self._takes_part))
+
+
+def _without(plugins: PluginSet, takes_part: dict[str, frozenset[str]]) -> PluginSet:
+    """The plugins, each of those named only where it takes part."""
+    changed: dict[str, Any] = {}
+    for name in _POINTS:
+        away = {plugin for plugin, points in takes_part.items() if name not in points}
+        here = getattr(plugins, name)
+        if name == "by_name":
+            changed[name] = {known: plugin for known, plugin in here.items() if known not in away}
+        else:
+            changed[name] = [entry for entry in here if _name_of(name, entry) not in away]
+    return replace(plugins, **changed)
+
+
+def _name_of(point: str, entry: Any) -> str:
+    plugin = entry[0] if point in _WEIGHTED else entry
+    return str(plugin.name)

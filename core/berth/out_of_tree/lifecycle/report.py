@@ -1,0 +1,133 @@
+"""What there is to say of a plugin: for `berth plugin list` and `describe`, and for metrics.
+
+Source: docs/protocol.md.
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from berth.config.catalogue import ExtensionPoint
+from berth.out_of_tree.lifecycle.breaker import Circuit
+from berth.out_of_tree.lifecycle.connection import Connection
+from berth.out_of_tree.lifecycle.versions import Version
+from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
+from berth_plugin_proto import identity_pb2
+
+_PREFIX = "EXTENSION_POINT_"
+
+
+class State(StrEnum):
+    """How a version of a plugin stands, in a word; docs/protocol.md "States" says what each means."""
+
+    DRAINING = "draining"
+    HUNG = "hung"
+    WAITING = "waiting"
+    GREETING = "greeting"
+    SYNCING = "syncing"
+    FAILING = "failing"
+    SLOW = "slow"
+    READY = "ready"
+
+
+def state_of(connection: Connection, *, draining: bool) -> State:
+    """The first state of the list that it is in."""
+    if draining:
+        return State.DRAINING
+    if connection.hung:
+        return State.HUNG
+    if not connection.ready:
+        return State(connection.phase.value)
+    if connection.breaker.circuit is not Circuit.CLOSED:
+        return State.FAILING
+    return State.SLOW if connection.slow else State.READY
+
+
+def leaves(plugins: Collection[SidecarPlugin]) -> bool:
+    """Whether the plugin is about to be taken out of all its profiles."""
+    return bool(plugins) and all(plugin.leaving for plugin in plugins)
+
+
+def summary(version: Version, *, leaves: bool = False) -> dict[str, Any]:
+    """A version of a plugin in a line; whether it `leaves` is not its own to know."""
+    connection = version.connection
+    return {
+        "name": connection.spec.name,
+        "version": connection.version,
+        "address": connection.spec.address,
+        "state": state_of(connection, draining=leaves or version.draining).value,
+        "phase": connection.phase.value,
+        "circuit": connection.breaker.circuit.value,
+        "profiles": sorted(connection.arguments),
+        "shadow": connection.spec.shadow,
+        "error": connection.last_error or (connection.last_failure if connection.breaker.pause_left else ""),
+    }
+
+
+def description(
+    version: Version, draining: Iterable[Version], plugins: Iterable[SidecarPlugin]
+) -> dict[str, Any]:
+    """Everything that is known of a plugin."""
+    connection, using = version.connection, list(plugins)
+    spec, wants = connection.spec, connection.capabilities
+    return {
+        **summary(version, leaves=leaves(using)),
+        "conditions": [_condition(each) for each in connection.conditions],
+        "extensionPoints": sorted(_point(point) for point in wants.extension_points),
+        "events": [_interest(each) for each in wants.events],
+        "failurePolicy": {
+            point.value: str(spec.policy_at(point)) for point in _in_order(spec.failure_policy)
+        },
+        "arguments": dict(connection.arguments),
+        "state": {
+            "generation": version.feed.generation,
+            "acknowledged": connection.acknowledged,
+            "starts": connection.starts,
+            "nodes": wants.state.nodes,
+            "pods": wants.state.pods,
+            "resources": [f"{each.resource}.{each.version}.{each.group}" for each in wants.state.resources],
+        },
+        "recording": connection.recording is not None,
+        "attempts": sum(plugin.serves(connection) for plugin in using),
+        "draining": [
+            {
+                "version": old.connection.version,
+                "address": old.connection.spec.address,
+                "recording": old.connection.recording is not None,
+                "attempts": sum(plugin.serves(old.connection) for plugin in using),
+            }
+            for old in draining
+        ],
+    }
+
+
+def _in_order(points: Iterable[ExtensionPoint]) -> list[ExtensionPoint]:
+    wanted = set(points)
+    return [point for point in ExtensionPoint if point in wanted]
+
+
+def _condition(condition: Any) -> dict[str, Any]:
+    return {
+        "type": condition.kind.value,
+        "status": "True" if condition.holds else "False",
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": datetime.fromtimestamp(condition.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def _point(number: int) -> str:
+    if number not in identity_pb2.ExtensionPoint.values():
+        return f"#{number}"
+    name = identity_pb2.ExtensionPoint.Name(number)  # type: ignore[arg-type]  # it is a known one
+    return "".join(part.capitalize() for part in name.removeprefix(_PREFIX).split("_"))
+
+
+def _interest(interest: identity_pb2.EventInterest) -> str:
+    known = identity_pb2.ActionType.values()
+    actions = [
+        identity_pb2.ActionType.Name(action).removeprefix("ACTION_TYPE_") if action in known else f"#{action}"
+        for action in interest.actions
+    ]
+    return f"{interest.resource}: {', '.join(actions)}{' (asks)' if interest.ask_hint else ''}"

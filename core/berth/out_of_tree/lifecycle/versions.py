@@ -1,0 +1,81 @@
+"""One plugin's versions: the one that new attempts begin with, and old ones that finish theirs.
+
+    attached --> current --(a newer one is ready)--> draining --(its attempts ended, or time is up)--> gone
+
+Source: docs/protocol.md "Attach, replace, detach".
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from berth.out_of_tree.cluster_state.state_feed import StateFeed
+from berth.out_of_tree.lifecycle.connection import Connection
+from berth.out_of_tree.lifecycle.greeting import PROTOCOL_VERSION, configuration
+from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
+from berth.out_of_tree.recordings.recording import Extent, Opening, Recording
+from berth_plugin_proto import identity_pb2, recording_pb2, state_pb2
+
+log = logging.getLogger(__name__)
+
+DRAIN_SECONDS = 30.0
+LOOK_SECONDS = 0.05
+
+
+@dataclass(slots=True)
+class Version:
+    """A connection with the feed that keeps it in step, and the task that keeps it up, once it has one."""
+
+    connection: Connection
+    feed: StateFeed
+    task: "asyncio.Task[Any] | None" = None
+    draining: bool = False
+    """Whether another version took its place, so that it only ends its attempts."""
+
+    def record(self, extent: Extent) -> Recording:
+        """Write down from now on what passes between the plugin and us, beginning with the state as it is."""
+        connection = self.connection
+        handshake = identity_pb2.HandshakeResponse(
+            name=connection.spec.name,
+            version=connection.version,
+            supported_versions=[PROTOCOL_VERSION],
+            capabilities=connection.capabilities,
+        )
+        begin = state_pb2.SyncRequest(begin=state_pb2.Begin(epoch=connection.epoch))
+        configured = (
+            configuration(connection.spec, profile, arguments)
+            for profile, arguments in connection.arguments.items()
+        )
+        opening = Opening(handshake, tuple(configured), chain((begin,), self.feed.picture()))
+        recording = Recording(opening, extent)
+        connection.record(recording)
+        return recording
+
+    def stop_recording(self, reason: Any) -> None:
+        """Write nothing more down."""
+        if self.connection.recording is not None:
+            self.connection.recording.end(reason)
+            self.connection.record(None)
+
+    async def close(self) -> None:
+        """Hang up for good."""
+        self.feed.end()
+        self.stop_recording(recording_pb2.RECORDING_END_REASON_PLUGIN_GONE)
+        if self.task is not None:
+            self.task.cancel()
+            await asyncio.gather(self.task, return_exceptions=True)
+
+
+async def drained(version: Version, plugins: Iterable[SidecarPlugin]) -> None:
+    """Wait until no attempt needs that version any more, but not for ever."""
+    using, name = list(plugins), version.connection.spec.name
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while any(plugin.serves(version.connection) for plugin in using):  # noqa: ASYNC110 - has no event
+                await asyncio.sleep(LOOK_SECONDS)
+    except TimeoutError:
+        left = sum(plugin.serves(version.connection) for plugin in using)
+        log.warning("plugin cut off with attempts at work plugin=%s attempts=%d", name, left)

@@ -1,0 +1,126 @@
+"""What one plugin in another process said in one attempt, and which version of it is to be asked on.
+
+Source: docs/protocol.md "Scheduling calls".
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from berth.config.catalogue import ExtensionPoint
+from berth.config.out_of_tree.sidecars import FailurePolicy
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.cycle_state import CycleState
+from berth.framework.handle import Handle
+from berth.framework.interface import Plugin
+from berth.framework.status import SUCCESS, Status, failed
+from berth.objects.pod import Pod
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.errors import SidecarError
+from berth.out_of_tree.lifecycle.connection import Connection
+from berth.out_of_tree.points.asking_ahead import LookAhead
+from berth.out_of_tree.points.metadata_patch import MetadataPatch
+from berth.out_of_tree.points.node_answers import NodeAnswers
+from berth.out_of_tree.points.response_validity import ResponseValidity
+from berth_plugin_proto import identity_pb2
+
+FILTER = identity_pb2.EXTENSION_POINT_FILTER
+RESERVE = identity_pb2.EXTENSION_POINT_RESERVE
+PRE_ENQUEUE = identity_pb2.EXTENSION_POINT_PRE_ENQUEUE
+
+
+@dataclass(slots=True)
+class Answers:
+    """What the plugin said of one pod in one cycle."""
+
+    caller: Caller
+    """The version of the plugin that the attempt began with."""
+    excused: bool = False
+    """The attempt began after the plugin was told to leave: it has no say in it."""
+    failed: bool = False
+    """Some answer is missing, whatever the failure policy made of that."""
+    of_nodes: NodeAnswers | None = None
+    """What it said of nodes, in this cycle or in earlier ones; None before it is asked for."""
+    passes_over: bool = False
+    """Filter failed, and the failure policy lets every node pass."""
+    failure: SidecarError | None = None
+    """What went wrong where Filter was to bring the scores too."""
+    reserve_sent: bool = False
+    skip_pre_bind: bool = False
+    metadata_patch: MetadataPatch | None = None
+    shown: list[Callable[[], None]] = field(default_factory=list)
+    """What takes back the patches that plugins see already."""
+    reserved_on: int = 0
+    """Which start of the connection answered Reserve."""
+
+
+class SidecarPoint(Plugin):
+    """What all extension points of a plugin in another process have in common.
+
+    `caller` reaches its present version; an attempt stays with the version that it began with.
+    """
+
+    in_process = False
+
+    def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:
+        self._name = caller.plugin
+        self._look_ahead = look_ahead
+        self.caller = caller
+        self.changes = caller.feed.touched
+        self._validity = ResponseValidity(lambda: self.caller)
+        self.leaving = False
+        """Whether only attempts that began with it are still its business."""
+        self._handle = handle
+        self._pinned: dict[tuple[str, int], Caller] = {}
+
+    @property
+    def name(self) -> str:
+        """The name in the plugin list and in profiles."""
+        return self._name
+
+    def use(self, caller: Caller) -> None:
+        """Begin new attempts with that version."""
+        self.caller = caller
+        self.changes = caller.feed.touched
+
+    def _answers(self, state: CycleState) -> Answers:
+        """What this plugin said in this cycle; each plugin of a profile has its own."""
+        key = (Answers, self.name)
+        known: Answers | None = state.get(key)
+        if known is None:
+            known = Answers(self.caller, excused=self.leaving)
+            state.write(key, known)
+            record = state.get(CycleRecord)
+            if record is not None and record.attempt:
+                self._pinned[record.pod.uid, record.attempt] = self.caller
+        return known
+
+    def release(self, record: CycleRecord) -> Caller:
+        """The version that the attempt began with, which is done with it now."""
+        return self._pinned.pop((record.pod.uid, record.attempt), self.caller)
+
+    def serves(self, connection: Connection) -> int:
+        """How many attempts began with the version behind that connection and have not ended."""
+        return sum(caller.connection is connection for caller in self._pinned.values())
+
+    def _offers(self, caller: Caller, point: int) -> bool:
+        """Whether to call it.
+
+        A plugin that never answered is called where the list says so, and fails; but to hold pods back at its
+        gate is of no use where they are turned down at its filter, which users get to read.
+        """
+        connection = caller.connection
+        if connection.starts:
+            return connection.offers(point)
+        if point == PRE_ENQUEUE:
+            return connection.spec.policy_at(ExtensionPoint.FILTER) is FailurePolicy.IGNORE
+        return point in (FILTER, RESERVE)
+
+    def _ignored(self, caller: Caller, point: ExtensionPoint, pod: Pod) -> bool:
+        """Whether the failure policy passes over a failure there; counts it."""
+        ignored = caller.connection.spec.policy_at(point, pod) is FailurePolicy.IGNORE
+        if ignored:
+            caller.around.metrics.ignored(self.name, point.value)
+        return ignored
+
+    def _unless_ignored(self, caller: Caller, point: ExtensionPoint, pod: Pod, error: SidecarError) -> Status:
+        return SUCCESS if self._ignored(caller, point, pod) else failed(error)

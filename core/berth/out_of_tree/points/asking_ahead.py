@@ -1,0 +1,105 @@
+"""Asking a plugin in another process before a pod's turn comes, so that the pod finds the answers there.
+
+    nothing to schedule --> rows that changed since, for pods like those asked about last
+    a pod of a new kind --> all rows, for pods of other new kinds that are next in the queue
+
+No pod waits for these questions, and none is the worse for their failure: what was not answered is asked at
+its turn. The plugin is asked about a pod like one that is there, under a UID of its own: what it holds for
+that pod concerns no other. Source: docs/decisions/0027-asking-ahead.md.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from uuid import uuid4
+
+import msgspec
+
+from berth.framework.cycle_state import CycleState
+from berth.objects.pod import Pod
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.errors import SidecarError
+from berth.out_of_tree.lifecycle.breaker import Circuit
+from berth.out_of_tree.points.node_answers import Ahead, Example, Found, NodeAnswers, Part
+from berth.out_of_tree.points.node_questions import NodeQuestion
+from berth.snapshot.columns import Rows
+
+log = logging.getLogger(__name__)
+
+CLASSES_AHEAD = 4
+"""So many questions ahead a plugin has to answer at a time, for as many kinds of pods."""
+ROWS_AHEAD = 64
+"""Where more rows changed, pods of that kind have not come for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookAhead:
+    """What asking ahead needs to know; with no `classes` nothing is asked ahead.
+
+    `upcoming` gives about so many pods that are scheduled next, and `soon` is called where rows may have
+    changed: it has `ask_ahead` called once there is nothing to schedule.
+    """
+
+    classes: int
+    upcoming: Callable[[int], Iterable[Pod]]
+    soon: Callable[[], None]
+
+
+def example_of(pod: Pod, caller: Caller) -> Example | None:
+    """A pod like that one, which the plugin has never heard of; None where that one is gone."""
+    known = caller.around.pods.get(pod.uid)
+    if not known:
+        return None
+    uid = str(uuid4())
+    metadata = msgspec.structs.replace(pod.metadata, uid=uid)
+    data = known.replace(pod.uid.encode(), uid.encode())
+    return Example(msgspec.structs.replace(pod, metadata=metadata), data)
+
+
+class AskingAhead:
+    """The questions ahead to one plugin in one profile: at most `classes` at a time."""
+
+    def __init__(self, classes: int) -> None:
+        self._classes = classes
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def unanswered(self) -> int:
+        """How many questions have no answer yet."""
+        return len(self._tasks)
+
+    def free(self, caller: Caller) -> int:
+        """How many questions may be asked now."""
+        connection = caller.connection
+        healthy = connection.breaker.circuit is Circuit.CLOSED and not connection.spec.shadow
+        return self._classes - self.unanswered if healthy else 0
+
+    def ask(self, caller: Caller, part: Part, said: NodeAnswers, example: Example, rows: Rows) -> None:
+        """Ask about these rows, for pods like the example. Shapes: rows intp (k,)."""
+        ahead = said.ahead = Ahead(rows)
+        ahead.task = asyncio.get_running_loop().create_task(_ask(caller, part, said, example, ahead))
+        self._tasks.add(ahead.task)
+        ahead.task.add_done_callback(self._tasks.discard)
+
+
+async def _ask(caller: Caller, part: Part, said: NodeAnswers, example: Example, ahead: Ahead) -> None:
+    def take(found: Found, rows: Rows) -> None:
+        # Forgotten meanwhile, they would be answers of another plugin process or about other nodes.
+        if said.ahead is not ahead:
+            return
+        if found.failure is not None:
+            raise found.failure
+        said.take(found, rows, ahead.changed)
+
+    call = caller.head(CycleState(), example.pod)
+    call.pod.object = example.data
+    question = NodeQuestion(caller, part, ahead.rows, len(said))
+    try:
+        await question.ask(call, CycleState(), take)
+    except SidecarError as error:
+        log.debug("not answered ahead plugin=%s error=%s", caller.plugin, error)
+        said.failed_ahead = True
+    finally:
+        if said.ahead is ahead:
+            said.ahead = None

@@ -1,0 +1,85 @@
+"""A plugin in another process as a gate of the queue: PreEnqueue, and the events that may open it again.
+
+Source: docs/protocol.md.
+"""
+
+from collections.abc import Sequence
+
+from berth.config.catalogue import ExtensionPoint
+from berth.framework.cluster_event import ClusterEventWithHint
+from berth.framework.cycle_state import CycleState
+from berth.framework.handle import Handle
+from berth.framework.interface import EnqueueExtensions, MaybeAwaitable, PreEnqueuePlugin
+from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable
+from berth.objects.pod import Pod
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.errors import ProtocolError, SidecarError
+from berth.out_of_tree.points.answers import PRE_ENQUEUE, SidecarPoint
+from berth.out_of_tree.points.asking_ahead import LookAhead
+from berth.out_of_tree.points.packing import status_of
+from berth.out_of_tree.queueing.waiting_hints import WaitingHints
+from berth_plugin_proto import scheduling_pb2
+
+_NO_VERDICTS = frozenset({Code.SKIP, Code.WAIT})
+RETRY_SECONDS = 5.0
+"""How long a pod is held back by a gate that failed before it is asked again."""
+
+
+class KeepsTheGate(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
+    """The points of a pod that waits."""
+
+    def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead, hints: WaitingHints) -> None:
+        super().__init__(caller, handle, look_ahead)
+        self._hints = hints
+        self._held: dict[str, Pod] = {}
+        self._told: set[str] = set()
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Every event; what the plugin announced decides, once it is known, which of them matter."""
+        return self._hints.registrations()
+
+    def pre_enqueue(self, pod: Pod) -> MaybeAwaitable[Status]:
+        """Whether the plugin lets the pod into the queue; the answer comes later where it has to be asked."""
+        preemption = self._handle.preemption
+        if preemption is not None and preemption.running(pod.uid):
+            return unresolvable("waiting for the preemption for this pod to be finished")
+        if not self._offers(self.caller, PRE_ENQUEUE):
+            return SUCCESS
+        return self._ask_gate(self.caller, pod)
+
+    async def _ask_gate(self, caller: Caller, pod: Pod) -> Status:
+        state = CycleState()
+        request = scheduling_pb2.PreEnqueueRequest(call=caller.head(state, pod, with_state=False))
+        try:
+            status = await caller.ask("PreEnqueue", request, state, self._read_gate)
+        except SidecarError as error:
+            if self._ignored(caller, ExtensionPoint.PRE_ENQUEUE, pod):
+                return SUCCESS
+            status = failed(error)
+        if status.code is Code.ERROR:
+            self._ask_again_later(pod, status)
+        else:
+            self._told.discard(pod.uid)
+        return status
+
+    def _read_gate(self, response: scheduling_pb2.PreEnqueueResponse) -> Status:
+        status = status_of(self.name, response.status)
+        if status.code in _NO_VERDICTS:
+            raise ProtocolError(self.name, f"PreEnqueue says {status.code}")
+        return status
+
+    def _ask_again_later(self, pod: Pod, status: Status) -> None:
+        """No event opens a gate that is broken: time does, or the plugin's return."""
+        if pod.uid not in self._told:
+            self._told.add(pod.uid)
+            text = f"held back by plugin {self.name}: {status.message}"
+            self._handle.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", text)
+        if not self._held:
+            self._handle.background.call_later(RETRY_SECONDS, self._ask_again)
+        self._held[pod.uid] = pod
+
+    def _ask_again(self) -> None:
+        """Ask about all that is held; a plugin that is away says itself when it is back."""
+        held, self._held = self._held, {}
+        if self.caller.connection.ready:
+            self._handle.activate(held.values())

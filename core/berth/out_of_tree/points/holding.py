@@ -1,0 +1,224 @@
+"""A plugin in another process from the chosen node to the binding: Reserve, Permit, PreBind, Bind, PostBind.
+
+What a failed call means is the failure policy of the list: Fail ends the attempt with an error that names the
+plugin, Ignore means that it has no opinion.
+
+Source: docs/protocol.md.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from berth.config.catalogue import ExtensionPoint
+from berth.framework.cycle_state import CycleState
+from berth.framework.interface import (
+    BindPlugin,
+    PermitPlugin,
+    PermitResult,
+    PostBindPlugin,
+    PreBindPlugin,
+    PreFlightResult,
+    ReservePlugin,
+)
+from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
+from berth.objects.pod import Pod
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarError
+from berth.out_of_tree.points.answers import RESERVE, Answers, SidecarPoint
+from berth.out_of_tree.points.metadata_patch import MetadataPatch, metadata_patch
+from berth.out_of_tree.points.packing import status_of
+from berth_plugin_proto import identity_pb2, scheduling_pb2
+
+PERMIT = identity_pb2.EXTENSION_POINT_PERMIT
+PRE_BIND = identity_pb2.EXTENSION_POINT_PRE_BIND
+BIND = identity_pb2.EXTENSION_POINT_BIND
+R = TypeVar("R")
+POST_BIND = identity_pb2.EXTENSION_POINT_POST_BIND
+
+
+class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin):
+    """The points of a pod that has a node."""
+
+    def holds_elsewhere(self) -> bool:
+        """Whether the plugin is asked at Reserve or Permit."""
+        return self._offers(self.caller, RESERVE) or self._offers(self.caller, PERMIT)
+
+    async def _ask_of_node(
+        self, caller: Caller, name: str, request: Any, state: CycleState, read: Callable[[Any], R]
+    ) -> R:
+        """Ask; what the plugin says of that node may be another thing from then on, for any profile."""
+        caller.feed.touched.note(request.node_name)
+        caller.feed.unanswered += 1
+        try:
+            return await caller.ask(name, request, state, read)
+        finally:
+            caller.feed.unanswered -= 1
+            caller.feed.touched.note(request.node_name)
+            self._look_ahead.soon()
+
+    async def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Let the plugin hold what the pod is going to use."""
+        answers = self._answers(state)
+        if answers.excused:
+            return SUCCESS
+        caller = answers.caller
+        call = caller.head(state, pod)
+        caller.feed.reserving(pod.uid, call.pod.attempt)
+        if not self._offers(caller, RESERVE):
+            return SUCCESS
+        answers.reserve_sent = True
+        request = scheduling_pb2.ReserveRequest(call=call, node_name=node_name)
+
+        def read(response: scheduling_pb2.ReserveResponse) -> Status:
+            status = status_of(self.name, response.status)
+            answers.metadata_patch = metadata_patch(caller.connection.spec, response)
+            answers.skip_pre_bind = response.skip_pre_bind
+            return status
+
+        try:
+            status = await self._ask_of_node(caller, "Reserve", request, state, read)
+        except SidecarError as error:
+            return self._unless_ignored(caller, ExtensionPoint.RESERVE, pod, error)
+        answers.reserved_on = caller.connection.starts
+        if status.ok and answers.metadata_patch is not None:
+            self._bound_with(state, pod, answers.metadata_patch)
+        return status
+
+    async def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Let the plugin give it back; a plugin that cannot be asked learns it from the state."""
+        answers = self._answers(state)
+        while answers.shown:
+            answers.shown.pop()()
+        if not answers.reserve_sent:
+            return
+        call = answers.caller.head(state, pod, with_state=False)
+        request = scheduling_pb2.UnreserveRequest(call=call, node_name=node_name)
+        try:
+            await self._ask_of_node(answers.caller, "Unreserve", request, state, _nothing)
+        except SidecarError as error:
+            answers.caller.connection.log.warning("not unreserved pod=%s error=%s", pod.key, error)
+
+    async def permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitResult:
+        """Ask for leave to bind."""
+        answers = self._answers(state)
+        caller = answers.caller
+        if answers.excused or not self._offers(caller, PERMIT):
+            return PermitResult()
+        request = scheduling_pb2.PermitRequest(call=caller.head(state, pod), node_name=node_name)
+
+        def read(response: scheduling_pb2.PermitResponse) -> PermitResult:
+            status = status_of(self.name, response.status)
+            if status.code is Code.WAIT and not response.HasField("timeout"):
+                raise ProtocolError(self.name, "Permit says Wait and not for how long")
+            return PermitResult(status, response.timeout.seconds + response.timeout.nanos / 1e9)
+
+        try:
+            return await self._ask_of_node(caller, "Permit", request, state, read)
+        except SidecarError as error:
+            return PermitResult(self._unless_ignored(caller, ExtensionPoint.PERMIT, pod, error))
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlightResult:
+        """Skip where there is nothing to do, or nothing that the binding itself does not do."""
+        del pod, node_name
+        answers = self._answers(state)
+        bound_with = self._still_reserved(answers) and _fits_a_binding(answers.metadata_patch)
+        unasked = answers.excused or not self._offers(answers.caller, PRE_BIND)
+        idle = unasked or answers.skip_pre_bind or bound_with
+        return PreFlightResult(SKIP if idle else SUCCESS)
+
+    def _still_reserved(self, answers: Answers) -> bool:
+        """Whether the plugin that answered Reserve is still the one there."""
+        connection = answers.caller.connection
+        return connection.ready and answers.reserved_on == connection.starts
+
+    def _bound_with(self, state: CycleState, pod: Pod, patch: MetadataPatch) -> bool:
+        """Let the binding carry the patch, if it can."""
+        if not _fits_a_binding(patch):
+            return False
+        state.binding_annotations.update({k: v for k, v in patch["annotations"].items() if v is not None})
+        answers = self._answers(state)
+        answers.shown.append(answers.caller.around.patched(pod, patch))
+        return True
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Let the plugin prepare, and write the labels and annotations that it asks for.
+
+        What it asked for at Reserve is written without another call, unless the connection was lost since.
+        """
+        answers = self._answers(state)
+        caller = answers.caller
+        if answers.metadata_patch is not None and self._still_reserved(answers):
+            return await self._write(pod, answers.metadata_patch)
+        request = scheduling_pb2.PreBindRequest(call=caller.head(state, pod), node_name=node_name)
+
+        def read(response: scheduling_pb2.PreBindResponse) -> tuple[Status, MetadataPatch | None]:
+            return status_of(self.name, response.status), metadata_patch(caller.connection.spec, response)
+
+        try:
+            status, patch = await self._ask_of_node(caller, "PreBind", request, state, read)
+        except SidecarError as error:
+            return self._unless_ignored(caller, ExtensionPoint.PRE_BIND, pod, error)
+        if not (status.ok and patch) or self._bound_with(state, pod, patch):
+            return status
+        return await self._write(pod, patch)
+
+    async def _write(self, pod: Pod, patch: MetadataPatch) -> Status:
+        # First here, so that a plugin that starts now is told of it, too.
+        undo = self.caller.around.patched(pod, patch)
+        try:
+            await self._handle.writer.patch_pod_metadata(pod, patch)
+        except Exception:
+            undo()
+            raise
+        return SUCCESS
+
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Let the plugin write the binding; what its failure left open is read from the API server."""
+        answers = self._answers(state)
+        caller = answers.caller
+        if answers.excused or not self._offers(caller, BIND):
+            return SKIP
+        request = scheduling_pb2.BindRequest(
+            call=caller.head(state, pod), node_name=node_name, annotations=state.binding_annotations
+        )
+        try:
+            status = await self._ask_of_node(
+                caller, "Bind", request, state, lambda response: status_of(self.name, response.status)
+            )
+        except NotConnectedError as error:
+            return SKIP if self._ignored(caller, ExtensionPoint.BIND, pod) else failed(error)
+        except SidecarError as error:
+            status = failed(error)
+        if status.ok or status.skip:
+            return status
+        return await self._settled(state, pod, node_name, status)
+
+    async def _settled(self, state: CycleState, pod: Pod, node_name: str, status: Status) -> Status:
+        """What a failed Bind comes to: success where the binding landed all the same."""
+        caller = self._answers(state).caller
+        if caller.around.landed is not None and await caller.around.landed(pod, node_name):
+            return SUCCESS
+        return SKIP if self._ignored(caller, ExtensionPoint.BIND, pod) else status
+
+    async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Tell the plugin that the binding was written."""
+        answers = self._answers(state)
+        caller = answers.caller
+        if not answers.excused and self._offers(caller, POST_BIND):
+            call = caller.head(state, pod, with_state=False)
+            request = scheduling_pb2.PostBindRequest(call=call, node_name=node_name)
+            await self._ask_of_node(caller, "PostBind", request, state, _nothing)
+
+
+def _nothing(response: Any) -> None:
+    """What an empty response says."""
+    del response
+
+
+def _fits_a_binding(patch: MetadataPatch | None) -> bool:
+    """Whether a Binding can carry the patch: it adds annotations and does nothing else."""
+    return (
+        patch is not None
+        and patch.keys() == {"annotations"}
+        and all(value is not None for value in patch["annotations"].values())
+    )

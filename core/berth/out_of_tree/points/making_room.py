@@ -1,0 +1,121 @@
+"""A plugin in another process that makes room for a pod that fits nowhere: PostFilter.
+
+It names a node and the pods that have to leave it; they are evicted as preemption's victims are.
+
+Source: docs/protocol.md.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from berth.config.catalogue import ExtensionPoint
+from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.interface import NominatingInfo, NominatingMode, PostFilterPlugin, PostFilterResult
+from berth.framework.status import Code, Status, failed, unschedulable
+from berth.objects.pod import Pod
+from berth.out_of_tree.errors import ProtocolError, SidecarError
+from berth.out_of_tree.points.answers import SidecarPoint
+from berth.out_of_tree.points.packing import status_of
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
+
+POST_FILTER = identity_pb2.EXTENSION_POINT_POST_FILTER
+MAX_REASONS = 255
+OTHER = Status(Code.UNSCHEDULABLE, ("another reason",))
+NOT_SERVED = unschedulable()
+
+
+class MakesRoom(SidecarPoint, PostFilterPlugin):
+    """The point of a pod that fits nowhere."""
+
+    async def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PostFilterResult:
+        """Let the plugin nominate a node, and have its victims evicted."""
+        caller = self._answers(state).caller
+        if not self._offers(caller, POST_FILTER):
+            return PostFilterResult(NOT_SERVED)
+        request = scheduling_pb2.PostFilterRequest(call=caller.head(state, pod), verdicts=packed(diagnosis))
+        try:
+            read = partial(room_of, caller.plugin, self._handle.snapshot)
+            status, nominated, victims = await caller.ask("PostFilter", request, state, read)
+        except SidecarError as error:
+            if self._ignored(caller, ExtensionPoint.POST_FILTER, pod):
+                return PostFilterResult(unschedulable(str(error)))
+            return PostFilterResult(failed(error))
+        if status.ok and victims:
+            assert nominated is not None, "victims come with a node"
+            return await self._evict(pod, nominated, victims)
+        return PostFilterResult(status, _nominating(nominated))
+
+    async def _evict(self, pod: Pod, node_name: str, victims: list[Pod]) -> PostFilterResult:
+        preemption = self._handle.preemption
+        if preemption is None:
+            return PostFilterResult(failed(f"plugin {self.name}: nobody here can evict pods"))
+        preemption.attempted()
+        return await preemption.evict(self.name, pod, node_name, victims)
+
+
+def room_of(
+    plugin: str, nodes: Snapshot, response: scheduling_pb2.PostFilterResponse
+) -> tuple[Status, str | None, list[Pod]]:
+    """The status, the node to nominate, and the victims there. Raises: ProtocolError."""
+    status = status_of(plugin, response.status)
+    nominated = response.nominated_node_name if response.HasField("nominated_node_name") else None
+    row = nodes.row_of.get(nominated) if nominated else None
+    if nominated and row is None:
+        raise ProtocolError(plugin, f"PostFilter nominates node {nominated}, which is not there")
+    if not response.victim_uids:
+        return status, nominated, []
+    if not status.ok or row is None:
+        raise ProtocolError(plugin, "PostFilter names victims without success and a node")
+    return status, nominated, [on.pod for on in _victims(plugin, response.victim_uids, nodes.pods[row])]
+
+
+def _victims(plugin: str, uids: Sequence[str], on_node: Mapping[str, PodInfo]) -> Iterator[PodInfo]:
+    """Each of those pods, which have to be there, and named once. Raises: ProtocolError."""
+    named: set[str] = set()
+    for uid in uids:
+        if uid not in on_node:
+            raise ProtocolError(plugin, f"PostFilter names {uid} as a victim, which is not on that node")
+        if uid in named:
+            raise ProtocolError(plugin, f"PostFilter names {uid} as a victim twice")
+        named.add(uid)
+        yield on_node[uid]
+
+
+def _nominating(node_name: str | None) -> NominatingInfo | None:
+    return None if node_name is None else NominatingInfo(NominatingMode.OVERRIDE, node_name)
+
+
+def packed(diagnosis: Diagnosis) -> scheduling_pb2.Verdicts:
+    """Why each node was turned down, as a table of reasons and a byte for each node."""
+    table: dict[Status, int] = {}
+    codes = np.zeros(len(diagnosis.node_names), dtype=np.uint8)
+    absent = diagnosis.absent if diagnosis.absent.reasons else None
+    if absent is not None:
+        codes[:] = _number(table, absent)
+    for rejections in diagnosis.rejections:
+        for code in np.unique(rejections.codes):
+            here = rejections.rows[rejections.codes == code]
+            codes[here] = _number(table, rejections.spell(int(code)))
+    for row, status in diagnosis.single.items():
+        codes[row] = _number(table, status)
+    return scheduling_pb2.Verdicts(each=codes.tobytes(), reasons=[reason_of(status) for status in table])
+
+
+def _number(table: dict[Status, int], status: Status) -> int:
+    """The status' number, given out at its first use; the last number stands for all that come too late."""
+    key = Status(status.code, status.reasons)
+    if key not in table and len(table) >= MAX_REASONS - 1:
+        key = OTHER
+    return table.setdefault(key, len(table) + 1)
+
+
+def reason_of(status: Status) -> common_pb2.Reason:
+    """Why a node was turned down, and whether evicting pods may help."""
+    resolvable = status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    code = common_pb2.CODE_UNSCHEDULABLE if resolvable else common_pb2.CODE_UNSCHEDULABLE_AND_UNRESOLVABLE
+    return common_pb2.Reason(code=code, text="; ".join(status.reasons) or str(status.code))

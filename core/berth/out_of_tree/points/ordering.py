@@ -1,0 +1,44 @@
+"""A plugin in another process as the order of the queue: keys first, PrioritySort's order among equal ones.
+
+The keys stand in the queue's records, so that comparing two pods takes no call; they are asked for
+and changed beside the queue (`sort_key_asker.py`).
+
+Source: docs/protocol.md "Queue order".
+"""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from berth.framework.handle import Handle
+from berth.framework.interface import KeyedQueueSortPlugin
+from berth.framework.queued_pod import QueuedPodInfo, SortKey
+from berth.objects.pod import Pod
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.points.answers import SidecarPoint
+from berth.out_of_tree.points.asking_ahead import LookAhead
+from berth.out_of_tree.queueing.sort_key_asker import SortKeyAsker
+from berth.plugins.priority_sort import priority_order
+
+
+class OrdersTheQueue(SidecarPoint, KeyedQueueSortPlugin):
+    """The point of pods that wait for their turn."""
+
+    def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:
+        super().__init__(caller, handle, look_ahead)
+        self.keys = SortKeyAsker(lambda: self.caller)
+
+    def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
+        """Whether `a` goes before `b`."""
+        return self.sort_key(a) < self.sort_key(b)
+
+    def sort_key(self, info: QueuedPodInfo) -> tuple[Any, ...]:
+        """The key that the plugin gave, and the place among pods of that key."""
+        return info.sort_key, *priority_order(info)
+
+    def key_of(self, pod: Pod) -> Awaitable[SortKey]:
+        """The pod's key, asked for with those of other pods; NO_KEY where that takes too long."""
+        return self.keys.key_of(pod)
+
+    def left(self, uid: str) -> None:
+        """The pod waits no more."""
+        self.keys.left(uid)

@@ -1,0 +1,200 @@
+"""Questions to plugins whether events are worth another attempt of the pods that they rejected.
+
+    queue --questions--> HintAsker: one call at a time for each plugin and profile, events x pods
+                             |
+                             +--answers--> queue.hints_answered
+
+While a call is on its way further questions gather for the next one, so that a burst of events costs few
+calls. A call that fails means Queue for all that it asked, and so does an event for which there is no room
+any more behind those that a slow plugin has yet to answer. Nothing of the queue waits meanwhile.
+
+Source: docs/protocol.md "Hints"; KEP-4247.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from berth.framework.cluster_event import ActionType, EventResource, QueueingHint
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.errors import SidecarError
+from berth.out_of_tree.points.packing import bits_of, hints_of
+from berth.out_of_tree.queueing.event_interest import ACTIONS, Bytes, happened
+from berth.queue.hint_questions import HintQuestion
+from berth.snapshot.columns import Mask, Rows
+from berth_plugin_proto import common_pb2, queueing_pb2
+
+MAX_EVENTS = 64
+MAX_BYTES = 3 << 20
+"""What the events of one call may come to: gRPC takes 4 MiB."""
+MAX_POD_BYTES = 3 << 18
+"""What the objects of pods in one call may come to: with the events' they stay below gRPC's 4 MiB."""
+MOST_WAITING = 1024
+"""How many events may wait for a plugin that answers slowly."""
+_BY_ACTION = {action: number for number, action in ACTIONS.items()}
+
+
+@dataclass(slots=True)
+class _Asked:
+    """One event, and the pods that it is asked about."""
+
+    message: queueing_pb2.ClusterEvent
+    old: Any
+    new: Any
+    questions: list[HintQuestion] = field(default_factory=list)
+
+
+class HintAsker:
+    """Asks one plugin in the name of one profile; `caller` is asked for anew, since it may be replaced."""
+
+    def __init__(
+        self,
+        caller: Callable[[], Caller],
+        data: Bytes,
+        answered: Callable[[Iterable[HintQuestion]], None],
+    ) -> None:
+        self._caller = caller
+        self._data = data
+        self._answered = answered
+        self._waiting: list[_Asked] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def ask(self, questions: Sequence[HintQuestion]) -> None:
+        """Ask soon; returns at once."""
+        crowded: list[HintQuestion] = []
+        for question in questions:
+            asked = self._waiting[-1] if self._waiting else None
+            if asked is None or asked.old is not question.old or asked.new is not question.new:
+                if len(self._waiting) >= MOST_WAITING:
+                    crowded.append(question)
+                    continue
+                asked = _Asked(self._message(question), question.old, question.new)
+                self._waiting.append(asked)
+            asked.questions.append(question)
+        if crowded:
+            self._count(QueueingHint.QUEUE.value, 0, len(crowded))
+            self._answered(crowded)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="queueing hints")
+
+    def close(self) -> None:
+        """Ask nothing more; what is open is queued."""
+        if self._task is not None:
+            self._task.cancel()
+        self._queue_all(self._waiting)
+        self._waiting = []
+
+    def _queue_all(self, batch: Iterable[_Asked]) -> None:
+        if questions := [question for asked in batch for question in asked.questions]:
+            self._answered(questions)
+
+    async def _run(self) -> None:
+        while self._waiting:
+            batch = self._next_batch()
+            try:
+                self._answered(await self._ask(batch))
+            except SidecarError as error:
+                self._caller().connection.log.warning("hints failed, the pods are queued error=%s", error)
+                self._count(QueueingHint.QUEUE.value, 0, sum(len(asked.questions) for asked in batch))
+                self._queue_all(batch)
+            except BaseException:
+                self._queue_all(batch)
+                raise
+
+    def _next_batch(self) -> list[_Asked]:
+        size = count = 0
+        for asked in self._waiting[:MAX_EVENTS]:
+            size += asked.message.ByteSize()
+            if count and size > MAX_BYTES:
+                break
+            count += 1
+        batch, self._waiting = self._waiting[:count], self._waiting[count:]
+        return batch
+
+    async def _ask(self, batch: list[_Asked]) -> list[HintQuestion]:
+        """The questions to which the answer is Queue. Raises: SidecarError."""
+        pods = {id(question.record): question.record.pod for asked in batch for question in asked.questions}
+        column = {key: i for i, key in enumerate(pods)}
+        table, unknown = await self._call(batch, list(pods.values()), with_objects=False)
+        if unknown.any():
+            await self._ask_again(batch, list(pods.values()), table, np.flatnonzero(unknown))
+        rows = table.tolist()
+        queued = [
+            question
+            for row, asked in zip(rows, batch, strict=True)
+            for question in asked.questions
+            if row[column[id(question.record)]]
+        ]
+        self._count(QueueingHint.QUEUE.value, len(queued), 0)
+        self._count(QueueingHint.SKIP.value, sum(len(a.questions) for a in batch) - len(queued), 0)
+        return queued
+
+    async def _ask_again(self, batch: list[_Asked], pods: list[Pod], table: Mask, unknown: Rows) -> None:
+        """Fill in the columns of pods that the plugin does not know, by calls with their objects."""
+        raw, columns = self._caller().around.pods, unknown.tolist()
+        while columns:
+            part, size = [columns.pop(0)], 0
+            while columns and (size := size + len(raw.get(pods[part[-1]].uid))) < MAX_POD_BYTES:
+                part.append(columns.pop(0))
+            table[:, part], _ = await self._call(batch, [pods[i] for i in part], with_objects=True)
+
+    async def _call(self, batch: list[_Asked], pods: list[Pod], *, with_objects: bool) -> tuple[Mask, Mask]:
+        """The table, and which pods the plugin does not know. Shapes: bool (events, pods), bool (pods,)."""
+        caller = self._caller()
+        refs = [caller.ref(pod) if with_objects else common_pb2.PodRef(uid=pod.uid) for pod in pods]
+        request = queueing_pb2.QueueingHintsRequest(
+            profile=caller.profile, events=[asked.message for asked in batch], pods=refs
+        )
+        return await caller.ask_queueing("QueueingHints", request, partial(_read, caller.plugin, request))
+
+    def _count(self, answer: str, count: int, errors: int) -> None:
+        caller = self._caller()
+        if count:
+            caller.around.metrics.hinted(caller.plugin, answer, count)
+        if errors:
+            caller.around.metrics.hinted(caller.plugin, "Error", errors)
+
+    def _message(self, question: HintQuestion) -> queueing_pb2.ClusterEvent:
+        old, new = question.old, question.new
+        return queueing_pb2.ClusterEvent(
+            resource=_resource(str(question.event.resource), old if new is None else new),
+            action=self._action(question, old, new),
+            old_object=None if old is None else self._data(old) or None,
+            new_object=None if new is None else self._data(new) or None,
+        )
+
+    def _action(self, question: HintQuestion, old: Any, new: Any) -> Any:
+        """What happened, as the plugin named it in its interests."""
+        declared = ActionType.NONE
+        for interest in self._caller().connection.interests:
+            declared |= interest.actions
+        wanted = declared & happened(old, new)
+        if question.event.action & wanted and question.event.action in _BY_ACTION:
+            return _BY_ACTION[question.event.action]
+        return next((number for action, number in _BY_ACTION.items() if action & wanted), None)
+
+
+def _read(
+    plugin: str,
+    request: queueing_pb2.QueueingHintsRequest,
+    response: queueing_pb2.QueueingHintsResponse,
+) -> tuple[Mask, Mask]:
+    count = len(request.pods)
+    table = hints_of(plugin, response, len(request.events), count)
+    if not response.HasField("unknown_pods"):
+        return table, np.zeros(count, dtype=bool)
+    unknown = bits_of(plugin, response.unknown_pods, count)
+    table[:, unknown] = True
+    return table, unknown
+
+
+def _resource(resource: str, obj: Any) -> str:
+    if isinstance(obj, Pod):
+        return EventResource.POD.value
+    return EventResource.NODE.value if isinstance(obj, Node) else resource

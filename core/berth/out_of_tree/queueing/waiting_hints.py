@@ -1,0 +1,126 @@
+"""The hint functions of a plugin in another process, as the queue calls them.
+
+Until a plugin has introduced itself, and while it can't be asked, its pods are queued at every event: an
+attempt too many is harmless, a pod left lying is not.
+
+Source: docs/protocol.md "Hints"; KEP-4247.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from berth.framework.cluster_event import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from berth.objects.pod import Pod
+from berth.out_of_tree.lifecycle.connection import Connection
+from berth.out_of_tree.queueing.event_interest import Bytes, Interest
+from berth.out_of_tree.queueing.news import NEWS
+from berth_plugin_proto import identity_pb2
+
+HINTS = identity_pb2.EXTENSION_POINT_QUEUEING_HINTS
+WELL_KNOWN = (EventResource.POD, EventResource.NODE)
+
+
+def news_from(plugin: str) -> ClusterEvent:
+    """The event that stands for a plugin's own news: something outside the cluster changed."""
+    return ClusterEvent(f"{plugin}{NEWS}", ActionType.UPDATE, "PluginNews")
+
+
+class WaitingHints:
+    """The registrations of one plugin in one profile; `connection` gives its present version."""
+
+    def __init__(self, connection: Callable[[], Connection], data: Bytes) -> None:
+        self._connection = connection
+        self._data = data
+        self._latest: tuple[Any, Any, tuple[Interest, ...], tuple[Interest, ...]] | None = None
+
+    def registrations(self) -> list[ClusterEventWithHint]:
+        """Every event of nodes and pods, those of the kinds that it waits for, and its own news."""
+        connection = self._connection()
+        kinds = dict.fromkeys(interest.resource for interest in connection.interests)
+        others = [kind for kind in kinds if kind not in WELL_KNOWN]
+        return [
+            *(
+                ClusterEventWithHint(ClusterEvent(resource, ActionType.ALL), self._hint(str(resource)))
+                for resource in (*WELL_KNOWN, *others)
+            ),
+            ClusterEventWithHint(news_from(connection.spec.name), _named_in_the_news),
+        ]
+
+    def _hint(self, resource: str) -> Callable[[Pod, Any, Any], QueueingHint]:
+        def hint(pod: Pod, old: Any, new: Any) -> QueueingHint:
+            connection = self._connection()
+            if not connection.starts or _is_itself_anew(pod, old, new):
+                return QueueingHint.QUEUE
+            obj = new if new is not None else old
+            best = QueueingHint.SKIP
+            for interest in self._covering(connection, resource, old, new):
+                if not interest.concerns(pod, obj):
+                    continue
+                if not (interest.asks and connection.offers(HINTS)):
+                    return QueueingHint.QUEUE
+                best = QueueingHint.ASK
+            return best
+
+        def of_all(old: Any, new: Any) -> QueueingHint | None:
+            connection = self._connection()
+            if not connection.starts or isinstance(new, Pod):
+                return None
+            covering = self._covering(connection, resource, old, new)
+            if any(interest.tells_pods_apart or not interest.asks for interest in covering):
+                return None
+            if not covering:
+                return QueueingHint.SKIP
+            return QueueingHint.ASK if connection.offers(HINTS) else None
+
+        # One look at the event does for all pods that wait (RequeueStrategies.hint_for_all).
+        hint.of_all = of_all  # type: ignore[attr-defined]
+        return hint
+
+    def _covering(self, connection: Connection, resource: str, old: Any, new: Any) -> tuple[Interest, ...]:
+        """The interests that the event meets: worked out once for all the pods that wait."""
+        declared = connection.interests
+        if (
+            (known := self._latest) is not None
+            and known[0] is old
+            and known[1] is new
+            and known[2] is declared
+        ):
+            return known[3]
+        found = tuple(
+            interest
+            for interest in declared
+            if interest.resource == resource and interest.covers(old, new, self._data)
+        )
+        self._latest = old, new, declared, found
+        return found
+
+
+def _is_itself_anew(pod: Pod, old: Any, new: Any) -> bool:
+    """Whether the event is about the waiting pod itself, and says more than what its failed attempt wrote.
+
+    Without that a rejection would be its own cure: its condition comes back as an update of the pod.
+    """
+    if new is None or new.uid != pod.uid:
+        return False
+    return not isinstance(old, Pod) or _apart_from_attempts(old) != _apart_from_attempts(new)
+
+
+def _apart_from_attempts(pod: Pod) -> tuple[Any, ...]:
+    """The pod without its version, and without what schedulers write to its status."""
+    meta = pod.metadata
+    status = msgspec.structs.replace(pod.status, conditions=(), nominated_node_name="")
+    return pod.spec, meta.labels, meta.annotations, meta.owner_references, meta.deletion_timestamp, status
+
+
+def _named_in_the_news(pod: Pod, old: Any, new: frozenset[str] | None) -> QueueingHint:
+    """Queue where the plugin named the pod, or none: then it means all that it rejected."""
+    del old
+    return QueueingHint.QUEUE if new is None or pod.uid in new else QueueingHint.SKIP

@@ -1,0 +1,1 @@
+"""What passes between the host and a plugin, written down while it happens."""

@@ -1,0 +1,78 @@
+"""A stub whose calls are shown to a recording, with their answers and what became of those without one.
+
+Source: proto/berth/plugin/v1/recording.proto.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from berth.framework.clock import SYSTEM_CLOCK
+from berth.out_of_tree.recordings.recording import Recording
+from berth.out_of_tree.transport.conversation import field_of
+from berth.out_of_tree.transport.rpc import RpcError
+from berth.out_of_tree.transport.traceparent import Metadata
+from berth_plugin_proto import scheduling_pb2
+
+
+class RecordedStub:
+    """Stands for a stub; `plain` is the stub itself."""
+
+    def __init__(self, plain: Any, recording: Recording) -> None:
+        self.plain = plain
+        self._recording = recording
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """The call of that name, such as `FilterScore`."""
+        call: Callable[..., Any] = getattr(self.plain, name)
+        recording = self._recording
+
+        async def identity(request: Any, **options: Any) -> Any:
+            response = await call(request, **options)
+            if name == "Handshake":
+                recording.greeted(response)
+            else:
+                recording.configured(request, response)
+            return response
+
+        async def hints(request: Any, **options: Any) -> Any:
+            number, started, response = recording.opened(), SYSTEM_CLOCK.monotonic(), None
+            try:
+                response = await call(request, **options)
+            finally:
+                recording.hinted(number, request, response, SYSTEM_CLOCK.monotonic() - started)
+            return response
+
+        async def scheduling(request: Any, *, timeout: float, metadata: Metadata = ()) -> Any:  # noqa: ASYNC109 - as a stub
+            number = recording.asked(name, request, timeout, metadata)
+            try:
+                response = await call(request, timeout=timeout, metadata=metadata)
+            except BaseException as error:
+                recording.answered(number, error=_call_error(error))
+                raise
+            if response is None:
+                unreadable = _failure(grpc.StatusCode.INTERNAL, "sent a message that can't be read")
+                recording.answered(number, error=unreadable)
+            else:
+                recording.answered(number, **{field_of(name): response})
+            return response
+
+        if name == "SortKeys":
+            return call  # keys are about the queue as it is, which no replay has
+        if name in ("Handshake", "Configure"):
+            return identity
+        return hints if name == "QueueingHints" else scheduling
+
+
+def _call_error(error: BaseException) -> scheduling_pb2.CallError:
+    if isinstance(error, RpcError):
+        return _failure(error.code, error.text, error.reason)
+    if isinstance(error, asyncio.CancelledError):
+        return _failure(grpc.StatusCode.CANCELLED, "nobody waited for it any longer")
+    return _failure(grpc.StatusCode.UNAVAILABLE, str(error))
+
+
+def _failure(code: grpc.StatusCode, text: str, reason: str = "") -> scheduling_pb2.CallError:
+    return scheduling_pb2.CallError(code=code.value[0], message=text, reason=reason)

@@ -1,0 +1,1 @@
+"""Plugins in shadow: asked beside live attempts, without a say in them."""

@@ -1,0 +1,66 @@
+"""An attempt that a plugin in shadow follows: what is kept of it, and what the attempt's trace gets of that.
+
+Source: docs/protocol.md "Shadow".
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from berth.framework.clock import nanoseconds
+from berth.framework.cycle_record import CycleRecord, Interval
+from berth.framework.cycle_state import CycleState
+from berth.objects.pod import Pod
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.shadowing.comparison import Choice, ShadowOutcome
+from berth.out_of_tree.shadowing.opinion import NodeQuestion
+from berth.snapshot.snapshot import Snapshot
+
+PENDING = "pending"
+
+
+@dataclass(slots=True)
+class Followed:
+    """An attempt, from the choice of a node, or from there being none, to its end.
+
+    `asked` says that it is compared, not only told of. `record` is the attempt's own, None once others may
+    read it; `state` is of the plugin's calls alone.
+    """
+
+    caller: Caller
+    pod: Pod
+    node_name: str
+    record: CycleRecord | None
+    state: CycleState
+    started_ns: int
+    asked: bool = False
+    question: NodeQuestion | None = None
+    choice: Choice | None = None
+    nodes: Snapshot | None = None
+    static_generation: int = -1
+    """The nodes' own, by which rows are the same as at the choice."""
+    outcome: ShadowOutcome | None = None
+    detail: str = ""
+    nodes_rejected: int = 0
+    reserve_sent: bool = False
+
+    def name_of(self, row: int) -> str:
+        """What the node in a row is called, as long as rows are what they were."""
+        nodes = self.nodes
+        return nodes.names[row] if nodes and nodes.static_generation == self.static_generation else ""
+
+    def note(self) -> None:
+        """Put what is known into the attempt's record, as long as that is open; with the plugin's calls."""
+        record, outcome = self.record, self.outcome
+        if record is None or not self.asked:
+            return
+        facts: dict[str, Any] = {"berth.shadow.outcome": PENDING if outcome is None else outcome.value}
+        facts["berth.shadow.nodes_rejected"] = self.nodes_rejected
+        if self.detail:
+            facts["berth.shadow.detail"] = self.detail
+        at, now = len(record.intervals), nanoseconds()
+        record.intervals.append(Interval(self.caller.plugin, self.started_ns, now, -1, facts))
+        for call in self.state.read(CycleRecord).intervals:
+            record.intervals.append(msgspec.structs.replace(call, parent=at, ended_ns=call.ended_ns or now))
+        self.record = None

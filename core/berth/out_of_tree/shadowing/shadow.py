@@ -1,0 +1,295 @@
+"""One plugin in one profile's shadow: asked beside live attempts, told what became of them, without a say.
+
+    a node is chosen --chose--> inbox --> Filter, Score, PreEnqueue --> compared --> Reserve --> counted
+    no node is left --found_none--> inbox --> PostFilter --> compared --> counted
+    the attempt is over --ended--> inbox --> Unreserve, if it failed --> CycleDone
+
+The inbox is worked off one by one, so that the plugin hears of things in their order. An attempt is asked
+about only while the inbox is empty: what the plugin can't keep up with is skipped, and counted. It is told of
+reservations all the same, as long as there is room. Permit, PreBind, Bind and PostBind are never called.
+
+Source: docs/protocol.md "Shadow"; docs/decisions/0016-shadow.md.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from berth.framework.attempt import Attempt
+from berth.framework.clock import nanoseconds
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.interface import PostFilterResult
+from berth.framework.node_scores import NodeScores
+from berth.framework.status import Code, Status
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.errors import SidecarError
+from berth.out_of_tree.lifecycle.enabling import Roster
+from berth.out_of_tree.plugin_text import bounded
+from berth.out_of_tree.points.answers import FILTER, PRE_ENQUEUE, RESERVE
+from berth.out_of_tree.points.making_room import POST_FILTER, packed
+from berth.out_of_tree.points.packing import normalized, status_of, succeeded
+from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
+from berth.out_of_tree.shadowing.comparison import Choice, Comparison, ShadowOutcome, Tally, Verdict
+from berth.out_of_tree.shadowing.followed import Followed
+from berth.out_of_tree.shadowing.opinion import NodeQuestion, Opinion
+from berth.out_of_tree.shadowing.shadow_room import RoomQuestion, turned_down
+from berth.snapshot.pod_group_states import PodGroupStates
+from berth_plugin_proto import identity_pb2, scheduling_pb2
+
+log = logging.getLogger(__name__)
+
+SCORE = identity_pb2.EXTENSION_POINT_SCORE
+CYCLE_DONE = identity_pb2.EXTENSION_POINT_CYCLE_DONE
+MOST_WAITING = 256
+"""How many things the plugin may yet have to be told; what comes on top it is not told."""
+_ASKED = (("filter", FILTER), ("score", SCORE), ("pre_enqueue", PRE_ENQUEUE))
+
+Job = Callable[[], Awaitable[None]]
+
+
+class Shadow:
+    """Follows the attempts of one profile; the roster knows where the plugin would take part there."""
+
+    def __init__(self, plugin: SidecarPlugin, roster: Roster, done: Callable[..., Awaitable[None]]) -> None:
+        self.plugin = plugin
+        self.tally = Tally()
+        self._roster = roster
+        self._points = roster.points_of(plugin)
+        self._weight = roster.weight_of(plugin)
+        self._tell_done = done
+        self._inbox: deque[Job] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._open: dict[tuple[str, int], Followed] = {}
+
+    @property
+    def over(self) -> bool:
+        """Whether no attempt that it follows is under way any more."""
+        return not self._open
+
+    @property
+    def _idle(self) -> bool:
+        return not self._inbox and (self._task is None or self._task.done())
+
+    def chose(self, attempt: Attempt, row: int, scores: NodeScores) -> None:
+        """Follow an attempt whose node has just been chosen; returns at once."""
+        if attempt.state.get(PodGroupStates) is not None:
+            return  # a trial: whether the pod goes there is not decided yet
+        caller, node_name = self.plugin.caller, attempt.nodes.names[row]
+        follows = caller.connection.ready
+        looks = self._looks_at_nodes(caller)
+        asks = follows and self._idle and looks
+        if not asks and (looks or not follows):
+            self._count(caller, Comparison(ShadowOutcome.SKIPPED, attempt.pod.key, node_name))
+        if asks or (follows and self._offers(caller, "reserve", RESERVE)):
+            followed = self._open_one(caller, attempt, node_name)
+            if asks:
+                self._prepare(followed, attempt, row, scores)
+            self._put(partial(self._follow, followed))
+
+    def found_none(self, attempt: Attempt, diagnosis: Diagnosis, room: PostFilterResult) -> None:
+        """Follow an attempt without a node, where the plugin would have made room; returns at once."""
+        caller = self.plugin.caller
+        if attempt.state.get(PodGroupStates) is not None or not self._may_make_room(caller, room):
+            return
+        if not (caller.connection.ready and self._idle):
+            self._count(caller, Comparison(ShadowOutcome.SKIPPED, attempt.pod.key, ""))
+            return
+        followed = self._open_one(caller, attempt, "")
+        followed.asked = True
+        question = RoomQuestion(caller, attempt.nodes, caller.feed.generation, packed(diagnosis))
+        self._put(partial(self._follow_without_node, followed, question))
+
+    def _may_make_room(self, caller: Caller, room: PostFilterResult) -> bool:
+        if not self._offers(caller, "post_filter", POST_FILTER):
+            return False
+        nobody_did = room.status.code is Code.UNSCHEDULABLE
+        return nobody_did or self._roster.turn_comes(self.plugin, room.status.plugin)
+
+    def _looks_at_nodes(self, caller: Caller) -> bool:
+        return any(self._offers(caller, name, point) for name, point in _ASKED)
+
+    def _open_one(self, caller: Caller, attempt: Attempt, node_name: str) -> Followed:
+        record, state = attempt.record, CycleState()
+        state.write(CycleRecord, replace(record, intervals=[], phase=-1))
+        followed = Followed(caller, attempt.pod, node_name, record, state, nanoseconds())
+        self._open[record.pod.uid, record.attempt] = followed
+        caller.feed.reserving(attempt.pod.uid, record.attempt)
+        return followed
+
+    def _prepare(self, followed: Followed, attempt: Attempt, row: int, scores: NodeScores) -> None:
+        """Keep what the answer is to be compared with: the cycle's own vectors change with the next one."""
+        caller, nodes, left = followed.caller, attempt.nodes, scores.totals >= 0
+        followed.choice = Choice(row, scores.rows[left], scores.totals[left])
+        followed.asked, followed.nodes, followed.static_generation = True, nodes, nodes.static_generation
+        followed.question = NodeQuestion(
+            caller,
+            len(nodes),
+            caller.feed.generation,
+            self._offers(caller, "filter", FILTER),
+            self._offers(caller, "score", SCORE),
+        )
+
+    def _offers(self, caller: Caller, name: str, point: int) -> bool:
+        return name in self._points and caller.connection.offers(point)
+
+    def ending(self, record: CycleRecord) -> None:
+        """The attempt is over, and its record about to be read: nothing may be added to it from now on."""
+        followed = self._open.get((record.pod.uid, record.attempt))
+        if followed is not None:
+            followed.note()
+            followed.record = None
+
+    def ended(self, record: CycleRecord, *, followed_only: bool = False) -> bool:
+        """Tell the plugin what became of an attempt, whether that is to be done here; returns at once."""
+        followed = self._open.pop((record.pod.uid, record.attempt), None)
+        if followed is None and followed_only:
+            return False
+        caller = self.plugin.caller if followed is None else followed.caller
+        if followed is not None and record.result != "scheduled":
+            self._put(partial(self._unreserve, followed, record.attempt))
+        if caller.connection.ready and caller.connection.offers(CYCLE_DONE):
+            self._put(partial(self._tell_done, caller, record))
+        return True
+
+    def close(self) -> None:
+        """Ask nothing more, and tell nothing."""
+        self._inbox.clear()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _put(self, job: Job) -> None:
+        if len(self._inbox) >= MOST_WAITING:
+            return
+        self._inbox.append(job)
+        if self._task is None or self._task.done():
+            loop = asyncio.get_running_loop()
+            self._task = loop.create_task(self._work(), name=f"shadow of {self.plugin.name}")
+
+    async def _work(self) -> None:
+        while self._inbox:
+            job = self._inbox.popleft()
+            try:
+                await job()
+            except Exception:
+                log.exception("shadow broke off plugin=%s", self.plugin.name)
+
+    async def _follow(self, followed: Followed) -> None:
+        outcome, detail = await _guarded(self._compared(followed))
+        refusal = await _guarded(self._reserved(followed))
+        if outcome is ShadowOutcome.SAME:
+            outcome, detail = refusal
+        self._conclude(followed, outcome, detail)
+
+    async def _follow_without_node(self, followed: Followed, question: RoomQuestion) -> None:
+        self._conclude(followed, *await _guarded(question.ask(followed.state, followed.pod)))
+
+    def _conclude(self, followed: Followed, outcome: ShadowOutcome, detail: str) -> None:
+        if not followed.asked:
+            return
+        detail = bounded(detail)
+        followed.outcome, followed.detail = outcome, detail
+        pod, node = followed.pod.key, followed.node_name
+        self._count(followed.caller, Comparison(outcome, pod, node, detail, followed.nodes_rejected))
+        followed.note()
+
+    async def _compared(self, followed: Followed) -> Verdict:
+        """What the plugin says of pod and nodes, beside what was decided. Raises: SidecarError."""
+        question, choice = followed.question, followed.choice
+        if question is None or choice is None:
+            return ShadowOutcome.SKIPPED, ""
+        opinion = await question.ask(followed.state, followed.pod)
+        if opinion is None:
+            return ShadowOutcome.OUTDATED, ""
+        followed.nodes_rejected = choice.nodes_rejected(opinion.codes)
+        held_back = await self._held_back(followed)
+        if held_back is not None:
+            return ShadowOutcome.GATED, held_back.message
+        if code := int(opinion.codes[choice.row]):
+            room = await self._room_instead(followed, question, choice, opinion)
+            return ShadowOutcome.REJECTED, "; ".join(filter(None, (opinion.reasons[code - 1].message, room)))
+        rather = self._rather(choice, opinion)
+        return (ShadowOutcome.SAME, "") if rather is None else (ShadowOutcome.MOVED, followed.name_of(rather))
+
+    async def _room_instead(
+        self, followed: Followed, question: NodeQuestion, choice: Choice, opinion: Opinion
+    ) -> str:
+        """What it would do at PostFilter, where Filter leaves no node. Raises: SidecarError."""
+        caller, nodes = followed.caller, followed.nodes
+        none_left = not choice.left_by(opinion.codes).rows.size
+        if nodes is None or not (none_left and self._offers(caller, "post_filter", POST_FILTER)):
+            return ""
+        verdicts = turned_down(choice, opinion, question.n)
+        room = RoomQuestion(caller, nodes, question.generation, verdicts)
+        outcome, detail = await room.ask(followed.state, followed.pod)
+        return detail if outcome is ShadowOutcome.ROOM else ""
+
+    def _rather(self, choice: Choice, opinion: Opinion) -> int | None:
+        """Raises: ProtocolError where the scores can't be what they say."""
+        if opinion.raw is None:
+            return None
+        left = choice.left_by(opinion.codes)
+        final = normalized(self.plugin.name, opinion.raw[left.rows], opinion.normalization)
+        return left.rather(final, self._weight)
+
+    async def _held_back(self, followed: Followed) -> Status | None:
+        """What the plugin's gate says to a pod that is past all gates. Raises: SidecarError."""
+        caller = followed.caller
+        if not self._offers(caller, "pre_enqueue", PRE_ENQUEUE):
+            return None
+        call = caller.head(followed.state, followed.pod, with_state=False)
+        request = scheduling_pb2.PreEnqueueRequest(call=call)
+        return await self._turned_down(followed, "PreEnqueue", request)
+
+    async def _reserved(self, followed: Followed) -> Verdict:
+        """Let the plugin hold what the pod really uses. Raises: SidecarError."""
+        caller = followed.caller
+        if not self._offers(caller, "reserve", RESERVE):
+            return ShadowOutcome.SAME, ""
+        followed.reserve_sent = True
+        call = caller.head(followed.state, followed.pod)
+        request = scheduling_pb2.ReserveRequest(call=call, node_name=followed.node_name)
+        refusal = await self._turned_down(followed, "Reserve", request)
+        return (ShadowOutcome.SAME, "") if refusal is None else (ShadowOutcome.REFUSED, refusal.message)
+
+    async def _turned_down(self, followed: Followed, name: str, request: Any) -> Status | None:
+        """The status if it turns the pod down. Raises: SidecarError where it is neither that nor success."""
+        caller = followed.caller
+
+        def read(response: Any) -> Status | None:
+            status = status_of(caller.plugin, response.status)
+            if status.rejected:
+                return status
+            succeeded(caller.plugin, name, status)
+            return None
+
+        return await caller.ask(name, request, followed.state, read)
+
+    async def _unreserve(self, followed: Followed, attempt: int) -> None:
+        if not followed.reserve_sent:
+            return
+        state, caller = CycleState(), followed.caller
+        call = caller.head(state, followed.pod, with_state=False)
+        call.pod.attempt = attempt
+        request = scheduling_pb2.UnreserveRequest(call=call, node_name=followed.node_name)
+        try:
+            await caller.ask("Unreserve", request, state, lambda _: None)
+        except SidecarError as error:
+            log.debug("not unreserved in shadow pod=%s error=%s", followed.pod.key, error)
+
+    def _count(self, caller: Caller, comparison: Comparison) -> None:
+        self.tally.add(comparison)
+        outcome, rejected = comparison.outcome.value, comparison.nodes_rejected
+        caller.around.metrics.compared(caller.plugin, caller.profile, outcome, rejected)
+
+
+async def _guarded(step: Awaitable[Verdict]) -> Verdict:
+    try:
+        return await step
+    except SidecarError as error:
+        return ShadowOutcome.FAILED, str(error)

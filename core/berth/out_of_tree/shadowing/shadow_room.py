@@ -1,0 +1,68 @@
+"""What a plugin in shadow would do for a pod that no node is left for: PostFilter, asked and not followed.
+
+Source: docs/protocol.md "Shadow"; docs/decisions/0016-shadow.md.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from berth.framework.cycle_state import CycleState
+from berth.framework.status import Code, Status
+from berth.objects.pod import Pod
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.points.making_room import MAX_REASONS, reason_of, room_of
+from berth.out_of_tree.points.packing import succeeded
+from berth.out_of_tree.shadowing.comparison import Choice, ShadowOutcome, Verdict
+from berth.out_of_tree.shadowing.opinion import Opinion
+from berth.snapshot.snapshot import Snapshot
+from berth_plugin_proto import scheduling_pb2
+
+BY_OTHERS = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("turned down by another plugin",))
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RoomQuestion:
+    """What to ask a plugin about a pod that is left without a node of a generation, and why it is."""
+
+    caller: Caller
+    nodes: Snapshot
+    generation: int
+    verdicts: scheduling_pb2.Verdicts
+
+    async def ask(self, state: CycleState, pod: Pod) -> Verdict:
+        """The node that it would nominate, and whom it would evict there. Raises: SidecarError."""
+        caller, call = self.caller, self.caller.head(state, pod)
+        if call.generation != self.generation:
+            return ShadowOutcome.OUTDATED, ""
+        request = scheduling_pb2.PostFilterRequest(call=call, verdicts=self.verdicts)
+        return await caller.ask("PostFilter", request, state, partial(self._read, pod))
+
+    def _read(self, pod: Pod, response: scheduling_pb2.PostFilterResponse) -> Verdict:
+        feed = self.caller.feed
+        feed.catch_up()
+        if feed.generation != self.generation:
+            return ShadowOutcome.OUTDATED, ""
+        status, nominated, victims = room_of(self.caller.plugin, self.nodes, response)
+        if not status.rejected:
+            succeeded(self.caller.plugin, "PostFilter", status)
+        if not nominated or (nominated == pod.nominated_node_name and not victims):
+            return ShadowOutcome.SAME, ""
+        return ShadowOutcome.ROOM, _told(nominated, sorted(victim.key for victim in victims))
+
+
+def _told(node_name: str, victims: list[str]) -> str:
+    if not victims:
+        return f"nominates {node_name}"
+    more = "" if len(victims) <= MOST_NAMED else f" and {len(victims) - MOST_NAMED} more"
+    return f"nominates {node_name}, evicts {', '.join(victims[:MOST_NAMED])}{more}"
+
+
+def turned_down(choice: Choice, opinion: Opinion, n: int) -> scheduling_pb2.Verdicts:
+    """The verdicts that leave no node: the plugin's own on those that others left, theirs on the rest."""
+    reasons = [reason_of(status) for status in opinion.reasons[: MAX_REASONS - 1]]
+    codes = np.full(n, len(reasons) + 1, dtype=np.uint8)
+    codes[choice.rows] = np.minimum(opinion.codes[choice.rows], len(reasons) + 1)
+    return scheduling_pb2.Verdicts(each=codes.tobytes(), reasons=[*reasons, reason_of(BY_OTHERS)])

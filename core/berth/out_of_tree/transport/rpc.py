@@ -1,0 +1,81 @@
+"""A call to a plugin as its callers see it, however it travels: a method for each call, one kind of error.
+
+    UnaryCalls     a gRPC call each time
+    Conversation   messages on one gRPC stream (conversation.py)
+    Ttrpc          frames on a socket (ttrpc.py)
+
+Each has the methods of the generated stub, by name, and each keeps the deadline that a call is given.
+
+Source: docs/protocol.md "Transport", "Scheduling calls".
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from berth.out_of_tree.transport.traceparent import Metadata
+
+REASON_KEY = "berth-reason"
+
+Call = Callable[..., Awaitable[Any]]
+
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+class RpcError(Exception):
+    """A call that was refused, or not answered; `reason` is `berth-reason`, empty where there is none."""
+
+    def __init__(self, code: grpc.StatusCode, text: str, reason: str = "") -> None:
+        super().__init__(f"{code.name}: {text}")
+        self.code = code
+        self.text = text
+        self.reason = reason
+
+    @classmethod
+    def of(cls, error: "grpc.aio.AioRpcError | RpcError") -> "RpcError":
+        """The same of gRPC's own."""
+        if isinstance(error, RpcError):
+            return error
+        trailing = error.trailing_metadata() or ()
+        reason = next((str(value) for key, value in trailing if key == REASON_KEY), "")
+        return cls(error.code(), error.details() or "", reason)
+
+    @classmethod
+    def by_number(cls, code: int, text: str, reason: str = "") -> "RpcError":
+        """The same of a message that has the code as a number."""
+        return cls(_CODES.get(code, grpc.StatusCode.UNKNOWN), text, reason)
+
+
+def late() -> RpcError:
+    """A call's time is up."""
+    return RpcError(grpc.StatusCode.DEADLINE_EXCEEDED, "no answer in time")
+
+
+class UnaryCalls:
+    """The unary calls of a generated stub."""
+
+    def __init__(self, stub: Any) -> None:
+        self._stub = stub
+
+    def __getattr__(self, name: str) -> Call:
+        """The call of that name, such as `FilterScore`."""
+        plain = getattr(self._stub, name)
+
+        async def call(request: Any, *, timeout: float, metadata: Metadata = ()) -> Any:  # noqa: ASYNC109 - as a stub
+            try:
+                return await plain(request, timeout=timeout, metadata=metadata)
+            except grpc.aio.AioRpcError as error:
+                raise RpcError.of(error) from error
+            except grpc.aio.UsageError as error:
+                raise RpcError(grpc.StatusCode.UNAVAILABLE, str(error)) from error
+            except asyncio.CancelledError:
+                # A closed channel cancels its calls, and with them their callers; our own end differs.
+                if (task := asyncio.current_task()) is None or task.cancelling():
+                    raise
+                raise RpcError(grpc.StatusCode.UNAVAILABLE, "cut off with the connection") from None
+
+        setattr(self, name, call)
+        return call

@@ -1,0 +1,48 @@
+"""Over what a plugin's calls travel: as it announced, ttrpc's frames, one gRPC stream, or a gRPC call each.
+
+Source: docs/protocol.md "Transport".
+"""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc.aio
+
+from berth.config.out_of_tree.sidecars import SidecarSpec
+from berth.out_of_tree.transport.conversation import Conversation
+from berth.out_of_tree.transport.rpc import UnaryCalls
+from berth.out_of_tree.transport.ttrpc import open_ttrpc
+from berth_plugin_proto import identity_pb2, queueing_pb2_grpc, scheduling_pb2_grpc
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What has a method for each call; `run` waits until none can be made any more, and raises why."""
+
+    scheduling: Any
+    queueing: Any
+    run: Callable[[], Coroutine[Any, Any, None]] | None = None
+
+
+@asynccontextmanager
+async def open_services(
+    spec: SidecarSpec, channel: grpc.aio.Channel, announced: identity_pb2.Capabilities
+) -> AsyncIterator[Services]:
+    """The plugin's services, until the block ends.
+
+    Raises: NotConnectedError where its ttrpc socket is not to be trusted, or not served.
+    """
+    if announced.HasField("ttrpc_socket"):
+        async with open_ttrpc(spec, announced.ttrpc_socket) as connection:
+            service = connection.service
+            yield Services(service("SchedulingService"), service("QueueingService"), connection.run)
+        return
+    stub: Any = scheduling_pb2_grpc.SchedulingServiceStub(channel)
+    queueing = UnaryCalls(queueing_pb2_grpc.QueueingServiceStub(channel))
+    if announced.converse:
+        conversation = Conversation(stub, together=announced.converse_together)
+        yield Services(conversation, queueing, conversation.run)
+    else:
+        yield Services(UnaryCalls(stub), queueing)

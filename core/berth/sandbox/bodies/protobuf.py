@@ -1,0 +1,194 @@
+"""Objects that a client sends as protobuf, read into the same documents as JSON.
+
+Some kubectl verbs (`create namespace`, `create deployment`, `auth can-i` and their like) and, unless told
+otherwise, kube-scheduler send protobuf and do not fall back to JSON. Answers are never protobuf: those
+clients accept JSON too.
+Source: staging/src/k8s.io/apimachinery/pkg/runtime/serializer/protobuf/protobuf.go (v1.36).
+"""
+
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, Final
+
+from berth.sandbox.bodies import schemas
+from berth.sandbox.bodies.protobuf_fields import FIELDS
+from berth.sandbox.store import Json
+
+MAGIC: Final = b"k8s\x00"
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+# Empty messages that mean something; elsewhere they are Go structs that are not filled in.
+_KEPT_EMPTY: Final = frozenset({"selector", "emptyDir", "podSelector", "namespaceSelector", "labelSelector"})
+# Go writes these numbers and flags always; as JSON it leaves them out when they are zero.
+_ZERO_IS_UNSET: Final = frozenset(
+    {
+        "generation",
+        "hostIPC",
+        "hostNetwork",
+        "hostPID",
+        "hostPort",
+        "minReadySeconds",
+        "nodePort",
+        "paused",
+        "stdin",
+        "stdinOnce",
+        "tty",
+    }
+)
+_SIGN: Final = 1 << 63
+
+
+class ProtobufError(ValueError):
+    """The body is malformed, or of a type that is not read."""
+
+
+def read(body: bytes) -> Json:
+    """Decode a body with its envelope.
+
+    Raises: ProtobufError when it is malformed, or of a type that is not read.
+    """
+    if not body.startswith(MAGIC):
+        raise ProtobufError("the body does not begin as Kubernetes protobuf does")
+    try:
+        envelope = dict(_fields(body[len(MAGIC) :]))
+        types = {number: value.decode() for number, value in _fields(envelope[1])}
+        name = _names()[types[1], types[2]]
+        return {"apiVersion": types[1], "kind": types[2], **_message(envelope.get(2, b""), name)}
+    except (KeyError, IndexError, AttributeError, UnicodeDecodeError, TypeError) as error:
+        raise ProtobufError(f"not a type of object that is read as protobuf: {error!r}") from None
+
+
+@cache
+def _names() -> dict[tuple[str, str], str]:
+    """Give the full type names that have field numbers, by apiVersion and kind."""
+    found = {}
+    for name in FIELDS:
+        for kind in schemas.definitions()[name].get("x-kubernetes-group-version-kind", ()):
+            version = f"{kind['group']}/{kind['version']}" if kind["group"] else kind["version"]
+            found[version, kind["kind"]] = name
+    return found
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    position = 0
+    while position < len(data):
+        tag, position = _varint(data, position)
+        kind = tag & 7
+        if kind == _VARINT:
+            value, position = _varint(data, position)
+            yield tag >> 3, value
+        elif kind == _BYTES:
+            length, position = _varint(data, position)
+            if position + length > len(data):
+                raise ProtobufError("the body is cut off")
+            yield tag >> 3, data[position : position + length]
+            position += length
+        elif kind in (_FIXED32, _FIXED64):
+            position += 4 if kind == _FIXED32 else 8
+        else:
+            raise ProtobufError(f"wire type {kind} is not known")
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    result = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        result |= (byte & 127) << shift
+        if byte < 128:  # noqa: PLR2004 (the last byte of a varint)
+            return result, position
+        shift += 7
+
+
+def _message(data: bytes, name: str) -> Json:
+    numbers = FIELDS.get(name)
+    properties = schemas.definitions()[name].get("properties", {})
+    result: Json = {}
+    for number, raw in _fields(data):
+        key = (numbers or {}).get(number)
+        if key is None:
+            if _is_empty(raw):
+                continue
+            raise ProtobufError(f"field {number} of {name} is not read as protobuf")
+        _put(result, key, raw, properties[key])
+    return {key: value for key, value in result.items() if not _is_unset(key, value)}
+
+
+def _is_unset(key: str, value: Any) -> bool:
+    if value in ("", {}):
+        return key not in _KEPT_EMPTY
+    return value == 0 and key in _ZERO_IS_UNSET
+
+
+def _is_empty(raw: Any) -> bool:
+    """Say whether a field holds nothing: zero, or a message of nothing but such fields."""
+    if isinstance(raw, int):
+        return raw == 0
+    try:
+        return all(_is_empty(value) for _, value in _fields(raw))
+    except (ProtobufError, IndexError):
+        return False
+
+
+def _put(result: Json, key: str, raw: Any, schema: Json) -> None:
+    resolved = schemas.resolve(schema)
+    kind = schemas.type_of(resolved)
+    if kind == "array":
+        result.setdefault(key, []).append(_value(raw, resolved["items"]))
+    elif kind == "object" and isinstance(resolved.get("additionalProperties"), dict):
+        pair = dict(_fields(raw))
+        value = _value(pair.get(2, b""), resolved["additionalProperties"])
+        result.setdefault(key, {})[pair.get(1, b"").decode()] = value
+    else:
+        result[key] = _value(raw, schema)
+
+
+def _value(raw: Any, schema: Json) -> Any:
+    name = schemas.ref_name(schema) or ""
+    if name in _OF_ITS_OWN_FORM:
+        return _OF_ITS_OWN_FORM[name](dict(_fields(raw)))
+    resolved = schemas.resolve(schema)
+    kind = schemas.type_of(resolved)
+    if kind == "object":
+        return _message(raw, name)
+    if kind == "array":
+        return [item.decode() for _, item in _fields(raw)]
+    if isinstance(raw, int):
+        return bool(raw) if kind == "boolean" else _signed(raw)
+    return base64.b64encode(raw).decode() if resolved.get("format") == "byte" else raw.decode()
+
+
+def _quantity(parts: dict[int, Any]) -> str:
+    return str(parts.get(1, b"0").decode())
+
+
+def _int_or_string(parts: dict[int, Any]) -> int | str:
+    return parts.get(3, b"").decode() if parts.get(1) else _signed(parts.get(2, 0))
+
+
+def _time(parts: dict[int, Any], fraction: str = "") -> str:
+    seconds = parts.get(1, 0)
+    return time.strftime(f"%Y-%m-%dT%H:%M:%S{fraction}Z", time.gmtime(seconds)) if seconds else ""
+
+
+def _micro_time(parts: dict[int, Any]) -> str:
+    return _time(parts, f".{parts.get(2, 0) // 1000:06}")
+
+
+def _fields_v1(parts: dict[int, Any]) -> Any:
+    return json.loads(parts.get(1, b"{}"))
+
+
+def _signed(value: int) -> int:
+    return value - 2 * _SIGN if value & _SIGN else value
+
+
+_OF_ITS_OWN_FORM: Final[dict[str, Callable[[dict[int, Any]], Any]]] = {
+    schemas.QUANTITY: _quantity,
+    schemas.INT_OR_STRING: _int_or_string,
+    schemas.TIME: _time,
+    schemas.MICRO_TIME: _micro_time,
+    schemas.FIELDS_V1: _fields_v1,
+}

@@ -1,0 +1,1 @@
+"""Resources that a CustomResourceDefinition defines: schema, rules, printer columns."""

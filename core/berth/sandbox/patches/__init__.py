@@ -1,0 +1,1 @@
+"""The four kinds of patch, and who owns which field."""

@@ -1,0 +1,1 @@
+"""What clients read: lists, watches, tables, discovery, OpenAPI."""

@@ -1,0 +1,1 @@
+"""The scheduling loop and what runs beside it: turns, pauses, background work, the control thread."""

@@ -1,0 +1,1 @@
+"""What the secure port shows of a scheduler: status, sizes, cache, explanations."""

@@ -1,0 +1,131 @@
+"""The pages of a scheduler process: health, metrics, configuration, plugins, cache and decisions.
+
+The control thread serves it. What belongs to the scheduling loop is asked of that loop (`turns.ask`):
+plugins, cache, decisions, a new start of the metrics. All else is read in the control thread, whatever the
+loop does.
+
+Source: cmd/kube-scheduler/app/server.go newEndpointsHandler (Kubernetes v1.36).
+"""
+
+import asyncio
+import os
+from dataclasses import dataclass, field
+from functools import partial
+from threading import get_ident
+from typing import TYPE_CHECKING
+
+from berth.config.dump import to_v1
+from berth.config.shards import Shard
+from berth.explain.attempt_log import AttemptLog
+from berth.objects.pod import Pod
+from berth.scheduler.leading.leaderships import Leaderships
+from berth.scheduler.loop.loop_turns import LoopTurns
+from berth.scheduler.pages.cache_debugger import CacheDebugger
+from berth.scheduler.pages.explain_access import ExplainAccess, ExplainingHere
+from berth.scheduler.process_options import ProcessOptions
+from berth.scheduler.scheduler import Scheduler
+from berth.scheduler.sidecars.plugin_changes import KEPT_BY, changed_elsewhere, how_long
+from berth.scheduler.sidecars.plugin_upkeep import PluginUpkeep
+from berth.serving.health import Check, NotedCheck, ping
+from berth.telemetry.logs import set_verbosity
+from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.pod_resources import pod_resource_text
+
+if TYPE_CHECKING:
+    from berth.serving.endpoints import Endpoints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusPages:
+    """What is answered on each path.
+
+    `synced` and `ending` say why the process is not ready, "" where it is.
+    """
+
+    options: ProcessOptions
+    scheduler: Scheduler
+    metrics: SchedulerMetrics
+    attempts: AttemptLog
+    plugins: PluginUpkeep
+    turn: asyncio.Lock
+    leaderships: Leaderships
+    shards: tuple[Shard, ...]
+    explain_access: ExplainAccess
+    debugger: CacheDebugger
+    turns: LoopTurns
+    synced: Check
+    ending: Check
+    loop_thread: int = field(default_factory=get_ident)
+    """The thread of the scheduling loop, in which the pages are made."""
+
+    def endpoints(self) -> "Endpoints":
+        """Everything that is served."""
+        # Imported here: with aiohttp and gRPC it takes half a second of CPU, which the first lists need not
+        # wait for.
+        from berth.explain.explainer import Wanted  # noqa: PLC0415 (see above)
+        from berth.scheduler.pages.explaining import new_explainer, overview_pages  # noqa: PLC0415 (see above)
+        from berth.scheduler.pages.object_sizes import SizesPage  # noqa: PLC0415 (see above)
+        from berth.scheduler.sidecars.plugin_admin import PluginAdmin  # noqa: PLC0415 (see above)
+        from berth.serving.component_pages import component_pages  # noqa: PLC0415 (see above)
+        from berth.serving.endpoints import Endpoints, explain_options  # noqa: PLC0415 (see above)
+        from berth.serving.profiling import profiling_pages  # noqa: PLC0415 (see above)
+
+        configuration = self.options.loaded.configuration
+        profiled = configuration.enable_profiling
+        leading = self.leaderships.checks()
+        turning: dict[str, Check] = {"schedulingLoop": NotedCheck(self.turns.check, self.turns.note)}
+        ask = self.turns.ask
+        explainer = new_explainer(self.scheduler, self.attempts, self.turn, self.debugger.pods.objects)
+        return Endpoints(
+            self.metrics.text,
+            lambda: ask(self._reset_metrics),
+            lambda: to_v1(configuration),
+            healthz={**(leading or {"ping": ping}), **turning},
+            livez={"ping": ping, **turning},
+            readyz={**leading, "shutdown": self.ending, "sched-handler-sync": self.synced},
+            set_verbosity=set_verbosity if profiled else None,
+            plugins=PluginAdmin(
+                lambda: self.plugins.attaching,
+                self.plugins.raw.begin,
+                self.turns,
+                lambda: changed_elsewhere(os.environ.get(KEPT_BY, ""), self.leaderships.first),
+                holds=how_long(
+                    elects=configuration.leader_election.leader_elect, plugins_file=self.options.plugins_file
+                ),
+            ).mount,
+            explain=lambda namespace, name, options: ask(
+                lambda: explainer.explain(namespace, name, Wanted(**options))
+            ),
+            explanations=self.explain_access.pages(
+                ExplainingHere(
+                    self.leaderships,
+                    self.shards,
+                    lambda asked: ask(
+                        lambda: explainer.explain(
+                            asked.namespace, asked.name, Wanted(**explain_options(asked.query))
+                        )
+                    ),
+                )
+            ).mount,
+            cache=lambda: ask(self.debugger.report),
+            open_metrics=partial(self.metrics.text, open_metrics=True),
+            resource_metrics=self._resource_metrics,
+            pages={
+                **overview_pages(self.scheduler, explainer, self.turns),
+                "/debug/sizes": SizesPage(self, self.turn, self.turns).answer,
+                **component_pages(self.options.flags, self.scheduler.feature_enabled),
+                **(profiling_pages(self.turns.loop, self.loop_thread) if profiled else {}),
+            },
+        )
+
+    async def _reset_metrics(self) -> None:
+        self.metrics.reset()
+
+    async def _resource_metrics(self) -> bytes:
+        if not self.leaderships.first.leads:
+            return b""
+        pods = await self.turns.ask(self._pods)
+        return await asyncio.to_thread(pod_resource_text, pods)
+
+    async def _pods(self) -> list[Pod]:
+        return self.debugger.pods.objects()

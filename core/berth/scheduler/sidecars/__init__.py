@@ -1,0 +1,1 @@
+"""Plugins in other processes, as a scheduler meets them: lists, directories, watches, pages."""

@@ -1,0 +1,143 @@
+"""Plugins in other processes as an administrator sees them: listed, described, attached, detached over HTTPS.
+
+    GET /plugins   GET /plugins/NAME   PUT /plugins (a PluginList)   DELETE /plugins/NAME?profile=...
+    PUT /plugins/NAME/shadow   DELETE /plugins/NAME/shadow
+    POST /plugins/NAME/recording (plugin_recording.py)
+
+Changes are made where they last and reach every replica: not by a standby, which names its leader, nor where
+an operator keeps the scheduler, whose resource is named. Questions every process answers.
+
+Access is reviewed as for every other path (docs/decisions/). Plugins belong to the scheduling loop: it
+answers, and the secure port's own loop waits for it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from berth.aggregated_api.status import http_status
+from berth.config.errors import PluginListError
+from berth.config.out_of_tree.plugin_list import read_plugin_list
+from berth.out_of_tree.lifecycle.attaching import AttachError, Attaching, Wanted
+from berth.scheduler.loop.loop_turns import LoopTurns
+from berth.scheduler.sidecars.plugin_recording import record
+
+BODY = "request"
+
+Answer = Callable[[web.Request], Coroutine[Any, Any, web.Response]]
+
+
+class PluginAdmin:
+    """Answers requests about plugins.
+
+    `attaching` is asked for by the loop that owns plugins, whose turns `turns` are; `keep_objects` is awaited
+    before the first of them joins. `elsewhere` says where changes are to be made, "" where here; `holds` is
+    part of the answer to one that is made here: how long it holds.
+    """
+
+    def __init__(
+        self,
+        attaching: Callable[[], Attaching],
+        keep_objects: Callable[[], Awaitable[None]],
+        turns: LoopTurns,
+        elsewhere: Callable[[], str],
+        *,
+        holds: str,
+    ) -> None:
+        self._attaching = attaching
+        self._keep_objects = keep_objects
+        self._turns = turns
+        self._elsewhere = elsewhere
+        self._holds = holds
+
+    def mount(self, router: web.UrlDispatcher) -> None:
+        """Put the paths in."""
+        router.add_get("/plugins", self._asked(self._list))
+        router.add_put("/plugins", self._asked(self._here(self._attach)))
+        router.add_get("/plugins/{name}", self._asked(self._describe))
+        router.add_delete("/plugins/{name}", self._asked(self._here(self._detach)))
+        router.add_post("/plugins/{name}/recording", self._record)
+        router.add_put("/plugins/{name}/shadow", self._asked(self._here(self._shadow)))
+        router.add_delete("/plugins/{name}/shadow", self._asked(self._here(self._shadow)))
+
+    def _asked(self, answer: Answer) -> Answer:
+        """That answer, given by the loop that owns the plugins."""
+
+        async def asked(request: web.Request) -> web.Response:
+            return await self._turns.ask(lambda: answer(request))
+
+        return asked
+
+    def _here(self, change: Answer) -> Answer:
+        """That change, unless it is to be made elsewhere."""
+
+        async def changed(request: web.Request) -> web.Response:
+            if elsewhere := self._elsewhere():
+                return http_status(409, "Conflict", elsewhere)
+            return await change(request)
+
+        return changed
+
+    async def _list(self, _request: web.Request) -> web.Response:
+        return _json({"plugins": self._attaching().list()})
+
+    async def _describe(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        try:
+            return _json(self._attaching().describe(name))
+        except KeyError:
+            return _unknown(name)
+
+    async def _attach(self, request: web.Request) -> web.Response:
+        try:
+            specs, directory = read_plugin_list(await request.read(), BODY)
+        except PluginListError as error:
+            return http_status(400, "BadRequest", str(error))
+        if directory is not None:
+            text = "directory: is followed where the list of --plugins names it, not attached"
+            return http_status(400, "BadRequest", f"{BODY}: {text}")
+        await self._keep_objects()
+        try:
+            for spec in specs:
+                await self._attaching().attach(Wanted.of(spec))
+        except AttachError as error:
+            return http_status(409, "Conflict", str(error))
+        return self._made([spec.name for spec in specs])
+
+    async def _record(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await record(self._attaching, request, self._turns)
+        except KeyError:
+            return _unknown(request.match_info["name"])
+
+    async def _detach(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        return await self._done(name, self._attaching().detach(name, request.query.getall("profile", [])))
+
+    async def _shadow(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        return await self._done(name, self._attaching().shadow(name, on=request.method == "PUT"))
+
+    async def _done(self, name: str, change: Coroutine[Any, Any, None]) -> web.Response:
+        """What comes of a change to that plugin, which is brought to its end even if the client goes away."""
+        try:
+            await asyncio.shield(change)
+        except KeyError:
+            return _unknown(name)
+        except AttachError as error:
+            return http_status(409, "Conflict", str(error))
+        return self._made([name])
+
+    def _made(self, names: list[str]) -> web.Response:
+        return _json({"plugins": names, "message": self._holds})
+
+
+def _json(document: Any) -> web.Response:
+    return web.Response(body=msgspec.json.encode(document), content_type="application/json")
+
+
+def _unknown(name: str) -> web.Response:
+    return http_status(404, "NotFound", f"no plugin {name}: berth plugin list shows those that there are")

@@ -1,0 +1,92 @@
+"""The list of plugins while the scheduler runs: what changes in it is attached, reconfigured or detached.
+
+The file is looked at once a second, through whatever links lead to it: a mounted ConfigMap is swapped by one.
+A list that is wrong, and an entry that cannot be had, change nothing and are logged.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from berth.client.errors import ClientError
+from berth.client.timing import Sleep
+from berth.config.errors import PluginListError
+from berth.config.out_of_tree.plugin_list import read_plugin_list
+from berth.config.out_of_tree.sidecars import SidecarSpec, SocketDirectory
+from berth.out_of_tree.lifecycle.attaching import AttachError, Attaching, Wanted
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+
+
+class PluginListFile:
+    """Follows the file of --plugins; `known` are its entries by name, kept as the file has them.
+
+    `keep_objects` is awaited before a plugin joins; `use_directory` is told which directory the list names.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        known: dict[str, SidecarSpec],
+        attaching: Attaching,
+        keep_objects: Callable[[], Awaitable[None]],
+        sleep: Sleep = asyncio.sleep,
+        *,
+        use_directory: Callable[[SocketDirectory | None], None] = lambda _directory: None,
+    ) -> None:
+        self._path = Path(path)
+        self._known = known
+        self._use_directory = use_directory
+        self._attaching = attaching
+        self._keep_objects = keep_objects
+        self._sleep = sleep
+        self._content: bytes | None = None
+
+    async def follow(self) -> None:
+        """Look for changes until cancelled."""
+        while True:
+            await self.look()
+            await self._sleep(LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Take over what changed since the last look."""
+        try:
+            content = self._path.read_bytes()
+        except OSError as error:
+            log.warning("list of plugins not read file=%s error=%s", self._path, error.strerror or error)
+            return
+        if content == self._content:
+            return
+        self._content = content
+        try:
+            specs, directory = read_plugin_list(content, str(self._path))
+        except PluginListError as error:
+            log.error("list of plugins not taken over error=%s", "; ".join(error.messages))  # noqa: TRY400 (told, not traced)
+            return
+        wanted = {spec.name: spec for spec in specs}
+        self._use_directory(directory)
+        for name in [name for name in self._known if name not in wanted]:
+            await self._leave(name)
+        for spec in wanted.values():
+            if self._known.get(spec.name) != spec:
+                await self._take(spec)
+
+    async def _take(self, spec: SidecarSpec) -> None:
+        self._known[spec.name] = spec
+        try:
+            await self._keep_objects()
+            await self._attaching.attach(Wanted.of(spec))
+        except (AttachError, ClientError) as error:
+            log.error("plugin stays as it was plugin=%s error=%s", spec.name, error)  # noqa: TRY400 (as above)
+        else:
+            log.info("plugin is as its list says plugin=%s", spec.name)
+
+    async def _leave(self, name: str) -> None:
+        del self._known[name]
+        try:
+            await self._attaching.detach(name)
+        except (AttachError, KeyError) as error:
+            log.error("plugin not detached plugin=%s error=%s", name, error)  # noqa: TRY400 (as above)

@@ -1,0 +1,83 @@
+"""Writes to the pod that this scheduler runs in which of its plugins are ready, and why others are not.
+
+    conditions of plugins --looked at every second--> status.conditions of our own pod, where they changed
+
+An operator, or `kubectl get pod -o yaml`, sees there what only the scheduler knows: a plugin whose container
+runs may still refuse its arguments.
+
+Source: Kubernetes pod conditions; docs/decisions/0019-plugin-conditions.md.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from berth.client.errors import ClientError
+from berth.client.pods import Pods
+from berth.out_of_tree.lifecycle.attaching import Attaching
+from berth.out_of_tree.lifecycle.conditions import Kind
+
+log = logging.getLogger(__name__)
+
+POD_NAME, POD_NAMESPACE = "POD_NAME", "POD_NAMESPACE"
+"""Where the process is told of its pod, by the downward API."""
+TYPE_PREFIX = "plugin.berth.dev/"
+LOOK_SECONDS = 1.0
+
+Json = dict[str, Any]
+
+
+class OwnPod(NamedTuple):
+    """The pod that the process runs in."""
+
+    namespace: str
+    name: str
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> "OwnPod | None":
+        """The pod that the environment names, None outside of pods."""
+        name, namespace = environ.get(POD_NAME), environ.get(POD_NAMESPACE)
+        return cls(namespace, name) if name and namespace else None
+
+
+class PluginReadiness:
+    """Keeps a condition `plugin.berth.dev/NAME` on our pod for each plugin."""
+
+    def __init__(self, attaching: Attaching, pods: Pods, pod: OwnPod) -> None:
+        self._attaching = attaching
+        self._pods = pods
+        self._pod = pod
+        self._told: dict[str, Json] = {}
+
+    async def follow(self) -> None:
+        """Write what changed, for as long as the process runs; what can't be written is tried again."""
+        failed = ""
+        while True:
+            try:
+                await self.tell()
+                failed = ""
+            except ClientError as error:
+                if str(error) != failed:
+                    log.warning("plugins not shown on pod=%s/%s error=%s", *self._pod, error)
+                failed = str(error)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def tell(self) -> None:
+        """Write the conditions that changed.
+
+        Raises: ClientError.
+        """
+        found = {each["name"]: self._condition(each["name"]) for each in self._attaching.list()}
+        changed = [condition for name, condition in found.items() if self._told.get(name) != condition]
+        changed += [
+            {"type": f"{TYPE_PREFIX}{name}", "$patch": "delete"} for name in self._told.keys() - found.keys()
+        ]
+        if changed:
+            await self._pods.patch_status(*self._pod, {"status": {"conditions": changed}})
+            self._told = found
+
+    def _condition(self, name: str) -> Json:
+        conditions = self._attaching.describe(name)["conditions"]
+        ready = next(each for each in conditions if each["type"] == Kind.READY)
+        return {**ready, "type": f"{TYPE_PREFIX}{name}"}

@@ -1,0 +1,55 @@
+"""What has to be known before the first pod is tried: every watch has told of all its objects."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from berth.client.reflector import Reflector
+from berth.scheduler.loop.event_loop import leave_alone_what_there_is
+from berth.scheduler.loop.running_tasks import RunningTasks
+from berth.scheduler.scheduler import Scheduler
+
+log = logging.getLogger(__name__)
+
+PLUGIN_GRACE_SECONDS = 2.0
+
+
+class FirstSync:
+    """Starts the watches and waits for them, once; `synced` is set once all have told.
+
+    `settle` gives plugins in other processes that long to follow.
+    """
+
+    def __init__(
+        self,
+        mirrors: Sequence[Reflector[Any]],
+        scheduler: Scheduler,
+        settle: Callable[[float], Awaitable[None]],
+        tasks: RunningTasks,
+    ) -> None:
+        self.synced = asyncio.Event()
+        self._mirrors = mirrors
+        self._scheduler = scheduler
+        self._settle = settle
+        self._tasks = tasks
+        self._watching = False
+
+    async def run(self) -> None:
+        """Return once everything is known, and the plugins had their time to follow."""
+        log.info("Starting informers and waiting for sync...")
+        self._watch()
+        for reflector in self._mirrors:
+            await reflector.synced.wait()
+        log.info("Sync completed")
+        leave_alone_what_there_is()
+        # Plugins are told of the first generation before the first pod is tried.
+        self._scheduler.cache.update_snapshot(self._scheduler.snapshot)
+        self.synced.set()
+        await self._settle(PLUGIN_GRACE_SECONDS)
+
+    def _watch(self) -> None:
+        """Start the watches; they stay where a wait for them was cut off by a lost lease."""
+        for reflector in () if self._watching else self._mirrors:
+            self._tasks.spawn(reflector.run(), f"watch of {reflector.source.resource.plural}")
+        self._watching = True

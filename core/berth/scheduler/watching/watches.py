@@ -1,0 +1,198 @@
+"""Which objects the scheduler watches, and which handler each of their changes goes to.
+
+Source: pkg/scheduler/eventhandlers.go addAllEventHandlers; scheduler.go NewInformerFactory (Kubernetes
+v1.36).
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from berth.cache.errors import CacheCorruptedError
+from berth.client import resources
+from berth.client.reflector import Reflector
+from berth.client.resources import Resource
+from berth.client.set_aside import Report, ignore
+from berth.client.transport import Transport
+from berth.client.watch import Source
+from berth.framework.cluster_event import EventResource
+from berth.framework.listers import Listers, Store
+from berth.objects.api_object import TypedObject
+from berth.objects.decode import decoder
+from berth.objects.devices import DeviceClass, DeviceTaintRule, ResourceSlice
+from berth.objects.node import Node
+from berth.objects.pod_decoding import decode_pod
+from berth.objects.pod_groups import PodGroup
+from berth.objects.resource_claims import ResourceClaim
+from berth.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from berth.objects.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+from berth.out_of_tree.cluster_state.raw_objects import KeptObjects
+from berth.out_of_tree.queueing.news import NEWS
+from berth.scheduler.scheduler import Scheduler
+from berth.scheduler.watching.needed_kinds import is_needed
+
+log = logging.getLogger(__name__)
+
+DEVICE_TAINT_RULES = "DRADeviceTaintRules"
+LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
+
+KNOWN: frozenset[str] = frozenset(EventResource)
+FATAL = (CacheCorruptedError,)
+"""Cache and watch contradict each other: only a new process knows better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A kind that is looked up: what it decodes to, the store that keeps it, and its name in events."""
+
+    resource: Resource
+    kind: type[TypedObject]
+    store: Callable[[Listers], Store[Any]]
+    events: str = ""
+    gate: str = ""
+    """The feature without which the kind is not read."""
+
+
+LOOKED_UP = (
+    Watched(resources.NAMESPACES, Namespace, lambda listers: listers.namespaces),
+    Watched(resources.SERVICES, Service, lambda listers: listers.services),
+    Watched(
+        resources.REPLICATION_CONTROLLERS,
+        ReplicationController,
+        lambda listers: listers.replication_controllers,
+    ),
+    Watched(resources.REPLICA_SETS, ReplicaSet, lambda listers: listers.replica_sets),
+    Watched(resources.STATEFUL_SETS, StatefulSet, lambda listers: listers.stateful_sets),
+    Watched(
+        resources.POD_DISRUPTION_BUDGETS,
+        PodDisruptionBudget,
+        lambda listers: listers.pod_disruption_budgets,
+    ),
+    Watched(
+        resources.PERSISTENT_VOLUMES,
+        PersistentVolume,
+        lambda listers: listers.persistent_volumes,
+        EventResource.PERSISTENT_VOLUME,
+    ),
+    Watched(
+        resources.PERSISTENT_VOLUME_CLAIMS,
+        PersistentVolumeClaim,
+        lambda listers: listers.persistent_volume_claims,
+        EventResource.PERSISTENT_VOLUME_CLAIM,
+    ),
+    Watched(
+        resources.STORAGE_CLASSES,
+        StorageClass,
+        lambda listers: listers.storage_classes,
+        EventResource.STORAGE_CLASS,
+    ),
+    Watched(resources.CSI_NODES, CSINode, lambda listers: listers.csi_nodes, EventResource.CSI_NODE),
+    Watched(resources.CSI_DRIVERS, CSIDriver, lambda listers: listers.csi_drivers, EventResource.CSI_DRIVER),
+    Watched(
+        resources.CSI_STORAGE_CAPACITIES,
+        CSIStorageCapacity,
+        lambda listers: listers.csi_storage_capacities,
+        EventResource.CSI_STORAGE_CAPACITY,
+    ),
+    Watched(
+        resources.VOLUME_ATTACHMENTS,
+        VolumeAttachment,
+        lambda listers: listers.volume_attachments,
+        EventResource.VOLUME_ATTACHMENT,
+    ),
+    Watched(
+        resources.RESOURCE_CLAIMS,
+        ResourceClaim,
+        lambda listers: listers.resource_claims,
+        EventResource.RESOURCE_CLAIM,
+    ),
+    Watched(
+        resources.RESOURCE_SLICES,
+        ResourceSlice,
+        lambda listers: listers.resource_slices,
+        EventResource.RESOURCE_SLICE,
+    ),
+    Watched(
+        resources.DEVICE_CLASSES,
+        DeviceClass,
+        lambda listers: listers.device_classes,
+        EventResource.DEVICE_CLASS,
+    ),
+    Watched(
+        resources.POD_GROUPS,
+        PodGroup,
+        lambda listers: listers.pod_groups,
+        EventResource.POD_GROUP,
+        gate="GenericWorkload",
+    ),
+)
+
+
+def reflectors(
+    transport: Transport,
+    scheduler: Scheduler,
+    kept: KeptObjects,
+    *,
+    groups: frozenset[str],
+    absent: frozenset[Resource] = frozenset(),
+    report: Report = ignore,
+) -> Iterator[Reflector[Any]]:
+    """A reflector for everything the scheduler has to know; nodes come first, kinds that plugins name last.
+
+    `groups` are those of needed_kinds that plugins ask about; kinds that are `absent` are left out.
+    The bytes of nodes and pods are kept where `kept` says so. Objects that are set aside are reported.
+    """
+    decode_node, nodes = kept.nodes.decoding(decoder(Node)), kept.nodes.following(scheduler.node_handler)
+    read_pod, pods = kept.pods.decoding(decode_pod), kept.pods.following(scheduler.pod_handler)
+    yield Reflector(transport, Source(resources.NODES), decode_node, nodes, fatal=FATAL, report=report)
+    live = Source(resources.PODS, field_selector=LIVE_PODS)
+    yield Reflector(transport, live, read_pod, pods, fatal=FATAL, report=report)
+    for watched in LOOKED_UP:
+        if watched.gate and not scheduler.feature_enabled(watched.gate):
+            continue
+        if not is_needed(watched.resource, groups) or _is_absent(watched.resource, absent):
+            continue
+        handler = scheduler.resource_handler(watched.events, watched.store(scheduler.listers))
+        decode: Callable[[bytes], Any] = decoder(watched.kind)
+        yield Reflector(transport, Source(watched.resource), decode, handler, report=report)
+    ruled = scheduler.feature_enabled(DEVICE_TAINT_RULES) and is_needed(resources.DEVICE_TAINT_RULES, groups)
+    if ruled and not _is_absent(resources.DEVICE_TAINT_RULES, absent):
+        rules = Source(resources.DEVICE_TAINT_RULES)
+        handler = scheduler.device_taint_rule_handler
+        yield Reflector(transport, rules, decoder(DeviceTaintRule), handler, report=report)
+    yield from _of_other_kinds(transport, scheduler, report)
+
+
+def _is_absent(kind: Resource, absent: frozenset[Resource]) -> bool:
+    """Whether the API server lacks a kind that is asked about; the log says what is done without."""
+    if kind in absent:
+        name = f"{kind.plural}.{kind.version}.{kind.group}"
+        log.warning("The API server does not serve %s: scheduling goes on without them", name)
+    return kind in absent
+
+
+def _of_other_kinds(transport: Transport, scheduler: Scheduler, report: Report) -> Iterator[Reflector[Any]]:
+    """A reflector for each kind beside the known ones that a plugin waits for, as plural.version.group."""
+    decode: Callable[[bytes], TypedObject] = decoder(TypedObject)
+    for name in scheduler.wanted:
+        if name not in KNOWN and not name.endswith(NEWS):
+            plural, version, group = name.split(".", 2)
+            handler = scheduler.resource_handler(name, scheduler.listers.store(plural))
+            resource = Resource(group, version, plural, namespaced=True)
+            yield Reflector(transport, Source(resource), decode, handler, report=report)

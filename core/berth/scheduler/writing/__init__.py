@@ -1,0 +1,1 @@
+"""What the core writes to the API server: pods, pod groups, claims, volumes, events."""

@@ -1,0 +1,36 @@
+"""Everything that the core writes to the API server with, refused while this process does not lead."""
+
+from dataclasses import dataclass
+
+from berth.client.api import Api
+from berth.client.pods import Pods
+from berth.client.transport import Transport
+from berth.client.write_guard import WriteGuard
+from berth.framework.background import Background
+from berth.scheduler.writing.claim_writer import ApiClaimWriter
+from berth.scheduler.writing.pod_group_writer import ApiPodGroupWriter
+from berth.scheduler.writing.pod_writer import PodWriter
+from berth.scheduler.writing.volume_writer import ApiVolumeWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """A writer for each kind of object; `may_write` says whether a write may leave."""
+
+    pods: PodWriter
+    volumes: ApiVolumeWriter
+    claims: ApiClaimWriter
+    pod_groups: ApiPodGroupWriter
+    may_write: WriteGuard
+
+    @classmethod
+    def over(cls, transport: Transport, may_write: WriteGuard, background: Background) -> "Writers":
+        """Writers that share a transport; what they cannot do at once, they do in the background."""
+        api = Api(transport)
+        return cls(
+            PodWriter(Pods(transport, may_write=may_write), background),
+            ApiVolumeWriter(api, may_write=may_write),
+            ApiClaimWriter(api, may_write=may_write),
+            ApiPodGroupWriter(api, may_write=may_write),
+            may_write,
+        )

@@ -1,0 +1,426 @@
+"""Plugins that come, are replaced and leave while pods are being scheduled, in a real scheduler core."""
+
+import asyncio
+import tempfile
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import numpy as np
+import pytest
+
+from berth.cache.cache import Cache
+from berth.config.duration import Duration
+from berth.config.out_of_tree.sidecars import SidecarSpec
+from berth.evaluation.filtering import run_filters
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.runtime import Framework, PluginSet
+from berth.objects.decode import decoder
+from berth.objects.node import Node
+from berth.objects.pod_decoding import decode_pod
+from berth.out_of_tree.errors import ProtocolError
+from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.lifecycle import attaching, versions
+from berth.out_of_tree.lifecycle import connection as connection_module
+from berth.out_of_tree.lifecycle.attaching import AttachError, Attaching, Wanted
+from berth.out_of_tree.lifecycle.breaker import FAILURES_IN_A_ROW
+from berth.out_of_tree.lifecycle.connection import LATE_CALLS
+from berth.out_of_tree.recordings.recording import Extent
+from berth.snapshot.snapshot import Snapshot
+from berth.testing.handles import make_handle
+from berth_sdk import ArgumentError, Plugin
+from berth_sdk import testing as documents
+from berth_sdk.serving import Server
+from tests.unit.out_of_tree.scripted import PROFILE, a_queue, cycle, no_watch, until
+
+OTHER = "other"
+
+
+class Colours(Plugin):
+    """Takes nodes of one colour; notes who was reserved and given back."""
+
+    name = "colours"
+    node_local = True
+
+    def __init__(self, version):
+        self.version = version
+        self.colour = ""
+        self.held = []
+        self.profiles = []
+
+    def configure(self, arguments, profile):
+        if arguments.get("colour") == "none":
+            raise ArgumentError("colour: there is no such colour")
+        self.colour = arguments.get("colour", "")
+        self.profiles.append(profile)
+
+    def profile_removed(self, profile):
+        self.profiles.remove(profile)
+
+    def filter(self, pod, node):
+        del pod
+        return None if node.labels.get("colour", "") == self.colour else "another colour"
+
+    def reserve(self, pod, node):
+        self.held.append((pod.name, node.name))
+
+    def unreserve(self, key, node_name):
+        self.held.remove((key.name, node_name))
+
+
+class World:
+    """Two profiles without plugins, a host, and what attaches plugins to them."""
+
+    def __init__(self, tasks):
+        self.cache, self.snapshot, self.rewired = Cache(), Snapshot(), []
+        self.host = PluginHost(
+            [],
+            [],
+            cache=self.cache,
+            snapshot=self.snapshot,
+            queue=a_queue({}),
+            waiting_pods=[],
+            sampled=lambda _: False,
+            watch=no_watch,
+            rewire=self.rewired.append,
+        )
+        decode = self.host.nodes.decoding(decoder(Node))
+        for name, colour in (("n0", "red"), ("n1", "blue")):
+            document = documents.make_node(name, labels={"colour": colour})
+            self.cache.add_node(decode(msgspec.json.encode(document)))
+        self.host.pods.decoding(decode_pod)(msgspec.json.encode(documents.make_pod("p")))
+        self.cache.update_snapshot(self.snapshot)
+        self.handles = {name: make_handle(self.snapshot, profile_name=name) for name in (PROFILE, OTHER)}
+        self.frameworks = {name: Framework(name, PluginSet()) for name in self.handles}
+        self.attaching = Attaching(
+            self.host, self.frameworks, self.handles, lambda work, _name: tasks.create_task(work)
+        )
+
+    def plugin(self, profile=PROFILE):
+        """The plugin in that profile."""
+        return self.host.plugins["colours", profile]
+
+    def end(self, *states):
+        """The attempts of these states are over."""
+        for state in states:
+            record = record_of(state)
+            record.result = "error"
+            for _, work in self.host.cycles_done(record):
+                work.close()
+
+    async def fitting(self, state=None, profile=PROFILE):
+        """The nodes that the profile's filters leave."""
+        state = state or cycle()
+        record = record_of(state)
+        attempt = Attempt(record.pod, self.snapshot, state, record)
+        mask = await run_filters(
+            self.frameworks[profile].plugins.filter,
+            attempt,
+            np.ones(len(self.snapshot), dtype=bool),
+            Diagnosis(self.snapshot.names),
+        )
+        return [name for name, fits in zip(self.snapshot.names, mask, strict=True) if fits]
+
+
+def record_of(state):
+    """The attempt's record, in the profile."""
+    record = state.get(CycleRecord)
+    record.profile = PROFILE
+    return record
+
+
+@pytest.fixture
+def folder():
+    """A private folder with a short path."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as name:
+        yield Path(name)
+
+
+@asynccontextmanager
+async def at_work(folder, *plugins):
+    """A world and these plugins, each served at a socket of its version's name."""
+    async with AsyncExitStack() as stack:
+        for plugin in plugins:
+            server = Server(plugin, f"unix:{folder}/{plugin.version}.sock")
+            await server.start()
+            stack.push_async_callback(server.stop, 0)
+        async with asyncio.TaskGroup() as tasks:
+            world = World(tasks)
+            yield world
+            for version in [*world.host.versions.values(), *world.host.others]:
+                version.task.cancel()
+
+
+def wanted(folder, version, *profiles, colour="red", **fields):
+    address = f"unix:{folder}/{version}.sock"
+    spec = SidecarSpec("colours", address, Duration(10**9), args={"colour": colour}, **fields)
+    return Wanted(spec, profiles)
+
+
+async def test_attach(folder):
+    """A plugin joins the profiles named, and takes part from the next attempt on."""
+    async with at_work(folder, Colours("v1")) as world:
+        assert ["n0", "n1"] == await world.fitting()
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+
+        assert ["n0"] == await world.fitting()
+        assert ["n0", "n1"] == await world.fitting(profile=OTHER)
+        assert [("colours", "v1", [PROFILE])] == [
+            (each["name"], each["version"], each["profiles"]) for each in world.attaching.list()
+        ]
+        assert PROFILE in world.rewired
+
+
+async def test_nobody_there(folder, monkeypatch):
+    """A plugin that does not get ready changes nothing."""
+    monkeypatch.setattr(attaching, "READY_SECONDS", 0.5)
+    async with at_work(folder) as world:
+        with pytest.raises(AttachError, match=r"not ready within 0.5 s: .*v1.sock: No such file"):
+            await world.attaching.attach(wanted(folder, "v1", PROFILE))
+
+        assert ([], ["n0", "n1"]) == (world.attaching.list(), await world.fitting())
+        assert [] == world.host.others
+
+
+class Without(Plugin):
+    """Takes no arguments."""
+
+    name, version = "colours", "v1"
+
+    def filter(self, _pod, _node):
+        return None
+
+
+async def test_refused_arguments(folder, monkeypatch):
+    """A plugin that refuses its arguments is given up at once, with its own words, and changes nothing."""
+    monkeypatch.setattr(attaching, "READY_SECONDS", 3600)
+    async with at_work(folder, Without()) as world, asyncio.timeout(60):
+        with pytest.raises(AttachError, match=r"^profile default-scheduler: colour: unknown argument"):
+            await world.attaching.attach(wanted(folder, "v1", PROFILE))
+
+        assert ([], []) == (world.attaching.list(), world.host.others)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"profiles": ()}, "colours is new here: name the profiles that are to have it"),
+        ({"profiles": ("nobody",)}, "no profile nobody; there are: default-scheduler, other"),
+        ({"spec": SidecarSpec("NodeName", "h:1")}, "NodeName is an in-tree plugin: choose another name"),
+    ],
+)
+async def test_refused(folder, changes, says):
+    """What makes no sense is refused with a text that says what to do."""
+    async with at_work(folder) as world:
+        asked = wanted(folder, "v1", PROFILE)
+        with pytest.raises(AttachError, match=says):
+            await world.attaching.attach(
+                Wanted(changes.get("spec", asked.spec), changes.get("profiles", asked.profiles))
+            )
+
+
+async def test_replace(folder):
+    """New attempts begin with the new version; an attempt that began with the old one ends with it."""
+    old, new = Colours("v1"), Colours("v2")
+    async with at_work(folder, old, new) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        state = cycle()
+        await world.fitting(state)
+        record = record_of(state)
+        await world.attaching.attach(wanted(folder, "v2", colour="blue"))
+        assert ["n1"] == await world.fitting(cycle(attempt=2))
+        (draining,) = world.attaching.describe("colours")["draining"]
+        assert ("v1", 1) == (draining["version"], draining["attempts"])
+        await world.plugin().reserve(state, record.pod, "n0")
+        assert ([("p", "n0")], []) == (old.held, new.held)
+        await world.plugin().unreserve(state, record.pod, "n0")
+        world.end(state)
+        await until(lambda: not world.host.others)
+
+        assert [] == world.attaching.describe("colours")["draining"]
+
+
+async def test_a_version_that_is_not_there_replaces_nothing(folder, monkeypatch):
+    """The old version goes on where the new one does not get ready."""
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        monkeypatch.setattr(attaching, "READY_SECONDS", 0.1)
+        with pytest.raises(AttachError, match="not ready"):
+            await world.attaching.attach(wanted(folder, "v2"))
+
+        assert ["n0"] == await world.fitting()
+
+
+async def test_reconfigure(folder):
+    """Other arguments are handed over without another connection; those that are refused change nothing."""
+    plugin = Colours("v1")
+    async with at_work(folder, plugin) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        await world.attaching.attach(wanted(folder, "v1", colour="blue"))
+        assert ["n1"] == await world.fitting()
+        with pytest.raises(AttachError, match="colour: there is no such colour"):
+            await world.attaching.attach(wanted(folder, "v1", colour="none"))
+
+        assert ["n1"] == await world.fitting()
+        assert {PROFILE: {"colour": "blue"}} == world.attaching.describe("colours")["arguments"]
+        assert world.host.versions["colours"].connection.starts == 1
+
+
+async def test_another_profile(folder):
+    """A plugin that is there joins a further profile."""
+    plugin = Colours("v1")
+    async with at_work(folder, plugin) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        await world.attaching.attach(wanted(folder, "v1", OTHER))
+
+        assert ["n0"] == await world.fitting(profile=OTHER)
+        assert {PROFILE, OTHER} == set(plugin.profiles)
+
+
+async def test_detach(folder):
+    """Attempts that began with the plugin end with it, later ones do without; then it is hung up on."""
+    plugin = Colours("v1")
+    async with at_work(folder, plugin) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        state = cycle()
+        await world.fitting(state)
+        record = record_of(state)
+        here = world.plugin()
+        leaving = asyncio.create_task(world.attaching.detach("colours"))
+        await until(lambda: here.leaving)
+        assert ["n0", "n1"] == await world.fitting(cycle(attempt=3))
+        late, pod = cycle(attempt=2), record.pod
+        assert (await here.reserve(late, pod, "n1")).ok
+        await here.reserve(state, pod, "n0")
+        assert [("p", "n0")] == plugin.held
+        world.end(state, late)
+        await leaving
+
+        assert ([], [], {}) == (world.attaching.list(), plugin.profiles, world.host.plugins)
+        assert [] == world.frameworks[PROFILE].plugins.reserve
+
+
+async def test_detach_from_one_profile(folder):
+    """A plugin that leaves one profile stays in the others."""
+    plugin = Colours("v1")
+    async with at_work(folder, plugin) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE, OTHER))
+        await world.attaching.detach("colours", [OTHER])
+
+        assert (["n0"], ["n0", "n1"]) == (await world.fitting(), await world.fitting(profile=OTHER))
+        assert [PROFILE] == plugin.profiles
+        with pytest.raises(AttachError, match="profile other does not have colours"):
+            await world.attaching.detach("colours", [OTHER])
+
+
+async def test_an_attempt_that_does_not_end(folder, monkeypatch):
+    """A plugin is not waited for for ever."""
+    monkeypatch.setattr(versions, "DRAIN_SECONDS", 0.05)
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        await world.fitting()
+        await world.attaching.detach("colours")
+
+        assert [] == world.attaching.list()
+
+
+async def test_pods_that_wait_for_it_go_on(folder):
+    """What waits at Permit on a plugin's wish is turned down when that plugin leaves, and tried again."""
+    refusals = []
+    waiting = SimpleNamespace(
+        pending_plugins=lambda: ["colours"], reject=lambda plugin, text: refusals.append((plugin, text))
+    )
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        world.host._waiting_pods = [waiting]
+        await world.attaching.detach("colours")
+
+    assert [("colours", "plugin colours was detached")] == refusals
+
+
+# What `berth plugin list` shows.
+
+
+def states(world):
+    """The version and state of each line of the list."""
+    return [(line["version"], line["state"]) for line in world.attaching.list()]
+
+
+async def test_a_draining_version_has_a_line_and_a_recording_of_its_own(folder):
+    """A recording of the new version is none of the old one, which is in the list until its attempts end."""
+    async with at_work(folder, Colours("v1"), Colours("v2")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        state = cycle()
+        await world.fitting(state)
+        await world.attaching.attach(wanted(folder, "v2"))
+        recording = world.attaching.record("colours", Extent())
+        assert [("v2", "ready"), ("v1", "draining")] == states(world)
+        described = world.attaching.describe("colours")
+        assert (True, [False]) == (
+            described["recording"],
+            [old["recording"] for old in described["draining"]],
+        )
+
+        world.attaching.end_recording(recording)
+        world.end(state)
+        await until(lambda: not world.host.others)
+        assert [("v2", "ready")] == states(world)
+
+
+async def test_a_version_that_gets_ready_is_not_draining(folder):
+    """A version beside the one in use is no old one before it took its place."""
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        new = asyncio.create_task(world.attaching.attach(wanted(folder, "v9")))
+        await until(lambda: world.host.others)
+
+        assert [("v1", "ready")] == states(world)
+        assert [] == world.attaching.describe("colours")["draining"]
+        new.cancel()
+        await asyncio.gather(new, return_exceptions=True)
+
+
+async def test_a_plugin_on_its_way_out_is_draining(folder):
+    """While a detachment waits for attempts, the plugin begins none."""
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        state = cycle()
+        await world.fitting(state)
+        leaving = asyncio.create_task(world.attaching.detach("colours"))
+        await until(lambda: world.plugin().leaving)
+
+        assert [("v1", "draining")] == states(world)
+        world.end(state)
+        await leaving
+
+
+async def test_slow_hung_and_failing_are_told_apart(folder):
+    """A late call makes a plugin slow; three in a row hung, until it is back; wrong answers failing."""
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        connection = world.host.connections["colours"]
+        connection.late()
+        assert [("v1", "slow")] == states(world)
+        for _ in range(LATE_CALLS - 1):
+            connection.late()
+        await until(lambda: not connection.ready)
+        assert [("v1", "hung")] == states(world)
+        assert f"{LATE_CALLS} calls in a row" in world.attaching.list()[0]["error"]
+
+        await until(lambda: connection.ready)
+        for _ in range(FAILURES_IN_A_ROW):
+            connection.failed(ProtocolError("colours", "wrong"))
+        assert [("v1", "failing")] == states(world)
+
+
+async def test_slow_for_a_while_only(folder, monkeypatch):
+    """What was late long ago says nothing of today."""
+    async with at_work(folder, Colours("v1")) as world:
+        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+        monkeypatch.setattr(connection_module, "SLOW_SECONDS", 0.0)
+        world.host.connections["colours"].late()
+
+        assert [("v1", "ready")] == states(world)

@@ -1,0 +1,188 @@
+"""The circuit of a plugin that keeps failing: open, probed, closed; and failures that cost pods nothing."""
+
+import pytest
+
+from berth.config.out_of_tree.sidecars import ExemptPods, SidecarSpec
+from berth.out_of_tree import time_budget
+from berth.out_of_tree.errors import NotConnectedError, OutOfTimeError, ProtocolError
+from berth.out_of_tree.lifecycle.breaker import FAILURES_IN_A_ROW, FIRST_PAUSE_SECONDS, Breaker, Circuit
+from berth.out_of_tree.lifecycle.conditions import Kind
+from berth.out_of_tree.time_budget import CYCLE_SECONDS, LONGEST_SECONDS, wanted_seconds
+from berth.testing.builders import make_pod
+from berth_plugin_proto import identity_pb2
+from tests.unit.out_of_tree.scripted import NAME, Scripted, cycle, hosted, passing
+
+
+class Bench:
+    """A breaker under a clock that tests turn."""
+
+    def __init__(self):
+        self.seconds = 0.0
+        self.turns = []
+        self.breaker = Breaker(lambda: self.seconds, self.turns.append)
+
+    def fail(self, times):
+        """Let that many calls be made and fail; how many were let through."""
+        made = 0
+        for _ in range(times):
+            if self.breaker.admits():
+                made += 1
+                self.breaker.failed()
+        return made
+
+
+def test_opens_after_failures_in_a_row():
+    """A success in between starts the count afresh; then nothing goes through."""
+    bench = Bench()
+    bench.fail(FAILURES_IN_A_ROW - 1)
+    bench.breaker.succeeded()
+    assert FAILURES_IN_A_ROW == bench.fail(2 * FAILURES_IN_A_ROW)
+    assert [Circuit.OPEN] == bench.turns
+    assert FIRST_PAUSE_SECONDS == bench.breaker.pause_left
+
+
+def test_one_probe_at_a_time():
+    """After the pause one call is let through; its success lets all through again."""
+    bench = Bench()
+    bench.fail(FAILURES_IN_A_ROW)
+    bench.seconds += FIRST_PAUSE_SECONDS
+    assert [True, False] == [bench.breaker.admits(), bench.breaker.admits()]
+    bench.breaker.succeeded()
+
+    assert bench.breaker.admits()
+    assert [Circuit.OPEN, Circuit.HALF_OPEN, Circuit.CLOSED] == bench.turns
+
+
+def test_a_failed_probe_doubles_the_pause():
+    """The longer it lasts the more seldom it is tried."""
+    bench = Bench()
+    bench.fail(FAILURES_IN_A_ROW)
+    bench.seconds += FIRST_PAUSE_SECONDS
+    bench.fail(1)
+
+    assert 2 * FIRST_PAUSE_SECONDS == bench.breaker.pause_left
+
+
+def test_a_probe_that_tells_nothing_is_made_again():
+    """A probe that was cancelled leaves room for another."""
+    bench = Bench()
+    bench.fail(FAILURES_IN_A_ROW)
+    bench.seconds += FIRST_PAUSE_SECONDS
+    bench.breaker.admits()
+    bench.breaker.gave_up()
+
+    assert bench.breaker.admits()
+
+
+def test_another_process_is_probed_at_once():
+    """A plugin that came back need not wait for the pause to end."""
+    bench = Bench()
+    bench.fail(FAILURES_IN_A_ROW)
+    bench.breaker.restarted()
+
+    assert bench.breaker.admits()
+
+
+class Counting:
+    """Metrics that note what they are told."""
+
+    def __init__(self):
+        self.told = []
+
+    def called(self, plugin, method, outcome, seconds):
+        assert plugin == NAME
+        assert seconds >= 0
+        self.told.append((method, outcome))
+
+    def ignored(self, plugin, point):
+        self.told.append((plugin, point))
+
+    def hinted(self, plugin, answer, count):
+        self.told.append((plugin, answer, count))
+
+    def requeued(self, plugin):
+        self.told.append(("requeued", plugin))
+
+    def rescued(self, plugin):
+        self.told.append(("rescued", plugin))
+
+    def compared(self, plugin, outcome):
+        self.told.append((plugin, outcome))
+
+
+async def test_garbage_opens_the_circuit():
+    """A plugin that answers garbage is left alone after a while, says so, and is tried again."""
+    plugin, metrics = Scripted(), Counting()
+    wrong = True
+
+    async def reply(request, _context):
+        return passing(request, **({"generation": 99} if wrong else {}))
+
+    plugin.replies["FilterScore"] = reply
+    async with hosted(plugin, metrics=metrics) as world:
+        await world.up()
+        for _ in range(FAILURES_IN_A_ROW):
+            with pytest.raises(ProtocolError):
+                await world.filter()
+        with pytest.raises(NotConnectedError, match="not called: plugin scripted: it holds generation 99"):
+            await world.filter()
+        assert FAILURES_IN_A_ROW == len(plugin.requests("FilterScore"))
+        conditions = {condition.kind: condition for condition in world.connection.conditions}
+        assert not conditions[Kind.CIRCUIT_CLOSED].holds
+        assert "it holds generation 99" in conditions[Kind.CIRCUIT_CLOSED].message
+        wrong = False
+        world.connection.breaker.restarted()
+        await world.filter()
+        assert world.connection.conditions.holds(Kind.CIRCUIT_CLOSED)
+
+    garbled = [("FilterScore", "garbled")] * FAILURES_IN_A_ROW
+    assert [*garbled, ("FilterScore", "refused"), ("FilterScore", "ok")] == metrics.told
+
+
+@pytest.mark.parametrize(
+    "exempt", [ExemptPods(frozenset({"default"})), ExemptPods(match_labels={"app": "x"})]
+)
+async def test_exempt_pods(exempt):
+    """A failure costs exempt pods nothing: a plugin's own pod is scheduled while the plugin is down."""
+    plugin, metrics = Scripted(), Counting()
+    async with hosted(plugin, exempt=exempt, metrics=metrics) as world:
+        await world.up()
+        codes = await world.filter(world.pod(labels={"app": "x"}))
+
+    assert [0, 0, 0] == codes.tolist()
+    assert (NAME, "filter") in metrics.told
+
+
+def test_who_is_exempt():
+    """Namespaces and labels have to fit, as far as they are given."""
+    exempt = ExemptPods(frozenset({"plugins"}), {"app": "x"})
+    pods = [
+        make_pod("a", namespace="plugins", labels={"app": "x"}),
+        make_pod("b", namespace="plugins"),
+        make_pod("c", labels={"app": "x"}),
+    ]
+    assert [True, False, False] == [exempt.covers(pod) for pod in pods]
+
+
+async def test_cycle_budget():
+    """A cycle that has used its time up asks nobody any more, and that is not the plugin's fault."""
+    async with hosted(Scripted()) as world:
+        await world.up()
+        state = cycle()
+        time_budget.seconds_left(state, "Filter")
+        key = (time_budget._Deadline, False)
+        state.write(key, time_budget._Deadline(state.get(key).at - CYCLE_SECONDS))
+        with pytest.raises(OutOfTimeError, match="the cycle's time is used up"):
+            await world.filter(state=state)
+        assert world.connection.breaker.circuit is Circuit.CLOSED
+
+
+def test_wanted_deadlines():
+    """A plugin may ask for more at single points; the host clamps it."""
+    wishes = identity_pb2.Capabilities()
+    wishes.wanted_deadline.seconds = 2
+    slow = wishes.wanted_deadlines.add(extension_point=identity_pb2.EXTENSION_POINT_PRE_BIND)
+    slow.deadline.seconds = 100
+    spec = SidecarSpec("a", "h:1")
+
+    assert [2, LONGEST_SECONDS] == [wanted_seconds(spec, wishes, name) for name in ("Filter", "PreBind")]

@@ -1,0 +1,320 @@
+"""The order of the queue by a plugin in another process: keys asked for, changed, late, and hostile ones."""
+
+import asyncio
+import tempfile
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from berth.config.catalogue import ExtensionPoint
+from berth.config.out_of_tree.sidecars import SidecarSpec
+from berth.framework.queued_pod import NO_KEY
+from berth.framework.runtime import Framework, PluginSet
+from berth.out_of_tree.lifecycle.attaching import AttachError, Attaching, Wanted
+from berth.out_of_tree.lifecycle.enabling import Roster
+from berth.out_of_tree.plugin_metrics import NoPluginMetrics
+from berth.out_of_tree.queueing import sort_key_asker
+from berth.scheduler.loop.background import AsyncioBackground
+from berth_fair_share import FairShare
+from berth_plugin_proto import identity_pb2, queueing_pb2
+from berth_sdk import Plugin
+from berth_sdk.serving import Server
+from tests.unit.out_of_tree.scripted import NAME, PROFILE, Scripted, World, running, until
+
+QUEUE_SORT = identity_pb2.EXTENSION_POINT_QUEUE_SORT
+
+
+class ByTeam(Plugin):
+    """Sorts pods by a label; notes what it hears."""
+
+    name = NAME
+
+    def __init__(self):
+        self.asked, self.gone, self.resets = [], [], 0
+
+    def configure(self, arguments, profile):
+        pass
+
+    def sort_key(self, pod):
+        self.asked.append(pod.name)
+        if pod.labels.get("turn") == "none":
+            raise LookupError(pod.name)
+        return (int(pod.labels.get("turn", "0")), -1)
+
+    def pods_left(self, uids):
+        self.gone += uids
+
+    def queue_reset(self, profile):
+        assert PROFILE == profile
+        self.resets += 1
+
+
+class Counting(NoPluginMetrics):
+    def __init__(self):
+        self.keys = {}
+
+    def sorted(self, plugin, outcome, count):
+        assert plugin in (NAME, "fair-share")
+        self.keys[outcome] = self.keys.get(outcome, 0) + count
+
+
+class Ordered(World):
+    """A world whose queue the plugin orders."""
+
+    def add(self, name, turn=None):
+        """A pod with that turn is queued."""
+        pod = self.pod(name, labels={} if turn is None else {"turn": str(turn)})
+        self.queue.add(pod)
+        return pod
+
+    async def order(self, count):
+        """The names of so many pods, once they are all ready."""
+        await until(lambda: self.queue.sizes().active == count)
+        return [self.queue.pop().pod.name for _ in range(count)]
+
+    @property
+    def counts(self):
+        return self.host.metrics.keys
+
+
+@asynccontextmanager
+async def ordered(path, plugin=None, **options):
+    """Such a world, with a plugin of the SDK served or with none there yet."""
+    async with AsyncExitStack() as stack:
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        if plugin is not None:
+            server = Server(plugin, f"unix:{path}")
+            await server.start()
+            stack.push_async_callback(server.stop, 0)
+        world = Ordered(path, background=AsyncioBackground(tasks), metrics=Counting(), **options)
+        yield await stack.enter_async_context(running(world))
+        for each in world.host.plugins.values():
+            each.keys.close()
+
+
+@pytest.fixture
+def path():
+    """A socket in a private folder."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        yield Path(folder, "p.sock")
+
+
+async def test_pods_are_popped_as_the_plugin_says(path):
+    """Keys are asked for many pods in a call, and the lowest is popped first."""
+    plugin = ByTeam()
+    async with ordered(path, plugin) as world:
+        await world.up()
+        for name, turn in (("c", 3), ("a", 1), ("b", 2)):
+            world.add(name, turn)
+
+        assert ["a", "b", "c"] == await world.order(3)
+        assert ({"given": 3}, ["c", "a", "b"], 1) == (world.counts, plugin.asked, plugin.resets)
+
+
+async def test_a_failure_for_one_pod_is_the_key_zero(path):
+    """The SDK gives a pod that the author's function fails for the key 0; others have theirs."""
+    async with ordered(path, ByTeam()) as world:
+        await world.up()
+        for name, turn in (("after", 1), ("broken", "none"), ("before", -1)):
+            world.add(name, turn)
+
+        assert ["before", "broken", "after"] == await world.order(3)
+
+
+async def test_the_plugin_changes_its_mind(path):
+    """A key that the plugin sends by itself moves its pod; one of a pod it was not asked about is counted."""
+    plugin = ByTeam()
+    async with ordered(path, plugin) as world:
+        await world.up()
+        pods = [world.add(name, turn) for name, turn in (("a", 1), ("b", 2))]
+        await until(lambda: world.queue.sizes().active == 2)
+        plugin.requeue.sort_keys({pods[0].uid: (9,), "stranger": (0,)}, "a test")
+        await until(lambda: "unknown" in world.counts)
+
+        assert ["b", "a"] == await world.order(2)
+        assert {"given": 2, "changed": 1, "unknown": 1} == world.counts
+
+
+async def test_a_plugin_that_is_away_holds_up_no_pod(path):
+    """Pods go on with the key 0, in PrioritySort's order; once it is there it is asked about all of them."""
+    async with ordered(path) as world:
+        for name, turn in (("late", 2), ("early", 1)):
+            world.add(name, turn)
+        await until(lambda: world.queue.sizes().active == 2)
+        assert [NO_KEY] * 2 == [record.sort_key for record in world.queue._places.active]
+        server = Server(ByTeam(), f"unix:{path}")
+        await server.start()
+        await until(lambda: world.counts.get("changed") == 2)
+
+        assert ["early", "late"] == await world.order(2)
+        await server.stop(0)
+
+
+async def test_a_plugin_that_comes_again_is_asked_anew(path):
+    """Another process knows nothing of what the one before was asked."""
+    first, second = ByTeam(), ByTeam()
+    async with ordered(path) as world:
+        server = Server(first, f"unix:{path}")
+        await server.start()
+        await world.up()
+        world.add("p", 1)
+        await until(lambda: world.queue.sizes().active == 1)
+        await server.stop(0)
+        await until(lambda: not world.connection.ready)
+        server = Server(second, f"unix:{path}")
+        await server.start()
+        await until(lambda: second.asked)
+
+        assert (["p"], 1) == (second.asked, second.resets)
+        await server.stop(0)
+
+
+async def test_the_plugin_hears_who_left(path, monkeypatch):
+    """Pods that were bound or deleted are named in the next call, or in one of their own."""
+    monkeypatch.setattr(sort_key_asker, "LEFT_SECONDS", 0.0)
+    plugin = ByTeam()
+    async with ordered(path, plugin) as world:
+        await world.up()
+        pod = world.add("p", 1)
+        await world.order(1)
+        world.queue.delete(pod)
+        await until(lambda: plugin.gone)
+
+        assert [pod.uid] == plugin.gone
+
+
+def keys(request, *parts):
+    """An answer that gives each pod that key."""
+    return queueing_pb2.SortKeysResponse(keys=[queueing_pb2.SortKey(parts=parts) for _ in request.pods])
+
+
+async def test_a_late_plugin_holds_up_no_pod(path, monkeypatch):
+    """A pod waits no longer than a call may take; once the plugin answers, its key moves it."""
+    monkeypatch.setattr(sort_key_asker, "RETRY_SECONDS", 0.0)
+    plugin, gate = Scripted(QUEUE_SORT), asyncio.Event()
+
+    async def slowly(request, _context):
+        await gate.wait()
+        return keys(request, 5)
+
+    plugin.replies["SortKeys"] = slowly
+    async with plugin.served(path), ordered(path, timeout_seconds=0.05) as world:
+        await world.up()
+        world.add("p")
+        await until(lambda: world.queue.sizes().active == 1)
+        assert NO_KEY == world.queue.record("default", "p").sort_key
+
+        gate.set()
+        await until(lambda: world.queue.record("default", "p").sort_key[0] == 5)
+        assert 1 == world.counts["changed"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (lambda _request: queueing_pb2.SortKeysResponse(), "0 sort keys for 1 pods"),
+        (lambda request: keys(request, *range(9)), "a sort key of 9 parts, at most 8"),
+    ],
+)
+async def test_an_answer_that_is_none(path, monkeypatch, answer, why):
+    """A wrong answer is a failure of the plugin, its pods are queued without keys, and it is asked again."""
+    monkeypatch.setattr(sort_key_asker, "RETRY_SECONDS", 0.0)
+    plugin, answers = Scripted(QUEUE_SORT), [answer, lambda request: keys(request, 3)]
+
+    async def once(request, _context):
+        return answers.pop(0)(request) if answers else keys(request, 3)
+
+    plugin.replies["SortKeys"] = once
+    async with plugin.served(path), ordered(path) as world:
+        await world.up()
+        world.add("p")
+        await until(lambda: world.queue.sizes().active == 1)
+        assert why in world.connection.last_failure
+        await until(lambda: world.queue.record("default", "p").sort_key[0] == 3)
+
+
+async def test_pods_queued_after_a_failure_do_not_ask_one_by_one(path, monkeypatch):
+    """Until the pause after a failed call is over pods are queued at once, and asked about together then."""
+    monkeypatch.setattr(sort_key_asker, "RETRY_SECONDS", 3600.0)
+    plugin = Scripted(QUEUE_SORT)
+    plugin.replies["SortKeys"] = queueing_pb2.SortKeysResponse(keys=[queueing_pb2.SortKey()] * 7)
+    async with plugin.served(path), ordered(path) as world:
+        await world.up()
+        world.add("p0")
+        await until(lambda: world.counts.get("failed") == 1)
+        for number in range(1, 20):
+            world.add(f"p{number}")
+        await until(lambda: world.queue.sizes().active == 20)
+
+        assert 1 == len(plugin.requests("SortKeys"))
+
+
+# What profiles name at queueSort stays.
+
+
+async def attaching(world):
+    """What attaches plugins to a profile that the plugin orders."""
+    framework = Framework(PROFILE, PluginSet(queue_sort=[world.plugin], by_name={NAME: world.plugin}))
+    return Attaching(world.host, {PROFILE: framework}, {PROFILE: world.handle}, lambda _work, _name: None)
+
+
+async def test_an_order_cannot_be_taken_away(path):
+    """The plugin is neither detached nor put into shadow: no other one orders the queue."""
+    async with ordered(path, ByTeam()) as world:
+        await world.up()
+        there = await attaching(world)
+        with pytest.raises(AttachError, match="orders the queue and can't be taken out"):
+            await there.detach(NAME)
+        with pytest.raises(AttachError, match="orders the queue and can't stand in shadow"):
+            await there.shadow(NAME, on=True)
+        with pytest.raises(AttachError, match="orders the queue and can't stand in shadow"):
+            await there.attach(Wanted(replace(world.connection.spec, shadow=True)))
+
+        assert "ready" == there.list()[0]["state"]
+
+
+def test_an_attached_plugin_takes_no_place_of_the_only_one():
+    """Profiles alone say which plugin orders the queue, whatever an entry's points are."""
+    framework = Framework(PROFILE, PluginSet(queue_sort=[SimpleNamespace(name="PrioritySort")]))
+    spec = SidecarSpec(
+        NAME, "unix:/p", extension_points=frozenset({ExtensionPoint.QUEUE_SORT, ExtensionPoint.SCORE})
+    )
+    Roster(framework).enable(SimpleNamespace(name=NAME), spec, 1)
+
+    assert ["PrioritySort"] == [each.name for each in framework.plugins.queue_sort]
+    assert [(NAME, 1)] == [(each.name, weight) for each, weight in framework.plugins.score]
+
+
+async def test_a_version_that_was_replaced_changes_no_keys(path):
+    """What an old version says of the order counts no more once another one is asked."""
+    plugin = ByTeam()
+    async with ordered(path, plugin) as world:
+        await world.up()
+        pod = world.add("p", 1)
+        await until(lambda: world.queue.sizes().active == 1)
+        old = world.connection
+        new = world.host.new_version(old.spec, dict(old.arguments))
+        world.plugin.use(world.host.caller(new, PROFILE))
+        plugin.requeue.sort_keys({pod.uid: (9,)}, "a test")
+        await until(lambda: "unknown" in world.counts)
+
+        assert [1, -1] == list(world.queue.record("default", "p").sort_key[:2])
+
+
+# A plugin of the repository.
+
+
+async def test_fair_share_orders_a_queue(path):
+    """However many pods one namespace submits first, another one's are next but one."""
+    async with ordered(path, FairShare(), name="fair-share", arguments={}) as world:
+        await world.up()
+        for number in range(6):
+            world.queue.add(world.pod(f"a{number}", namespace="a", requests={"cpu": "1"}))
+        await until(lambda: world.queue.sizes().active == 6)
+        for number in range(2):
+            world.queue.add(world.pod(f"b{number}", namespace="b", requests={"cpu": "1"}))
+
+        assert ["a0", "b0", "a1", "b1", "a2", "a3", "a4", "a5"] == await world.order(8)

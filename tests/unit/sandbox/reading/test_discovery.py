@@ -1,0 +1,96 @@
+import msgspec
+import pytest
+
+from berth.sandbox.kinds.resources import BUILT_IN
+from berth.sandbox.request import Request
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+def test_aggregated_and_legacy_agree(server):
+    """Both forms of discovery tell the same resources."""
+    told = set()
+    for root in ("/api", "/apis"):
+        for group in server.get(root, accept=f"{AGGREGATED},application/json")[1]["items"]:
+            for version in group["versions"]:
+                for one in version["resources"]:
+                    kind = one["responseKind"]
+                    told.add((kind["group"], version["version"], one["resource"]))
+    legacy = set()
+    for group in server.get("/apis")[1]["groups"]:
+        for version in group["versions"]:
+            for one in server.get(f"/apis/{version['groupVersion']}")[1]["resources"]:
+                legacy.add((group["name"], version["version"], one["name"]))
+    legacy |= {("", "v1", one["name"]) for one in server.get("/api/v1")[1]["resources"]}
+
+    assert told == {key for key in legacy if "/" not in key[2]}
+    assert {(one.group, one.version, one.plural) for one in BUILT_IN} == told
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez", "/livez/ping"])
+def test_health(server, path):
+    """Health is answered in plain text."""
+    answer = server.api.handle(Request("GET", path, {}, {}))
+
+    assert (200, [b"ok"]) == (answer.status, answer.parts)
+
+
+def test_unknown_path(server):
+    """A path that is nothing is answered 404 in plain text."""
+    answer = server.api.handle(Request("GET", "/nope", {}, {}))
+
+    assert (404, [b"404 page not found\n"]) == (answer.status, answer.parts)
+
+
+def test_version(server):
+    """The server presents itself as the release whose schemas it serves."""
+    assert "v1.36.0+berth-sandbox" == server.get("/version")[1]["gitVersion"]
+
+
+def test_openapi_v3(server):
+    """Every group has a document; PATCH knows fieldValidation in it; it refers to nothing missing."""
+    for path, link in server.get("/openapi/v3")[1]["paths"].items():
+        status, document = server.get(link["serverRelativeURL"].partition("?")[0])
+        assert 200 == status, path
+        patches = [item["patch"] for item in document["paths"].values() if "patch" in item]
+        assert all("fieldValidation" in {p["name"] for p in patch["parameters"]} for patch in patches)
+        assert references(document) <= set(document["components"]["schemas"])
+
+
+def test_openapi_v2(server):
+    """The older form refers to nothing missing either."""
+    status, document = server.get("/openapi/v2")
+
+    assert 200 == status
+    assert references(document) <= set(document["definitions"])
+
+
+def references(document):
+    text = msgspec.json.encode(document).decode()
+    return {part.partition('"')[0].rpartition("/")[2] for part in text.split('"$ref":"')[1:]}
+
+
+def test_reviews(server):
+    """Everybody may do everything."""
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    status, answer = server.post(path, {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}})
+
+    assert (201, True) == (status, answer["status"]["allowed"])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("PUT", "/api/v1/pods", 405),
+        ("GET", "/api/v1/things", 404),
+        ("GET", "/api/v1/namespaces/default/nodes", 404),
+        ("POST", "/api/v1/namespaces/default/pods/a/log", 404),
+        ("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", 405),
+        ("GET", "/api/v1/namespaces/default/pods/a/binding", 405),
+    ],
+)
+def test_declined(server, method, path, status):
+    """What is not served is declined with a Status."""
+    answer = server.call(method, path)
+
+    assert (status, "Status") == (answer[0], answer[1]["kind"])

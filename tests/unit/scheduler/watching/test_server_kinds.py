@@ -1,0 +1,105 @@
+"""A scheduler starts on an API server that lacks newer kinds, and says what it does without."""
+
+import json
+import logging
+
+import pytest
+
+from berth.client import resources
+from berth.client.connection import Response
+from berth.client.errors import NotSentError
+from berth.scheduler.watching.server_kinds import NEWER, absent_kinds
+from tests.unit.scheduler_at_work import eventually, node, scheduling
+
+DEVICES = (resources.RESOURCE_CLAIMS, resources.RESOURCE_SLICES, resources.DEVICE_CLASSES)
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "pod", "namespace": "default"},
+    "spec": {"containers": [{"name": "c", "image": "none"}]},
+}
+
+
+class Server:
+    """What an API server of some version answers, by path; 404 for all other paths."""
+
+    def __init__(self, version, *kinds):
+        self.answers = {"/version": {"gitVersion": version}}
+        for kind in kinds:
+            served = self.answers.setdefault(kind.root, {"resources": []})
+            served["resources"].append({"name": kind.plural})
+
+    async def request(self, method, path, *, timeout_seconds=None):
+        assert ("GET", True) == (method, timeout_seconds > 0)
+        if path not in self.answers:
+            return Response(404, b"{}")
+        return Response(200, json.dumps(self.answers[path]).encode())
+
+
+@pytest.mark.parametrize(
+    ("kinds", "absent"),
+    [
+        (NEWER, frozenset()),
+        ((), frozenset(NEWER)),
+        (DEVICES, frozenset(NEWER) - frozenset(DEVICES)),
+        # The group's version is served, but without the one kind.
+        (DEVICES[1:], frozenset(NEWER) - frozenset(DEVICES[1:])),
+    ],
+)
+async def test_what_is_absent(kinds, absent):
+    """A kind is absent where its group's version does not list it."""
+    assert absent == await absent_kinds(Server("v1.33.4", *kinds))
+
+
+async def test_the_version_is_logged(caplog):
+    """The log says which version the API server has."""
+    with caplog.at_level(logging.INFO):
+        await absent_kinds(Server("v1.34.9"))
+
+    assert "Kubernetes v1.34.9" in caplog.text
+
+
+class Refusing:
+    """A server that gives the same poor answer to everything."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    async def request(self, *_, timeout_seconds):
+        assert timeout_seconds > 0
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        NotSentError("connection refused"),
+        Response(403, b"{}"),
+        Response(500, b""),
+        Response(200, b"<html>"),
+        Response(200, b"[]"),
+    ],
+    ids=["away", "forbidden", "failing", "no JSON", "no object"],
+)
+async def test_a_kind_that_cannot_be_asked_about_is_watched(answer, caplog):
+    """Without a proper answer no kind is taken for absent, and no version is named."""
+    with caplog.at_level(logging.INFO):
+        assert frozenset() == await absent_kinds(Refusing(answer))
+
+    assert "" == caplog.text
+
+
+def pods_of(sandbox):
+    """The pods as the API server has them."""
+    return [entry.decode() for entry in sandbox.store.collection("pods").entries()]
+
+
+async def test_pods_are_scheduled_without_the_newer_kinds(tmp_path, caplog):
+    """A scheduler on a server without `resource.k8s.io/v1` gets ready and binds pods."""
+    kubeconfig = tmp_path / "kubeconfig"
+    async with scheduling(kubeconfig, node("node"), POD, unserved=DEVICES) as (sandbox, _):
+        await eventually(lambda: any("nodeName" in pod["spec"] for pod in pods_of(sandbox)))
+
+    assert "does not serve resourceclaims.v1.resource.k8s.io: scheduling goes on without them" in caplog.text

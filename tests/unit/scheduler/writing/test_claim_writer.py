@@ -1,0 +1,102 @@
+"""Writes to claims, against an API server."""
+
+import msgspec
+import pytest
+
+from berth.client import Api, load_endpoint
+from berth.client.resources import RESOURCE_CLAIMS
+from berth.framework.claim_writing import ClaimWriteError
+from berth.objects.api_object import ObjectMeta
+from berth.objects.decode import decoder
+from berth.objects.resource_claims import Allocation, DeviceAllocation, DeviceResult, ResourceClaim
+from berth.sandbox import Options, serve
+from berth.scheduler.writing.claim_writer import ApiClaimWriter
+from berth.testing.builders import make_pod
+from tests.unit.client.conftest import transport_to
+
+A, B = make_pod("a", uid="a"), make_pod("b", uid="b")
+ALLOCATION = Allocation(DeviceAllocation((DeviceResult("r", "d.example", "p", "x"),)))
+DOCUMENT = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceClaim",
+    "metadata": {"name": "c", "namespace": "default"},
+    "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}},
+}
+
+
+@pytest.fixture
+async def server(tmp_path):
+    async with await serve(Options()) as sandbox:
+        sandbox.load([DOCUMENT])
+        sandbox.write_kubeconfig(tmp_path / "kubeconfig")
+        endpoint = load_endpoint(kubeconfig=str(tmp_path / "kubeconfig"), environ={})
+        async with transport_to(endpoint) as transport:
+            yield Server(Api(transport))
+
+
+class Server:
+    def __init__(self, api):
+        self.api, self.writer = api, ApiClaimWriter(api)
+
+    async def raw(self):
+        return msgspec.json.decode(await self.api.get(RESOURCE_CLAIMS, "default", "c"))
+
+    async def claim(self):
+        return decoder(ResourceClaim)(await self.api.get(RESOURCE_CLAIMS, "default", "c"))
+
+
+def consumers(claim):
+    return [consumer.name for consumer in claim.status.reserved_for]
+
+
+async def test_reserving_allocates_and_protects(server):
+    """The first pod writes the allocation, further ones join; who joins twice counts once."""
+    old = await server.claim()
+    await server.writer.reserve(old, A, ALLOCATION)
+    await server.writer.reserve(old, B, None)
+    claim = await server.writer.reserve(old, A, None)
+
+    assert ALLOCATION == claim.allocation
+    assert ["b", "a"] == consumers(claim)
+    assert ["resource.kubernetes.io/delete-protection"] == (await server.raw())["metadata"]["finalizers"]
+
+
+async def test_nobody_allocates_twice(server):
+    """A claim that somebody else allocated meanwhile is not overwritten."""
+    old = await server.claim()
+    await server.writer.reserve(old, A, ALLOCATION)
+
+    with pytest.raises(ClaimWriteError, match="got allocated elsewhere in the meantime"):
+        await server.writer.reserve(old, B, ALLOCATION)
+
+
+async def test_a_recreated_claim_is_another(server):
+    """A claim of the same name is not the one that was meant."""
+    other = ResourceClaim(ObjectMeta(name="c", namespace="default", uid="before"))
+
+    with pytest.raises(ClaimWriteError, match="got deleted in the meantime"):
+        await server.writer.reserve(other, A, ALLOCATION)
+
+
+async def test_leaving_and_giving_back(server):
+    """One consumer leaves; then all is taken back, from the version that was looked at only."""
+    old = await server.claim()
+    for pod in (A, B):
+        await server.writer.reserve(old, pod, ALLOCATION if pod is A else None)
+    claim = await server.writer.unreserve(old, A)
+    assert ["b"] == consumers(claim)
+
+    with pytest.raises(ClaimWriteError):
+        await server.writer.deallocate(old)
+    given_back = await server.writer.deallocate(claim)
+    assert (None, []) == (given_back.allocation, consumers(given_back))
+
+
+async def test_deleting_lifts_the_protection(server):
+    """A protected claim goes, and one that is gone is no matter."""
+    claim = await server.writer.reserve(await server.claim(), A, ALLOCATION)
+    await server.writer.delete(claim)
+    await server.writer.delete(claim)
+
+    with pytest.raises(ClaimWriteError, match="is gone"):
+        await server.writer.reserve(claim, A, None)

@@ -1,0 +1,219 @@
+# ruff: noqa: ARG002 - the fake server has the client's signatures
+"""A binding is certain or known to have failed; a status patch says something."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from berth.client.errors import AmbiguousError, NotFoundError, ServerError
+from berth.client.pods import Ambiguous, Bound, Conflict, NotFound, Rejected
+from berth.client.wire import encode
+from berth.objects.pod import PodCondition
+from berth.scheduler.loop.background import AsyncioBackground
+from berth.scheduler.writing.pod_writer import REFUSALS, BindFailedError, PodWriter
+from berth.testing.builders import make_pod
+
+POD = make_pod()
+CUT = Ambiguous(AmbiguousError("connection lost"))
+
+
+class Server:
+    """A pod behind an API that answers as told; `lands` says which tries take effect, whatever the answer."""
+
+    def __init__(self, *answers, lands=(), node="", uid=POD.uid, reads=()):
+        self.answers, self.lands, self.node, self.uid = list(answers), set(lands), node, uid
+        self.reads = list(reads)
+        self.binds, self.gets, self.patches, self.naps = 0, 0, [], 0
+
+    def bind(self, namespace, name, uid, node, *, answered, annotations):
+        assert (POD.namespace, POD.name, POD.uid, {}) == (namespace, name, uid, annotations)
+        self.binds += 1
+        if self.binds in self.lands:
+            self.node = node
+        answered(self.answers.pop(0))
+
+    async def get(self, namespace, name):
+        self.gets += 1
+        if self.reads:
+            raise self.reads.pop(0)
+        if not self.uid:
+            raise NotFoundError(404, "NotFound", f"{namespace}/{name} not found")
+        metadata = {"namespace": namespace, "name": name, "uid": self.uid}
+        return encode({"metadata": metadata, "spec": {"nodeName": self.node}})
+
+    async def patch_status(self, namespace, name, patch):
+        self.patches.append(patch["status"])
+
+    async def sleep(self, seconds):
+        self.naps += 1
+
+
+async def bind(server):
+    async with asyncio.TaskGroup() as tasks:
+        background = AsyncioBackground(tasks)
+        bound = background.outcome()
+        PodWriter(server, background, sleep=server.sleep).bind(POD, "n1", bound.set)
+        error = await bound
+    if error is not None:
+        raise error
+    return server.binds, server.gets
+
+
+async def test_a_confirmed_binding_needs_no_reading():
+    assert (1, 0) == await bind(Server(Bound(), lands=[1]))
+
+
+async def test_an_open_answer_is_cleared_up_by_reading():
+    assert (1, 1) == await bind(Server(CUT, lands=[1]))
+
+
+async def test_a_binding_that_did_not_land_is_sent_again():
+    server = Server(CUT, CUT, Bound(), lands=[3])
+
+    assert (3, 2) == await bind(server)
+    assert 2 == server.naps
+
+
+async def test_a_first_try_that_lands_late_is_found_by_the_second():
+    """The second try meets a conflict with the first: that is our own binding."""
+    server = Server(CUT, Conflict("already assigned"))
+    server.lands = {2}
+
+    assert (2, 2) == await bind(server)
+
+
+async def test_reading_goes_on_until_it_tells():
+    server = Server(CUT, lands=[1], reads=[AmbiguousError("cut"), ServerError(503, "", "down")])
+
+    assert (1, 3) == await bind(server)
+
+
+async def test_a_try_that_lands_after_the_read_is_found_whatever_the_next_one_meets():
+    """The first try lands late; the second is refused for another reason, and the pod is read once more."""
+    server = Server(CUT, Rejected(403, "forbidden"), lands=[2])
+
+    assert (2, 2) == await bind(server)
+
+
+async def test_a_server_that_keeps_refusing_is_believed():
+    """Errors of the server's own, with the pod on no node each time: the pod goes back to the queue."""
+    down = Ambiguous(ServerError(500, "InternalError", "failed calling webhook"))
+    server = Server(*[down] * 9)
+    with pytest.raises(BindFailedError, match="failed calling webhook"):
+        await bind(server)
+
+    assert (REFUSALS, REFUSALS) == (server.binds, server.gets)
+
+
+@pytest.mark.parametrize("lost", [CUT, Ambiguous(ServerError(504, "Timeout", "upstream request timeout"))])
+async def test_a_try_of_which_nobody_knows_is_never_given_up(lost):
+    """It may yet arrive, so that no other node may be tried."""
+    server = Server(*[lost] * 20, Bound(), lands=[21])
+
+    assert (21, 20) == await bind(server)
+
+
+@pytest.mark.parametrize(
+    ("server", "text"),
+    [
+        (Server(Conflict("already assigned"), node="n2"), "already assigned to node n2"),
+        (Server(CUT, node="n2"), "already assigned to node n2"),
+        (Server(CUT, uid=""), "is gone"),
+        (Server(CUT, uid="another"), "is gone"),
+        (Server(Conflict("uid differs"), uid="another"), "is gone"),
+        (Server(Conflict("being deleted")), "being deleted"),
+        (Server(NotFound("no such pod")), "no such pod"),
+        (Server(Rejected(403, "forbidden")), "forbidden"),
+    ],
+    ids=[
+        "conflict, other node",
+        "open, other node",
+        "open, gone",
+        "open, recreated",
+        "conflict, recreated",
+        "conflict, on none",
+        "not found",
+        "refused",
+    ],
+)
+async def test_a_binding_that_cannot_land_fails_once(server, text):
+    with pytest.raises(BindFailedError, match=text):
+        await bind(server)
+    assert 1 == server.binds
+
+
+# Status patches.
+
+THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+
+
+def condition(**changed):
+    fields = {"status": "False", "reason": "Unschedulable", "message": "no room", **changed}
+    return PodCondition(type="PodScheduled", last_transition_time=NOW, **fields)
+
+
+def pod_with(*conditions, nominated=""):
+    pod = make_pod(nominated_node_name=nominated)
+    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=conditions))
+
+
+HELD = PodCondition("PodScheduled", "False", "Unschedulable", "no room", last_transition_time=THEN)
+
+
+async def patched(pod, condition_=None, nominated=None):
+    server = Server()
+    await PodWriter(server, None, sleep=server.sleep).patch_pod_status(pod, condition_, nominated)
+    return server.patches
+
+
+@pytest.mark.parametrize(
+    ("pod", "new", "nominated"),
+    [
+        (pod_with(HELD), condition(), None),
+        (pod_with(HELD), condition(observed_generation=7), None),
+        (pod_with(), None, None),
+        (pod_with(nominated="n1"), None, "n1"),
+        (pod_with(), None, ""),
+        (pod_with(HELD, nominated="n1"), condition(), None),
+    ],
+    ids=["same condition", "only generation", "nothing", "same node", "still none", "nomination kept"],
+)
+async def test_what_changes_nothing_is_not_sent(pod, new, nominated):
+    assert [] == await patched(pod, new, nominated)
+
+
+async def test_a_first_condition_is_sent_whole():
+    assert [
+        {
+            "conditions": [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "reason": "Unschedulable",
+                    "message": "no room",
+                    "lastTransitionTime": NOW,
+                    "observedGeneration": 3,
+                }
+            ]
+        }
+    ] == await patched(pod_with(), condition(observed_generation=3))
+
+
+@pytest.mark.parametrize(
+    ("held", "moved"),
+    [
+        (HELD, False),
+        (PodCondition("PodScheduled", "True", "Unschedulable", "no room", last_transition_time=THEN), True),
+    ],
+    ids=["same status", "other status"],
+)
+async def test_the_transition_time_moves_with_the_status_only(held, moved):
+    [status] = await patched(pod_with(held), condition(message="other words"))
+
+    assert (NOW if moved else THEN) == status["conditions"][0]["lastTransitionTime"]
+
+
+@pytest.mark.parametrize(("held", "wanted", "sent"), [("", "n1", "n1"), ("n1", "n2", "n2"), ("n1", "", None)])
+async def test_a_nomination_that_differs_is_written_or_taken_back(held, wanted, sent):
+    assert [{"nominatedNodeName": sent}] == await patched(pod_with(nominated=held), None, wanted)

@@ -1,0 +1,187 @@
+"""The API server decides who sees the endpoints."""
+
+import asyncio
+import json
+
+import pytest
+
+from berth.client.errors import DeadlineError
+from berth.serving.access import Access, Asked
+from berth.serving.delegated_access import KEPT_SECONDS, MAX_KEPT, STRANGERS_AT_ONCE, DelegatedAccess
+from berth.serving.errors import TooManyReviewsError
+
+USERS = {
+    "t-jane": {"username": "jane", "groups": ["devs"]},
+    "t-root": {"username": "root", "groups": ["system:masters"]},
+}
+
+
+class ApiServer:
+    """Knows the users above and lets jane get /metrics."""
+
+    def __init__(self):
+        self.seen = []
+        self.error = None
+
+    async def create(self, resource, namespace, body):
+        if self.error:
+            raise self.error
+        spec = json.loads(body)["spec"]
+        self.seen.append((resource.plural, namespace, spec))
+        if resource.plural == "tokenreviews":
+            user = USERS.get(spec["token"])
+            return json.dumps({"status": {"authenticated": bool(user), "user": user or {}}}).encode()
+        wanted = {"path": "/metrics", "verb": "get"}
+        allowed = spec["user"] == "jane" and spec["nonResourceAttributes"] == wanted
+        return json.dumps({"status": {"allowed": allowed}}).encode()
+
+
+@pytest.fixture
+def server():
+    return ApiServer()
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param(Asked("t-jane", "get", "/metrics"), Access("jane", True), id="allowed"),
+        pytest.param(Asked("t-jane", "delete", "/metrics"), Access("jane", False), id="another verb"),
+        pytest.param(Asked("t-root", "get", "/configz"), Access("root", True), id="superuser"),
+        pytest.param(Asked("", "get", "/metrics"), Access("system:anonymous", False), id="no token"),
+        pytest.param(Asked("t-x", "get", "/metrics"), None, id="nobody's token"),
+    ],
+)
+async def test_verdict(server, asked, expected):
+    """The token says who it is, the access review whether they may."""
+    assert expected == await DelegatedAccess(server)(asked)
+
+
+async def test_review_names_the_groups(server):
+    """The API server is told everything that it said about the user."""
+    await DelegatedAccess(server)(Asked("t-jane", "get", "/metrics"))
+    plural, namespace, spec = server.seen[1]
+
+    assert ("subjectaccessreviews", "", "jane", ["devs"]) == (plural, namespace, spec["user"], spec["groups"])
+
+
+async def test_answers_are_kept_for_a_while(server):
+    """The same question is asked again only once the answer is old."""
+    now = [0.0]
+    access = DelegatedAccess(server, monotonic=lambda: now[0])
+    asked = Asked("t-jane", "get", "/metrics")
+    await access(asked)
+    now[0] = KEPT_SECONDS - 0.1
+    await access(asked)
+    fresh = len(server.seen)
+    now[0] = KEPT_SECONDS
+    await access(asked)
+
+    assert (2, 4) == (fresh, len(server.seen))
+
+
+async def test_no_answer_means_no(server, caplog):
+    """While the API server can't be asked nobody is let in, and the log says why."""
+    server.error = DeadlineError("late")
+
+    assert Access("system:anonymous", False) == await DelegatedAccess(server)(Asked("t-jane", "get", "/x"))
+    assert ["access not reviewed path=/x error=late"] == caplog.messages
+
+
+def jane(path="/metrics"):
+    return Asked("t-jane", "get", path)
+
+
+@pytest.fixture
+def now():
+    return [0.0]
+
+
+@pytest.fixture
+def access(server, now):
+    return DelegatedAccess(server, monotonic=lambda: now[0])
+
+
+async def flood(access, count, begin=0):
+    """Ask with that many tokens that are of no user; how many questions were turned away."""
+    asked = [access(Asked(f"made-up-{begin + i}", "get", "/metrics")) for i in range(count)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    return sum(isinstance(answer, TooManyReviewsError) for answer in answers)
+
+
+async def test_without_a_token_nothing_is_asked(server, access):
+    """Anonymous clients see what is always allowed, which is decided before."""
+    assert Access("system:anonymous", False) == await access(Asked("", "get", "/metrics"))
+    assert [] == server.seen
+
+
+async def test_a_flood_of_tokens_is_no_flood_of_reviews(server, access):
+    """Beyond a few at once they are turned away."""
+    assert 1000 - STRANGERS_AT_ONCE == await flood(access, 1000)
+    assert STRANGERS_AT_ONCE == len(server.seen)
+
+
+async def test_known_users_pass_a_flood(server, access, now):
+    """A token that was good lately is reviewed anew, whatever the others do."""
+    await access(jane())
+    now[0] = KEPT_SECONDS
+    await flood(access, 1000)
+    before = len(server.seen)
+
+    assert Access("jane", True) == await access(jane())
+    assert before + 2 == len(server.seen)
+
+
+async def test_a_known_user_who_asks_for_what_is_forbidden(server, access):
+    """Paths that were never allowed are as many questions as strangers may put."""
+    answers = [access(jane(f"/{i}")) for i in range(1000)]
+    refused = await asyncio.gather(*answers, return_exceptions=True)
+
+    assert 1000 - STRANGERS_AT_ONCE < sum(isinstance(each, TooManyReviewsError) for each in refused)
+    assert STRANGERS_AT_ONCE == len(server.seen)
+
+
+async def test_strangers_are_asked_about_again_with_time(access, now):
+    """One for each part of a second that their rate gives."""
+    await flood(access, 1000)
+    now[0] = 1.0
+
+    assert 100 - 5 == await flood(access, 100, begin=1000)
+
+
+async def test_one_question_for_all_who_wait(server, access):
+    """Many requests at once with one token are one review of it, and one of what it may see."""
+    answers = await asyncio.gather(*(access(jane()) for _ in range(50)))
+
+    assert [Access("jane", True)] * 50 == answers
+    assert 2 == len(server.seen)
+
+
+async def test_an_answer_comes_though_the_first_to_ask_has_gone(access):
+    """The others wait for the same question."""
+    gone, stays = asyncio.create_task(access(jane())), asyncio.create_task(access(jane()))
+    await asyncio.sleep(0)
+    gone.cancel()
+
+    assert Access("jane", True) == await stays
+
+
+async def test_answers_about_strangers_displace_no_known_user(server, access, now):
+    """More of them than are kept leave those that were good where they are."""
+    await access(jane())
+    for i in range(2 * MAX_KEPT):
+        now[0] += 1e-3
+        await flood(access, 1, begin=i)
+    asked = len(server.seen)
+    await access(jane())
+
+    assert asked == len(server.seen)
+
+
+async def test_an_error_is_not_kept(server, access, caplog):
+    """The next request asks again."""
+    server.error = DeadlineError("late")
+    await access(jane())
+    server.error = None
+
+    assert Access("jane", True) == await access(jane())
+    assert 1 == len(caplog.messages)
