@@ -7,6 +7,7 @@ import pytest
 
 from berth.config.loading import load
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
+from berth.out_of_tree.extender.client import ExtenderClient
 from berth.out_of_tree.extender.errors import StatusError
 from berth.out_of_tree.extender.http_extender import ExtenderContext, HttpExtender
 from tests.fakes import OnePod
@@ -16,11 +17,11 @@ URL = "http://127.0.0.1:1/hook"
 VERBS = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "bindVerb": "bind", "preemptVerb": "preempt"}
 
 
-class Webhook(HttpExtender):
-    """An extender whose network is this object: it notes what is sent and answers by verb."""
+class Network(ExtenderClient):
+    """In place of a network: notes what is sent and answers by verb."""
 
     def __init__(self, settings, replies):
-        super().__init__(settings, ExtenderContext(RawObjects(), RawObjects()))
+        super().__init__(settings.url_prefix, settings.http_timeout, settings.tls_config)
         self.replies, self.sent = replies, []
 
     async def _post(self, url, verb, body, headers):
@@ -30,6 +31,19 @@ class Webhook(HttpExtender):
         if isinstance(reply, int):
             raise StatusError(f"failed {verb} with extender at URL {url}, code {reply}", reply)
         return msgspec.json.encode(reply)
+
+
+class Webhook(HttpExtender):
+    """An extender behind that network."""
+
+    def __init__(self, settings, replies):
+        self.network = Network(settings, replies)
+        super().__init__(settings, ExtenderContext(RawObjects(), RawObjects()), self.network)
+
+    @property
+    def sent(self):
+        """Addresses and bodies of what was sent."""
+        return self.network.sent
 
 
 @asynccontextmanager

@@ -1,8 +1,8 @@
 """The client side of kube-scheduler's HTTP extender protocol.
 
-    core (evaluation/extending.py) -> HttpExtender -> aiohttp -> the webhook
-                                         |
-                                     wire.py: bodies and replies; tls.py: whom to trust
+    core (evaluation/extending.py) -> HttpExtender ──────┐
+    the plugin http-extender, in a process of its own ───┴─> ExtenderClient -> aiohttp -> the webhook
+                 both: wire.py: bodies and replies; tls.py: whom to trust
 
 Pods and nodes are sent as the API server wrote them, so that an extender sees every field: while there is an
 extender that wants objects, their bytes are kept (RawObjects).
@@ -10,6 +10,7 @@ extender that wants objects, their bytes are kept (RawObjects).
 Source: pkg/scheduler/extender.go HTTPExtender (Kubernetes v1.36).
 """
 
+from berth.out_of_tree.extender.client import ExtenderClient
 from berth.out_of_tree.extender.errors import (
     ExtenderError,
     NotAskedError,
@@ -20,6 +21,7 @@ from berth.out_of_tree.extender.errors import (
 from berth.out_of_tree.extender.http_extender import ExtenderContext, HttpExtender, HttpExtenders
 
 __all__ = [
+    "ExtenderClient",
     "ExtenderContext",
     "ExtenderError",
     "HttpExtender",

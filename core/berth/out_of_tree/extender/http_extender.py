@@ -4,16 +4,12 @@ Source: pkg/scheduler/extender.go (v1.36).
 """
 
 import asyncio
-import io
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, overload
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 from berth.config.types import Extender
 from berth.framework.attempt import Attempt
@@ -25,6 +21,7 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.extender import wire
+from berth.out_of_tree.extender.client import ExtenderClient
 from berth.out_of_tree.extender.errors import (
     ExtenderError,
     NotAskedError,
@@ -33,15 +30,7 @@ from berth.out_of_tree.extender.errors import (
     UnansweredError,
 )
 from berth.out_of_tree.extender.request_attributes import http_outcome, http_request
-from berth.out_of_tree.extender.tls import client_context
-from berth.out_of_tree.limits import MESSAGE_BYTES
 from berth.out_of_tree.transport.traceparent import CallSpan
-
-OK = 200
-JSON = {"Content-Type": "application/json"}
-REPLY_BYTES = MESSAGE_BYTES
-"""What a reply may hold beside the nodes or pods that it was sent, which it may send back."""
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Landed = Callable[[Pod, str], Awaitable[bool]]
 """Whether the API server has the pod on that node."""
@@ -93,20 +82,13 @@ class ExtenderContext:
 
 
 class HttpExtender:
-    """Implements berth.framework.extender.Extender; has to be made on the running event loop."""
+    """Implements berth.framework.extender.Extender."""
 
-    def __init__(self, settings: Extender, around: ExtenderContext) -> None:
+    def __init__(self, settings: Extender, context: ExtenderContext, client: ExtenderClient) -> None:
         self._settings = settings
-        self._around = around
+        self._context = context
+        self._client = client
         self._managed = frozenset(resource.name for resource in settings.managed_resources)
-        self._base = settings.url_prefix.rstrip("/")
-        seconds = settings.http_timeout.seconds
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=client_context(settings.tls_config)),
-            timeout=aiohttp.ClientTimeout(total=seconds if seconds > 0 else None),
-            trust_env=URL(self._base).host not in LOOPBACK,
-        )
-        self._server_name = settings.tls_config.server_name if settings.tls_config else ""
 
     @property
     def name(self) -> str:
@@ -216,13 +198,13 @@ class HttpExtender:
 
         Raises: ExtenderError.
         """
-        if not self._around.guard():
+        if not self._context.guard():
             raise NotAskedError("not sent: the right to bind could not be proven")
         body = wire.bind_body(pod.name, pod.namespace, pod.uid, node_name)
         try:
             wire.bind_reply(await self._bound(body, state.get(CycleRecord)))
         except ExtenderError:
-            if self._around.landed is None or not await self._around.landed(pod, node_name):
+            if self._context.landed is None or not await self._context.landed(pod, node_name):
                 raise
 
     async def _bound(self, body: bytes, record: CycleRecord | None) -> bytes:
@@ -231,7 +213,7 @@ class HttpExtender:
         An extender that answers later binds without a leader that knows of it: its protocol has no bound.
         Raises: ExtenderError.
         """
-        guard = self._around.guard
+        guard = self._context.guard
         seconds = guard.landing_seconds
         number, certain = guard.sent(), False
         try:
@@ -250,64 +232,38 @@ class HttpExtender:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._session.close()
+        await self._client.close()
 
     def _about(self, pod: Pod, nodes: Sequence[Node]) -> bytes:
         if self._settings.node_cache_capable:
             return wire.nodes_body(self._pod(pod), nodes=None, names=[node.metadata.name for node in nodes])
-        known = self._around.nodes
+        known = self._context.nodes
         return wire.nodes_body(self._pod(pod), nodes=[_json(node, known) for node in nodes], names=None)
 
     def _pod(self, pod: Pod) -> bytes:
-        return _json(pod, self._around.pods)
+        return _json(pod, self._context.pods)
 
     async def _ask(self, verb: str, body: bytes, record: CycleRecord | None, *, again: bool = False) -> bytes:
         """The body of the reply. A question may be asked `again` where a kept connection turns out closed.
 
-        Raises: UnansweredError, StatusError.
+        Raises: UnansweredError, StatusError, ReplyError.
         """
-        url = f"{self._base}/{verb.lstrip('/')}"
+        attributes = http_request(self._client.url(verb))
         with CallSpan(
-            record, f"{self.name} {verb}", self._around.sampled, http_request(url), http_outcome
+            record, f"{self.name} {verb}", self._context.sampled, attributes, http_outcome
         ) as metadata:
-            try:
-                if again:
-                    with suppress(aiohttp.ServerDisconnectedError):
-                        return await self._post(url, verb, body, dict(metadata))
-                return await self._post(url, verb, body, dict(metadata))
-            except TimeoutError:
-                text = f"no answer within {self._settings.http_timeout}"
-                raise UnansweredError(f'Post "{url}": {text}') from None
-            except (aiohttp.ClientError, ValueError) as error:
-                raise UnansweredError(f'Post "{url}": {error or type(error).__name__}') from error
-
-    async def _post(self, url: str, verb: str, body: bytes, headers: dict[str, str]) -> bytes:
-        async with self._session.post(
-            url,
-            data=io.BytesIO(body),
-            headers={**headers, **JSON},
-            server_hostname=self._server_name or None,
-        ) as response:
-            if response.status != OK:
-                text = f"failed {verb} with extender at URL {url}, code {response.status}"
-                raise StatusError(text, response.status)
-            return await self._read(response, verb, REPLY_BYTES + 2 * len(body))
-
-    async def _read(self, response: aiohttp.ClientResponse, verb: str, most: int) -> bytes:
-        """The body, unpacked. Raises: ReplyError where it is larger than any answer to that question."""
-        data = bytearray()
-        async for piece in response.content.iter_any():
-            data += piece
-            if len(data) > most:
-                raise ReplyError(f"extender: {self.name} answers {verb} with more than {most} bytes")
-        return bytes(data)
+            send = self._client.ask if again else self._client.tell
+            return await send(verb, body, dict(metadata))
 
 
 class HttpExtenders(Sequence[HttpExtender]):
     """The extenders of a configuration, in calling order; has to be made on the running event loop."""
 
-    def __init__(self, settings: Iterable[Extender], around: ExtenderContext) -> None:
-        self._all = [HttpExtender(one, around) for one in settings]
+    def __init__(self, settings: Iterable[Extender], context: ExtenderContext) -> None:
+        self._all = [
+            HttpExtender(one, context, ExtenderClient(one.url_prefix, one.http_timeout, one.tls_config))
+            for one in settings
+        ]
 
     @property
     def want_objects(self) -> bool:

@@ -2,24 +2,31 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from opentelemetry.propagate import inject
 
-from berth_http_extender import wire
-from berth_http_extender.client import Client
-from berth_http_extender.settings import DEFAULT_SECONDS, SCHEMA, Settings, settings_of
+from berth.config.extenders import DEFAULT_HTTP_TIMEOUT
+from berth.out_of_tree.extender import wire
+from berth.out_of_tree.extender.client import ExtenderClient
+from berth.out_of_tree.extender.errors import ExtenderError
+from berth_http_extender.settings import SCHEMA, Settings, settings_of
 from berth_sdk import (
     SKIP,
     Action,
     Answer,
     Code,
+    ContractError,
     EventInterest,
     Node,
     Nodes,
     Normalization,
     Plugin,
     Pod,
+    PodKey,
     Reason,
     Scores,
     Verdicts,
@@ -38,6 +45,32 @@ KINDS = ("Pod", "Node", "persistentvolumeclaims.v1", "persistentvolumes.v1")
 log = logging.getLogger(__name__)
 
 
+class Asking:
+    """A profile's extender; has to be made on the running event loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._client = ExtenderClient(settings.base, settings.timeout, settings.tls)
+
+    async def ask(self, verb: str, pod: Pod, nodes: Iterable[Node]) -> bytes:
+        """Return the reply to a question about nodes. Raises: ExtenderError."""
+        if self.settings.names_only:
+            body = wire.nodes_body(pod.source, nodes=None, names=[node.name for node in nodes])
+        else:
+            body = wire.nodes_body(pod.source, nodes=[node.source for node in nodes], names=None)
+        return await self._client.ask(verb, body, trace_context())
+
+    async def bind(self, key: PodKey, node: Node) -> bytes:
+        """Return the reply to a binding, which is sent once. Raises: ExtenderError."""
+        body = wire.bind_body(key.name, key.namespace, key.uid, node.name)
+        return await self._client.tell(self.settings.bind_verb, body, trace_context())
+
+    async def close(self) -> None:
+        """Close the connections, once what is under way has ended."""
+        await self._client.drained()
+        await self._client.close()
+
+
 class HttpExtender(Plugin):
     """Ask one extender for each profile that uses the plugin."""
 
@@ -47,18 +80,18 @@ class HttpExtender(Plugin):
     wants_pods = False
     score_needs_feasible = True
     arguments_schema = SCHEMA
-    wanted_deadline_seconds = DEFAULT_SECONDS + 1
+    wanted_deadline_seconds = DEFAULT_HTTP_TIMEOUT.seconds + 1
 
     def __init__(self, name: str = name) -> None:
         self.name = name
-        self._clients: dict[str, Client] = {}
+        self._clients: dict[str, Asking] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     def configure(self, arguments: dict[str, Any], profile: str) -> None:
         """Ask the extender of these arguments from now on."""
         settings = settings_of(arguments)
         self.profile_removed(profile)
-        self._clients[profile] = Client(settings)
+        self._clients[profile] = Asking(settings)
 
     def profile_removed(self, profile: str) -> None:
         """Close the connections of the profile."""
@@ -81,20 +114,22 @@ class HttpExtender(Plugin):
     async def filter_nodes(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Answer what the extender says of each node.
 
-        Raises: ExtenderError.
+        Raises: ContractError.
         """
         client, asked = self._client(), list(nodes.asked())
-        by_name = client.settings.names_only
-        body = wire.question(pod, (node for _, node in asked), names_only=by_name)
-        said = wire.verdict(await client.ask(client.settings.filter_verb, body), names_only=by_name)
-        if strangers := said.passed - {node.name for _, node in asked}:
-            raise wire.ExtenderError(
-                f'extender "{client.settings.base}" claims a filtered node "{min(strangers)}" '
+        settings = client.settings
+        with failing():
+            data = await client.ask(settings.filter_verb, pod, (node for _, node in asked))
+            said = wire.filter_reply(data, by_name=settings.names_only)
+        passed = frozenset(said.names or ())
+        if strangers := passed - {node.name for _, node in asked}:
+            raise ContractError(
+                f'extender "{settings.base}" claims a filtered node "{min(strangers)}" '
                 "which is not found in the input node list"
             )
         codes, table = np.zeros(len(nodes), np.uint8), dict[Reason, int]()
         for row, node in asked:
-            if node.name not in said.passed:
+            if node.name not in passed:
                 codes[row] = numbered(table, reason(said, node.name))
         return Verdicts(codes, tuple(table))
 
@@ -104,10 +139,10 @@ class HttpExtender(Plugin):
         settings = client.settings
         if not (settings.prioritize_verb and interested(settings, pod)):
             return None
-        body = wire.question(pod, (node for _, node in asked), names_only=settings.names_only)
         try:
-            said = wire.priorities(await client.ask(settings.prioritize_verb, body))
-        except wire.ExtenderError as error:
+            data = await client.ask(settings.prioritize_verb, pod, (node for _, node in asked))
+            said = wire.prioritize_reply(data)
+        except ExtenderError as error:
             log.warning("no scores extender=%s error=%r", settings.base, str(error))
             return None
         points = np.zeros(len(nodes), np.int64)
@@ -118,19 +153,18 @@ class HttpExtender(Plugin):
     async def bind(self, pod: Pod, node: Node, annotations: dict[str, str]) -> Answer:
         """Have the extender write the binding.
 
-        Raises: ExtenderError: also where it would lose annotations that others want written with it.
+        Raises: ContractError: also where it would lose annotations that others want written with it.
         """
         client = self._client()
         if not (client.settings.bind_verb and interested(client.settings, pod)):
             return SKIP
         if annotations:
-            raise wire.ExtenderError(
-                f"an extender's binding can't carry annotations: {', '.join(annotations)}"
-            )
-        wire.accepted(await client.tell(client.settings.bind_verb, wire.binding(current_call().key, node)))
+            raise ContractError(f"an extender's binding can't carry annotations: {', '.join(annotations)}")
+        with failing():
+            wire.bind_reply(await client.bind(current_call().key, node))
         return None
 
-    def _client(self) -> Client:
+    def _client(self) -> Asking:
         return self._clients[current_call().profile]
 
 
@@ -141,7 +175,23 @@ def interested(settings: Settings, pod: Pod) -> bool:
     return not settings.managed or not settings.managed.isdisjoint(named)
 
 
-def reason(said: wire.Verdict, name: str) -> Reason:
+def trace_context() -> dict[str, str]:
+    """Return the headers that carry the call's trace on."""
+    headers: dict[str, str] = {}
+    inject(headers)
+    return headers
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """Fail the call with the extender's words where it fails. Raises: ContractError."""
+    try:
+        yield
+    except ExtenderError as error:
+        raise ContractError(str(error)) from error
+
+
+def reason(said: wire.FilterReply, name: str) -> Reason:
     """Return why the extender turns the node down."""
     if text := said.unresolvable.get(name):
         return Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)

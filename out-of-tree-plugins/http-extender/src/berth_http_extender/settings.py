@@ -3,14 +3,14 @@
 Source: kubescheduler.config.k8s.io/v1 Extender (Kubernetes v1.36).
 """
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
-from berth_http_extender.trust import Trust, TrustError, trust_of
+from berth.config.duration import Duration, parse_duration
+from berth.config.extenders import DEFAULT_HTTP_TIMEOUT
+from berth.config.types import ExtenderTls
+from berth_http_extender.trust import TrustError, trust_of
 from berth_sdk import ArgumentError
-
-DEFAULT_SECONDS = 5.0
 
 _TEXT = {"type": "string"}
 _FLAG = {"type": "boolean"}
@@ -61,11 +61,7 @@ _TYPES: dict[str, tuple[Any, str]] = {
     "object": (dict, "an object"),
 }
 
-_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ms|us|µs|ns|h|m|s)")
-
-
-NOBODY_IN_PARTICULAR = Trust()
+SYSTEM_AUTHORITIES = ExtenderTls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +69,15 @@ class Settings:
     """What the arguments say; an empty verb is not called."""
 
     base: str = ""
-    """The URL prefix without slashes at its end."""
+    """The URL prefix."""
     filter_verb: str = ""
     prioritize_verb: str = ""
     bind_verb: str = ""
-    seconds: float = DEFAULT_SECONDS
+    timeout: Duration = DEFAULT_HTTP_TIMEOUT
     names_only: bool = False
     managed: frozenset[str] = frozenset()
     """The extender is asked about pods that name one of these resources; about all if there are none."""
-    trust: Trust = NOBODY_IN_PARTICULAR
+    tls: ExtenderTls = SYSTEM_AUTHORITIES
 
 
 def settings_of(arguments: dict[str, Any]) -> Settings:
@@ -98,25 +94,25 @@ def settings_of(arguments: dict[str, Any]) -> Settings:
         errors.append(
             f"urlPrefix: {base!r} is no URL; write http:// or https:// and where the extender listens"
         )
-    seconds = _seconds(arguments.get("httpTimeout", "5s"))
-    if seconds is None:
+    timeout = _timeout(arguments.get("httpTimeout", "5s"))
+    if timeout is None:
         errors.append(
             f"httpTimeout: {arguments['httpTimeout']!r} is no duration; write one such as 5s or 500ms"
         )
-    managed, trust = arguments.get("managedResources", []), NOBODY_IN_PARTICULAR
+    managed, tls = arguments.get("managedResources", []), SYSTEM_AUTHORITIES
     errors += [
         error for i, each in enumerate(managed) for error in _of_resource(each, f"managedResources[{i}]")
     ]
     try:
-        trust = trust_of(arguments.get("tlsConfig", {}), https=arguments.get("enableHTTPS", False))
+        tls = trust_of(arguments.get("tlsConfig", {}), https=arguments.get("enableHTTPS", False))
     except TrustError as error:
         errors.append(f"tlsConfig.{error}")
     if errors:
         raise ArgumentError(*errors)
     names = frozenset(each["name"] for each in managed)
     by_name = arguments.get("nodeCacheCapable", False)
-    limit = seconds or DEFAULT_SECONDS
-    return Settings(base, filter_verb, prioritize_verb, bind_verb, limit, by_name, names, trust)
+    limit = timeout or DEFAULT_HTTP_TIMEOUT
+    return Settings(base, filter_verb, prioritize_verb, bind_verb, limit, by_name, names, tls)
 
 
 def _mistakes(given: dict[str, Any], known: dict[str, Any], path: str) -> list[str]:
@@ -143,11 +139,10 @@ def _of_resource(given: Any, path: str) -> list[str]:
     return [*errors, f"{path}.ignoredByScheduler: {_IGNORED}"] if given.get("ignoredByScheduler") else errors
 
 
-def _seconds(text: str) -> float | None:
-    """Return a duration in seconds, None if it is none; as in kube-scheduler 0 stands for the default."""
-    if text == "0":
-        return DEFAULT_SECONDS
-    parts = _PART.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
+def _timeout(text: str) -> Duration | None:
+    """Return a duration that is not below zero, None if the text is none."""
+    try:
+        found = parse_duration(text)
+    except ValueError:
         return None
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts) or DEFAULT_SECONDS
+    return found if found >= 0 else None
