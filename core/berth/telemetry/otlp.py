@@ -1,8 +1,8 @@
 """OTLP over gRPC from our own spans: the standard exporter, with a shorter way to what it sends.
 
-The exporter's settings, connection and retries are OpenTelemetry's. Its encoder takes 16 microseconds a span,
-and as many more to make the SDK's spans first: that is half a millisecond of an attempt's CPU, which the
-scheduling loop would wait for, as both share the interpreter.
+The exporter's settings, connection and retries are OpenTelemetry's. Its encoder takes five times as long as
+this one, and the scheduling loop would wait for it, as both share the interpreter:
+docs/decisions/0035-otlp-encoder.md has the figures.
 """
 
 from collections.abc import Mapping, Sequence
