@@ -140,7 +140,7 @@ class BindingCycle:
     ) -> None:
         """Let go of everything held for a pod that got no further than Permit; failure handling has it then.
 
-        Nobody saw the pod on its node yet, so there is nobody to tell that it left.
+        The pod was not yet announced on its node, so its removal is not announced either.
         """
         await self._release(framework, attempt, assumed)
         self.on_failure(info, status, CLEAR_NOMINATION)

@@ -101,7 +101,7 @@ def parse_url(url: str, *, file: str, field_name: str) -> tuple[Address, str]:
 
 
 def _bad_url(url: str, file: str, field_name: str) -> ConfigurationError:
-    shown = re.sub(r"//[^/]*@", "//***@", url)  # A password is nobody's business.
+    shown = re.sub(r"//[^/]*@", "//***@", url)  # Passwords do not go into logs.
     return ConfigurationError(
         file, field_name, f"{shown!r} is not a server address", "write it as https://host:port"
     )

@@ -52,7 +52,7 @@ async def _introduced(subject: Subject) -> None:
         async with asyncio.timeout(subject.options.seconds):
             await subject.channel.channel_ready()
     except TimeoutError:
-        raise UnreachableError(f"nobody answers at {subject.options.address}") from None
+        raise UnreachableError(f"no plugin answers at {subject.options.address}") from None
     try:
         subject.introduction = await subject.shake_hands()
     except (grpc.aio.AioRpcError, UnmetError):

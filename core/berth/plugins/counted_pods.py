@@ -18,7 +18,7 @@ class CountedPods(Protocol):
         """Count a pod in (sign 1) or out (-1) on a table of one node."""
 
     def follow_rows(self, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int) -> None:
-        """Count pods in or out on rows of a table, each of which is a world of its own."""
+        """Count pods in or out on rows of a table, each of which is simulated on its own."""
 
 
 class CountsPods(PreFilterExtensions):

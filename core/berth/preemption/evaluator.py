@@ -123,7 +123,7 @@ class Evaluator:
         return DryRun(self._framework, attempt, beneath, self._budgets, nominated, now)
 
     def _attempt(self, request: PreemptionRequest) -> Attempt:
-        """An attempt whose record is nobody's: simulations are no part of the cycle's."""
+        """An attempt with a record of its own, which is dropped: simulations are no part of the cycle's."""
         record = CycleRecord(request.pod, self._handle.profile_name, 0, b"", b"", 0, 0, 0)
         return Attempt(request.pod, self._handle.snapshot, request.state, record)
 

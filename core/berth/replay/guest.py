@@ -140,7 +140,7 @@ async def connected(spec: SidecarSpec, steps: Steps, seconds: float) -> AsyncIte
             async with asyncio.timeout(seconds):
                 await channel.channel_ready()
         except TimeoutError:
-            raise ReplayError(f"nobody answers at {spec.address}: start the plugin first") from None
+            raise ReplayError(f"no plugin answers at {spec.address}: start the plugin first") from None
         guest = Guest(spec, channel, steps, seconds)
         await guest.greet()
         await guest.open()

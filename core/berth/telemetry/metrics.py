@@ -38,7 +38,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # upstream has no `_
 
 
 class SchedulerMetrics:
-    """What `/metrics` shows; its parts `queue`, `preemption` and so on go to whoever counts there.
+    """What `/metrics` shows; `queue`, `preemption` and its other parts implement these packages' interfaces.
 
     `families` holds what no record tells. Pod groups and API calls show only where they are scheduled as such
     (GenericWorkload) and made beside the cycles (SchedulerAsyncAPICalls).

@@ -1,6 +1,6 @@
 """Figures of plugins in other processes, as Prometheus wants them.
 
-What they are: docs/protocol.md "Failures", "Hints"; whoever calls plugins is given this.
+Implements out_of_tree/plugin_metrics.py; docs/protocol.md, "Failures" and "Hints", says what they count.
 """
 
 import prometheus_client as prometheus

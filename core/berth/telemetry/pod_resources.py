@@ -1,4 +1,4 @@
-"""`/metrics/resources`: what each pod requests and is limited to, worked out when somebody asks.
+"""`/metrics/resources`: what each pod requests and is limited to, worked out at each scrape.
 
 Source: pkg/scheduler/metrics/resources/resources.go (Kubernetes v1.36).
 """

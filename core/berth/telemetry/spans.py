@@ -98,7 +98,7 @@ def spans_of(cycle: EndedCycle, resource: Mapping[str, Any]) -> list[Span]:
 def _parents(intervals: Sequence[Interval]) -> list[int]:
     """The index of the interval that each one is part of, -1 for the root.
 
-    Calls of other processes are recorded beside the extension points; they belong to whoever made them.
+    Calls of other processes are recorded beside the extension points; the point that made one is its parent.
     """
     parents = [interval.parent for interval in intervals]
     for index, interval in enumerate(intervals):

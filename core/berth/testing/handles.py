@@ -190,7 +190,7 @@ class NobodyWaits:
     """No pod waits for permission."""
 
     def get(self, uid: str) -> None:
-        """Nobody."""
+        """Give none."""
         del uid
 
     def __iter__(self) -> Iterator[Any]:
@@ -201,7 +201,7 @@ class NobodyInPreBind:
     """No pod's PreBind plugins are at work."""
 
     def get(self, uid: str) -> None:
-        """Nobody."""
+        """Give none."""
         del uid
 
 

@@ -10,7 +10,7 @@ const settings = workerData as Settings;
 const source =
   settings.metricProvider.type === "Prometheus" ? new Prometheus(settings) : new MetricsServer(settings);
 const port = parentPort as MessagePort;
-// Whoever does not want the answer any more ends the thread.
+// A caller that no longer wants the answer ends the thread.
 const { signal } = new AbortController();
 
 port.on("message", () => {

@@ -68,7 +68,7 @@ func listenOnSocket(path string) (net.Listener, error) {
 }
 
 // prepareSocket makes the socket's directory, private if it is new, and takes
-// away a socket that nobody serves.
+// away a socket without a server.
 func prepareSocket(path string) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -199,7 +199,7 @@ func TestEvictionsThoughtAwayAreSeenByFilterAndPutBack(t *testing.T) {
 		t.Errorf("without its pod the node was turned down: %v", without)
 	}
 	if want := []string{"a"}; !slices.Equal(want, host.Filter(bluePod).Passing()) {
-		t.Error("the pod that was thought away did not come back")
+		t.Error("the pod that was simulated as removed did not come back")
 	}
 }
 

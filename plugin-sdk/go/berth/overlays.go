@@ -6,8 +6,8 @@ import (
 	pb "berth.dev/plugin-sdk/go/internal/pluginv1"
 )
 
-// filterOverlays asks Filter about states that are thought up. The pods are
-// taken from the mirror and put into it, so that the author's functions and
+// filterOverlays asks Filter about simulated states. The pods are taken
+// from the mirror and put into it, so that the author's functions and
 // hooks see them like any others, and everything is put back before the answer.
 func (c *call) filterOverlays(request *pb.FilterOverlaysRequest) (*pb.FilterOverlaysResponse, error) {
 	pod, err := c.asked()

@@ -145,8 +145,8 @@ func (c *conversation) reply(request *pb.ConverseRequest, here *place) {
 	_ = c.stream.Send(response) // a stream that broke is told of by Recv
 }
 
-// calls counts what runs, until somebody waits for the last of it; from then on
-// nothing begins.
+// calls counts what runs, until the last of it is waited for; from then on nothing
+// begins.
 type calls struct {
 	mutex  sync.Mutex
 	number int

@@ -94,7 +94,7 @@ func NewServer(plugin *Plugin, address string, options ...Option) (*Server, erro
 
 // Start listens and serves.
 //
-// Errors: somebody else listens there, or the address can't be served.
+// Errors: the address is in use, or the address can't be served.
 func (s *Server) Start() error {
 	listener, err := s.listen()
 	if err != nil {

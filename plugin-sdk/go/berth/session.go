@@ -10,7 +10,7 @@ import (
 )
 
 // session is what one plugin process knows: its mirror, its profiles, and the
-// pods it was asked about. Whoever touches it has a place in its line.
+// pods it was asked about. Every access to it takes a turn in its line.
 type session struct {
 	line     line
 	plugin   *Plugin

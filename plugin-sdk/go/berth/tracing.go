@@ -22,7 +22,7 @@ var (
 )
 
 // Tracing opens spans for the calls that are answered, as children of the
-// scheduler's, where somebody collects them; made without exporters it opens none.
+// scheduler's, where they are collected; made without exporters it opens none.
 type Tracing struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer

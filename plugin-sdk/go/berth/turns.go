@@ -107,7 +107,7 @@ func Await(ctx context.Context, function func(ctx context.Context) error) error 
 	}
 	held.leave()
 	err := function(ctx)
-	// The caller goes on to touch what is shared, so it must have its turn even if nobody waits for it any more.
+	// The caller goes on to touch what is shared, so it must have its turn even if its call was cancelled.
 	if again := held.enterAgain(context.WithoutCancel(ctx)); again != nil {
 		return again
 	}

@@ -1,4 +1,4 @@
-//! Filter on states that are thought up, for the dry run of preemption.
+//! Filter on simulated states, for the dry run of preemption.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

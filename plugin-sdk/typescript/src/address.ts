@@ -13,8 +13,8 @@ export function unixPath(address: string): string | undefined {
 }
 
 /**
- * Make the socket's directory, private if it is new, and take away a socket that nobody serves.
- * @throws AddressError if somebody serves it, or something else is there.
+ * Make the socket's directory, private if it is new, and take away a socket without a server.
+ * @throws AddressError if it is served, or another kind of file is there.
  */
 export async function prepareSocket(path: string): Promise<void> {
   try {
@@ -38,7 +38,7 @@ export function isShared(): boolean {
   return process.env.BERTH_PLUGIN_SOCKET_SHARED === "true";
 }
 
-/** Nobody but the owner, and the group where it is shared. */
+/** Open it to the owner alone, and to the group where it is shared. */
 export function makePrivate(path: string): void {
   chmodSync(path, isShared() ? 0o660 : 0o600);
 }

@@ -25,7 +25,7 @@ export function ask<Result>(name: string, question: () => Maybe<Result>): Maybe<
  */
 export function atOnce<Result>(name: string, answer: Result): Result {
   if (!(answer instanceof Promise)) return answer;
-  // Nobody else will look at it, and an unhandled rejection would end the process.
+  // Nothing else looks at it, and an unhandled rejection would end the process.
   answer.catch((error: unknown) => log.warn("ignored", { function: name, error: describe(error) }));
   throw new ContractError(`${name} has to answer at once, not with a promise`);
 }

@@ -1,5 +1,5 @@
 /**
- * FilterOverlays: the mirror shown with pods thought away and there, the author's filter asked, all put back.
+ * FilterOverlays: pods removed from and added to the mirror, the author's filter asked, all restored.
  *
  * Columns of the author's own follow, since each change goes through the state hooks.
  */

@@ -31,7 +31,7 @@ import { Requeue } from "./requeue.ts";
 export interface Call {
   readonly profile: string;
   readonly key: PodKey;
-  /** The profile is one in whose shadow the plugin runs: nobody heeds the answer. */
+  /** The plugin runs in the profile's shadow: its answer is compared and changes nothing. */
   readonly shadow: boolean;
   /** The span of the call; attributes set here are exported with it. */
   readonly span: Span;

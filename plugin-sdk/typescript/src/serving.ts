@@ -73,7 +73,7 @@ export class Server {
 
   /**
    * Listen.
-   * @throws AddressError if somebody else does, or the address can't be served; TraceError.
+   * @throws AddressError if the address is in use, or can't be served; TraceError.
    */
   async start(): Promise<void> {
     const { name, version } = this.plugin;

@@ -48,7 +48,7 @@ export class Session {
     return () => this.#watchers.delete(watcher);
   }
 
-  /** Wake the calls that wait for a generation, and whoever watches `ready`. */
+  /** Wake the calls that wait for a generation, and the watchers of `ready`. */
   announce(): void {
     const { generation, nodes, pods, objects } = this.mirror;
     this.meter.held(generation, nodes.length, pods.size, objects.size);

@@ -1,5 +1,5 @@
 /**
- * Spans for the calls answered, as children of the scheduler's, where somebody collects them.
+ * Spans for the calls answered, as children of the scheduler's, where they are collected.
  *
  * The scheduler sends its W3C context with the call. OTEL_* variables choose an OTLP collector, BERTH_TRACE_FILE a
  * file; a tracer provider that the program registered is used otherwise. Traces that the scheduler did not sample

@@ -357,7 +357,7 @@ FAULTS = {
     "calls/pod-sent-again": asked(FILTER, remembers_pods),
     "calls/bad-pod": asked(FILTER, breaks_over_pods),
     "calls/side-by-side": muddles(),
-    "calls/waiting-holds-up-nobody": asked(FILTER, stuck),
+    "calls/waiting-blocks-no-other": asked(FILTER, stuck),
     "overlays/answer": answered(OVERLAYS, short),
     "overlays/empty": answered(OVERLAYS, lambda _s, _q, r: passes(r)),
     "overlays/removed": asked(OVERLAYS, no_removals),

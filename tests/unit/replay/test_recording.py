@@ -204,7 +204,7 @@ async def test_seconds(tmp_path):
 
 
 async def test_refusals_and_silence(tmp_path):
-    """A call that fails is recorded with why; one that nobody waited for, too."""
+    """A call that fails is recorded with why; one whose caller stopped waiting, too."""
     scripted = Scripted()
 
     async def refuse(_request, context):

@@ -91,7 +91,7 @@ def certificates(folder):
             (folder / f"{name}.{ending}").write_bytes(content)
 
 
-@pytest.mark.parametrize(("shown", "heard"), [("host", "1 passed"), ("stranger", "nobody answers")])
+@pytest.mark.parametrize(("shown", "heard"), [("host", "1 passed"), ("stranger", "no plugin answers")])
 async def test_tcp(tmp_path, shown, heard):
     """Over TCP a plugin shows its certificate, and speaks to hosts of the authority that it was given."""
     certificates(tmp_path)

@@ -200,7 +200,7 @@ async def side_by_side(subject: Subject) -> None:
 
 
 @check(
-    "calls/waiting-holds-up-nobody",
+    "calls/waiting-blocks-no-other",
     "a call that waits holds up no other",
     CLAUSE,
     needs=NEEDS,

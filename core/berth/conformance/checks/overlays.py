@@ -51,7 +51,7 @@ async def empty(subject: Subject) -> None:
 
 @check(
     "overlays/removed",
-    "a pod that is thought away is as one that is gone",
+    "a pod simulated as removed counts as one that is gone",
     CLAUSE,
     needs=(*NEEDS, "pods"),
     after=(
@@ -68,19 +68,19 @@ async def removed(subject: Subject) -> None:
         scheduling_pb2.Overlay(node_index=row, removed_pod_uids=victims.get(name, []))
         for row, name in enumerate(host.names)
     ]
-    thought = [await _overlaid(host, pod, overlays) for pod in subject.pods]
+    simulated = [await _overlaid(host, pod, overlays) for pod in subject.pods]
     for uid in list(host.placed):
         await host.step(host.drop_pod(uid))
     same(
         [await filtered(host, pod) for pod in subject.pods],
-        thought,
+        simulated,
         "Filter's verdicts once the pods are gone",
     )
 
 
 @check(
     "overlays/added",
-    "a pod that is thought to be there is as one that is",
+    "a pod simulated as added counts as one that is there",
     CLAUSE,
     needs=(*NEEDS, "pods"),
     after=(
@@ -96,14 +96,14 @@ async def added(subject: Subject) -> None:
         scheduling_pb2.Overlay(node_index=row, added_pods=[pod_upsert(newcomers[name], name, PLACED)])
         for row, name in enumerate(host.names)
     ]
-    thought = [await _overlaid(host, pod, overlays) for pod in subject.pods]
+    simulated = [await _overlaid(host, pod, overlays) for pod in subject.pods]
     if not subject.capabilities.node_local:
         return
     for name, pod in newcomers.items():
         await host.step(host.put_pod(pod, name))
     same(
         [await filtered(host, pod) for pod in subject.pods],
-        thought,
+        simulated,
         "Filter's verdicts once the pods are there",
     )
 
@@ -123,7 +123,7 @@ async def nothing_remembered(subject: Subject) -> None:
     stage = state_pb2.POD_STAGE_NOMINATED
     overlays = []
     for row, name in enumerate(host.names):
-        newcomer = pod_upsert(renamed(subject.pods[-1], f"thought-{row}"), name, stage)
+        newcomer = pod_upsert(renamed(subject.pods[-1], f"simulated-{row}"), name, stage)
         overlays += [
             scheduling_pb2.Overlay(node_index=row, added_pods=[newcomer]),
             scheduling_pb2.Overlay(node_index=row, removed_pod_uids=victims.get(name, [])),

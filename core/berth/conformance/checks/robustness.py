@@ -52,7 +52,7 @@ async def empty_request(subject: Subject) -> None:
 
 @check(
     "robust/unknown-method",
-    "a call that nobody serves is UNIMPLEMENTED",
+    "a call that is not served is UNIMPLEMENTED",
     "Order of calls",
     after=("handshake/answered",),
 )
@@ -119,7 +119,7 @@ async def two_connections(subject: Subject) -> None:
     "a connection that is lost in a call leaves the plugin in order",
     "Order of calls",
     needs=NEEDS,
-    after=("calls/waiting-holds-up-nobody",),
+    after=("calls/waiting-blocks-no-other",),
 )
 async def lost_connection(subject: Subject) -> None:
     """The host begins at the handshake again."""
@@ -222,4 +222,4 @@ async def ends(subject: Subject) -> None:
         await subject.shake_hands()
     except grpc.aio.AioRpcError:
         return
-    expect(met=False, expected="nobody at the address", came="an answer")
+    expect(met=False, expected="no server at the address", came="an answer")

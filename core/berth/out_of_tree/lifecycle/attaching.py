@@ -317,7 +317,7 @@ class Attaching:
             async with asyncio.timeout(READY_SECONDS):
                 await version.connection.settled.wait()
         except TimeoutError:
-            why = version.connection.last_error or "nobody answers"
+            why = version.connection.last_error or "no plugin answers"
             raise AttachError(f"not ready within {READY_SECONDS:g} s: {why}") from None
         else:
             if refusal := version.connection.refusal:

@@ -307,7 +307,7 @@ class Connection:
         self._hung_up.clear()
         async with open_channel(self.spec) as channel:
             self._look_at_folders()
-            async with within(self.spec.name, GREETING_SECONDS, "nobody answers"):
+            async with within(self.spec.name, GREETING_SECONDS, "no plugin answers"):
                 await channel.channel_ready()
             self.conditions.put(Kind.CONNECTED, "Answered", holds=True)
             self.phase = Phase.GREETING

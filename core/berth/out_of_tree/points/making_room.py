@@ -53,7 +53,7 @@ class MakesRoom(SidecarPoint, PostFilterPlugin):
     async def _evict(self, pod: Pod, node_name: str, victims: list[Pod]) -> PostFilterResult:
         preemption = self._handle.preemption
         if preemption is None:
-            return PostFilterResult(failed(f"plugin {self.name}: nobody here can evict pods"))
+            return PostFilterResult(failed(f"plugin {self.name}: this host cannot evict pods"))
         preemption.attempted()
         return await preemption.evict(self.name, pod, node_name, victims)
 

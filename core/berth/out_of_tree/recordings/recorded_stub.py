@@ -70,7 +70,7 @@ def _call_error(error: BaseException) -> scheduling_pb2.CallError:
     if isinstance(error, RpcError):
         return _failure(error.code, error.text, error.reason)
     if isinstance(error, asyncio.CancelledError):
-        return _failure(grpc.StatusCode.CANCELLED, "nobody waited for it any longer")
+        return _failure(grpc.StatusCode.CANCELLED, "the caller stopped waiting")
     return _failure(grpc.StatusCode.UNAVAILABLE, str(error))
 
 

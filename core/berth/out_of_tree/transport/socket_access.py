@@ -73,8 +73,8 @@ def shared_folder(path: str) -> str:
 def missing_folder(path: str) -> str:
     """The folder that the socket is to appear in, if it can't be there ever; empty if it is, or may come.
 
-    The socket may come later, as its plugin may, with a private folder that the plugin makes for it; nobody
-    makes the folder above that.
+    The socket may come later, as its plugin may, with a private folder that the plugin makes for it. The
+    folder above that has to be there.
     """
     folder = Path(path).parent
     return "" if folder.is_dir() or folder.parent.is_dir() else str(folder)

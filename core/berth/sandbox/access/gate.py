@@ -19,7 +19,7 @@ class Access(Protocol):
     """What the API asks before it answers."""
 
     def user(self, headers: Mapping[str, str]) -> User:
-        """Give who sends a request. Raises: ApiError when the token is nobody's."""
+        """Give who sends a request. Raises: ApiError when the token is not known."""
 
     def by_token(self, token: str) -> User | None:
         """Give whose token that is."""
@@ -89,7 +89,7 @@ class Gate:
         self._denied = denied
 
     def user(self, headers: Mapping[str, str]) -> User:
-        """Give who sends a request. Raises: ApiError when the token is nobody's."""
+        """Give who sends a request. Raises: ApiError when the token is not known."""
         user = self._tokens.authenticate(headers)
         if user is None:
             raise ApiError(401, "Unauthorized", "Unauthorized")

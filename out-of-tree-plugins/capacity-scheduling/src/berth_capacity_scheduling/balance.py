@@ -29,7 +29,7 @@ class Balance:
             add(self.total, amounts, sign)
 
     def quotas_changed(self) -> None:
-        """Add up anew what hangs on which quotas there are."""
+        """Add up anew what depends on which quotas there are."""
         self.total, self.guaranteed = {}, {}
         for namespace, quota in self.quotas.by_namespace.items():
             add(self.total, self.used.get(namespace, {}))

@@ -1,7 +1,7 @@
 """PodDisruptionBudgets: which of a node's pods may not go without one of them being violated.
 
-A budget's allowance is spent on whoever goes first; its other pods are protected. A budget that selects
-everything, or nothing, protects nobody, as for DefaultPreemption.
+A budget's allowance is spent on the first pods that go; its other pods are protected. A budget that selects
+everything, or nothing, protects no pod, as for DefaultPreemption.
 
 Source: policy/v1 PodDisruptionBudget; docs of the plugin, README.md "Whom a pod may evict".
 """
@@ -43,7 +43,7 @@ class _Selector(msgspec.Struct, rename="camel"):
     match_expressions: tuple[_Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether all of it is met; a selector that asks nothing means nobody."""
+        """Return whether all of it is met; an empty selector selects no pod."""
         if not self.match_labels and not self.match_expressions:
             return False
         wanted = all(labels.get(key) == value for key, value in self.match_labels.items())

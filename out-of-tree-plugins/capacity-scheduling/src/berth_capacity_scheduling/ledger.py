@@ -84,5 +84,5 @@ class Ledger:
 
 
 def is_leaving(pod: Pod) -> bool:
-    """Return whether somebody has deleted the pod, and it ends."""
+    """Return whether the pod was deleted and is ending."""
     return b'"deletionTimestamp"' in pod.source and bool(pod.raw["metadata"].get("deletionTimestamp"))

@@ -130,7 +130,7 @@ class CapacityScheduling(Plugin):
     # -- told about the cluster -----------------------------------------------------------------------------
 
     def state_reset(self, *, epoch_changed: bool) -> None:
-        """Forget everything; whoever is leaving for a promise says so itself."""
+        """Forget everything; pods that leave for a promise are marked on themselves."""
         del epoch_changed
         self.ledger.clear()
         self.budgets.clear()
@@ -178,7 +178,7 @@ class CapacityScheduling(Plugin):
     def _promised(self, pod: Pod, room: Room) -> Nomination:
         victims = tuple(victim.uid for victim in room.victims)
         if current_call().shadow:
-            return Nomination(room.node_name, victims)  # nobody leaves for it
+            return Nomination(room.node_name, victims)  # no pod leaves for it
         self.promises.give(
             Promise(pod.uid, pod.namespace, room.node_name, pod.spec.priority, requests_of(pod), set(victims))
         )

@@ -153,7 +153,7 @@ class Search:
 
 @dataclass(slots=True)
 class _Trial:
-    """One node and the balance while pods are thought away and back."""
+    """One node and the balance while pods are simulated as removed and restored."""
 
     balance: Balance
     free: dict[str, int]

@@ -75,7 +75,7 @@ class DeviceTable:
 
     @property
     def untouched(self) -> Int:
-        """Return how many devices nobody uses."""
+        """Return how many devices are free."""
         return self._columns["untouched"][: self.size]
 
     @property

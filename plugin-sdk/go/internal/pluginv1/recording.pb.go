@@ -37,7 +37,7 @@ const (
 	RecordingEndReason_RECORDING_END_REASON_BEHIND RecordingEndReason = 3
 	// The plugin was detached, or replaced by another version.
 	RecordingEndReason_RECORDING_END_REASON_PLUGIN_GONE RecordingEndReason = 4
-	// Whoever recorded stopped, or the host did.
+	// The recording's reader stopped, or the host did.
 	RecordingEndReason_RECORDING_END_REASON_STOPPED RecordingEndReason = 5
 )
 
@@ -89,9 +89,8 @@ func (RecordingEndReason) EnumDescriptor() ([]byte, []int) {
 }
 
 // RecordingEntry is one message between a host and one plugin. A recording is a
-// file of these, each behind its length as a varint, the header first. Whoever
-// replays it sends the host's messages to a plugin and compares what comes
-// back.
+// file of these, each behind its length as a varint, the header first. A replay
+// sends the host's messages to a plugin and compares what comes back.
 type RecordingEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// When, since the recording began.

@@ -1626,10 +1626,10 @@ type Overlay struct {
 	// The node, by its index in the call's generation.
 	NodeIndex uint32 `protobuf:"varint,1,opt,name=node_index,json=nodeIndex,proto3" json:"node_index,omitempty"`
 	// UIDs of pods that count on the node in the call's generation, and are
-	// thought away. A plugin that was not told of one ignores it.
+	// simulated as removed. A plugin ignores one that it does not know.
 	RemovedPodUids []string `protobuf:"bytes,2,rep,name=removed_pod_uids,json=removedPodUids,proto3" json:"removed_pod_uids,omitempty"`
-	// Pods that are thought to be on the node: pods of another generation that
-	// come back, and pods that are nominated to it.
+	// Pods that are simulated as being on the node: pods of another generation
+	// that come back, and pods that are nominated to it.
 	AddedPods     []*PodUpsert `protobuf:"bytes,3,rep,name=added_pods,json=addedPods,proto3" json:"added_pods,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

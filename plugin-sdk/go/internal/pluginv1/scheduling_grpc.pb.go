@@ -53,8 +53,8 @@ type SchedulingServiceClient interface {
 	Score(ctx context.Context, in *ScoreRequest, opts ...grpc.CallOption) (*ScoreResponse, error)
 	// FilterScore is Filter and Score in one round trip.
 	FilterScore(ctx context.Context, in *FilterScoreRequest, opts ...grpc.CallOption) (*FilterScoreResponse, error)
-	// FilterOverlays is Filter on states that are thought up: pods removed from
-	// and added to one node of the call's generation, for many nodes in one call.
+	// FilterOverlays is Filter on simulated states: pods removed from and added
+	// to one node of the call's generation, for many nodes in one call.
 	// It serves the dry run of preemption. Nothing of it is remembered.
 	FilterOverlays(ctx context.Context, in *FilterOverlaysRequest, opts ...grpc.CallOption) (*FilterOverlaysResponse, error)
 	// PostFilter is asked when no node was left.
@@ -274,8 +274,8 @@ type SchedulingServiceServer interface {
 	Score(context.Context, *ScoreRequest) (*ScoreResponse, error)
 	// FilterScore is Filter and Score in one round trip.
 	FilterScore(context.Context, *FilterScoreRequest) (*FilterScoreResponse, error)
-	// FilterOverlays is Filter on states that are thought up: pods removed from
-	// and added to one node of the call's generation, for many nodes in one call.
+	// FilterOverlays is Filter on simulated states: pods removed from and added
+	// to one node of the call's generation, for many nodes in one call.
 	// It serves the dry run of preemption. Nothing of it is remembered.
 	FilterOverlays(context.Context, *FilterOverlaysRequest) (*FilterOverlaysResponse, error)
 	// PostFilter is asked when no node was left.

@@ -1,4 +1,4 @@
-"""FilterOverlays: the mirror shown with pods thought away and there, the author's filter asked, all put back.
+"""FilterOverlays: pods removed from and added to the mirror, the author's filter asked, all restored.
 
 Columns of the author's own follow, since each change goes through the state hooks. A plugin that looks at one
 node at a time is asked once for as many overlays as there are different nodes.

@@ -47,7 +47,7 @@ class Call:
     profile: str
     key: PodKey
     shadow: bool = False
-    """The profile is one in whose shadow the plugin runs: nobody heeds the answer."""
+    """The plugin runs in the profile's shadow: its answer is compared and changes nothing."""
 
 
 answering: ContextVar[Call] = ContextVar("berth_call")

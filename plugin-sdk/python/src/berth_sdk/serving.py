@@ -84,7 +84,7 @@ class Server:
     async def start(self) -> None:
         """Listen.
 
-        Raises: AddressError: somebody else does, or the address can't be served.
+        Raises: AddressError: the address is in use, or can't be served.
         """
         self._server.add_generic_rpc_handlers(self._handlers())
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)

@@ -57,7 +57,7 @@ class Session:
         return self.meter.text(held, self.plugin.metrics())
 
     def announce(self) -> None:
-        """Wake the calls that wait for a generation, and whoever watches `ready` if that turned."""
+        """Wake the calls that wait for a generation, and the watchers of `ready` if that changed."""
         if self.ready is not self._was_ready:
             self._was_ready = self.ready
             self.turned.set()

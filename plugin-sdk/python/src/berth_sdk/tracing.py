@@ -1,4 +1,4 @@
-"""Spans for the calls answered, as children of the scheduler's, where somebody collects them.
+"""Spans for the calls answered, as children of the scheduler's, where they are collected.
 
 The scheduler sends its W3C context in the call's metadata. OTEL_* variables choose an OTLP collector,
 BERTH_TRACE_FILE a file; without either a call costs nothing, and traces that the scheduler did not sample

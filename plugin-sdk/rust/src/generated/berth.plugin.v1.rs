@@ -971,8 +971,8 @@ pub struct ConfigureRequest {
     /// counted, and change nothing. Of attempts that chose a node it may be asked
     /// PreEnqueue, Filter, Score and FilterScore; it is told what became of them
     /// by Reserve, with the node that was really chosen, Unreserve and CycleDone.
-    /// Of attempts that no node is left for it may be asked PostFilter; nobody is
-    /// evicted and nothing nominated on its word, so it keeps nothing for that.
+    /// Of attempts that no node is left for it may be asked PostFilter; no pod is
+    /// evicted or nominated by its answer, so it keeps nothing for that.
     /// No other scheduling call is made, and it must not act on the cluster by
     /// itself. Configuring again with another value turns it while it runs.
     #[prost(bool, tag = "6")]
@@ -2516,11 +2516,11 @@ pub struct Overlay {
     #[prost(uint32, tag = "1")]
     pub node_index: u32,
     /// UIDs of pods that count on the node in the call's generation, and are
-    /// thought away. A plugin that was not told of one ignores it.
+    /// simulated as removed. A plugin ignores one that it does not know.
     #[prost(string, repeated, tag = "2")]
     pub removed_pod_uids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Pods that are thought to be on the node: pods of another generation that
-    /// come back, and pods that are nominated to it.
+    /// Pods that are simulated as being on the node: pods of another generation
+    /// that come back, and pods that are nominated to it.
     #[prost(message, repeated, tag = "3")]
     pub added_pods: ::prost::alloc::vec::Vec<PodUpsert>,
 }
@@ -3079,8 +3079,8 @@ pub mod scheduling_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// FilterOverlays is Filter on states that are thought up: pods removed from
-        /// and added to one node of the call's generation, for many nodes in one call.
+        /// FilterOverlays is Filter on simulated states: pods removed from and added
+        /// to one node of the call's generation, for many nodes in one call.
         /// It serves the dry run of preemption. Nothing of it is remembered.
         pub async fn filter_overlays(
             &mut self,
@@ -3448,8 +3448,8 @@ pub mod scheduling_service_server {
             tonic::Response<super::FilterScoreResponse>,
             tonic::Status,
         >;
-        /// FilterOverlays is Filter on states that are thought up: pods removed from
-        /// and added to one node of the call's generation, for many nodes in one call.
+        /// FilterOverlays is Filter on simulated states: pods removed from and added
+        /// to one node of the call's generation, for many nodes in one call.
         /// It serves the dry run of preemption. Nothing of it is remembered.
         async fn filter_overlays(
             &self,

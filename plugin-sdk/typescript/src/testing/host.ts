@@ -59,8 +59,8 @@ export interface Verdict {
   readonly passing: readonly string[];
 }
 
-/** A node with pods thought away from it and there. */
-export interface Thought {
+/** A node with pods simulated as removed from it and added to it. */
+export interface Simulated {
   readonly node: string;
   readonly without?: readonly Pod[];
   readonly with?: readonly Pod[];
@@ -218,10 +218,10 @@ export class Host implements AsyncDisposable {
     return { ...verdict, scores: score && this.#scores(score, verdict.passing) };
   }
 
-  /** For each node as it is thought, why it is turned down; undefined where it passes. */
-  async filterOverlays(pod: Pod, ...thoughts: Thought[]): Promise<(Reason | undefined)[]> {
+  /** For each simulated node, why it is turned down; undefined where it passes. */
+  async filterOverlays(pod: Pod, ...simulated: Simulated[]): Promise<(Reason | undefined)[]> {
     await this.update();
-    const overlays = thoughts.map((each) => ({
+    const overlays = simulated.map((each) => ({
       nodeIndex: this.cluster.names.indexOf(each.node),
       removedPodUids: (each.without ?? []).map((gone) => gone.metadata.uid),
       addedPods: (each.with ?? []).map((added) => ({

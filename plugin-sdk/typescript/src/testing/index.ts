@@ -6,4 +6,4 @@
 
 export { makeNode, makePod, type NodeParts, type PodParts } from "./builders.ts";
 export { Cluster } from "./cluster.ts";
-export { Host, Refused, type RunOptions, running, type Thought, type Verdict } from "./host.ts";
+export { Host, Refused, type RunOptions, running, type Simulated, type Verdict } from "./host.ts";

@@ -40,7 +40,7 @@ class _RecordingEndReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Re
     RECORDING_END_REASON_PLUGIN_GONE: _RecordingEndReason.ValueType  # 4
     """The plugin was detached, or replaced by another version."""
     RECORDING_END_REASON_STOPPED: _RecordingEndReason.ValueType  # 5
-    """Whoever recorded stopped, or the host did."""
+    """The recording's reader stopped, or the host did."""
 
 class RecordingEndReason(_RecordingEndReason, metaclass=_RecordingEndReasonEnumTypeWrapper):
     """RecordingEndReason is why a recording ended."""
@@ -56,15 +56,14 @@ RECORDING_END_REASON_BEHIND: RecordingEndReason.ValueType  # 3
 RECORDING_END_REASON_PLUGIN_GONE: RecordingEndReason.ValueType  # 4
 """The plugin was detached, or replaced by another version."""
 RECORDING_END_REASON_STOPPED: RecordingEndReason.ValueType  # 5
-"""Whoever recorded stopped, or the host did."""
+"""The recording's reader stopped, or the host did."""
 Global___RecordingEndReason: _TypeAlias = RecordingEndReason  # noqa: Y015
 
 @_typing.final
 class RecordingEntry(_message.Message):
     """RecordingEntry is one message between a host and one plugin. A recording is a
-    file of these, each behind its length as a varint, the header first. Whoever
-    replays it sends the host's messages to a plugin and compares what comes
-    back.
+    file of these, each behind its length as a varint, the header first. A replay
+    sends the host's messages to a plugin and compares what comes back.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

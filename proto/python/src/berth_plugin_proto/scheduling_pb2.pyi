@@ -758,13 +758,13 @@ class Overlay(_message.Message):
     @_builtins.property
     def removed_pod_uids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """UIDs of pods that count on the node in the call's generation, and are
-        thought away. A plugin that was not told of one ignores it.
+        simulated as removed. A plugin ignores one that it does not know.
         """
 
     @_builtins.property
     def added_pods(self) -> _containers.RepeatedCompositeFieldContainer[_state_pb2.PodUpsert]:
-        """Pods that are thought to be on the node: pods of another generation that
-        come back, and pods that are nominated to it.
+        """Pods that are simulated as being on the node: pods of another generation
+        that come back, and pods that are nominated to it.
         """
 
     def __init__(

@@ -153,8 +153,8 @@ class SchedulingServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def FilterOverlays(self, request, context):
-        """FilterOverlays is Filter on states that are thought up: pods removed from
-        and added to one node of the call's generation, for many nodes in one call.
+        """FilterOverlays is Filter on simulated states: pods removed from and added
+        to one node of the call's generation, for many nodes in one call.
         It serves the dry run of preemption. Nothing of it is remembered.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -46,8 +46,8 @@ class SchedulingServiceStub:
     FilterScore: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.FilterScoreRequest, _scheduling_pb2.FilterScoreResponse]
     """FilterScore is Filter and Score in one round trip."""
     FilterOverlays: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.FilterOverlaysRequest, _scheduling_pb2.FilterOverlaysResponse]
-    """FilterOverlays is Filter on states that are thought up: pods removed from
-    and added to one node of the call's generation, for many nodes in one call.
+    """FilterOverlays is Filter on simulated states: pods removed from and added
+    to one node of the call's generation, for many nodes in one call.
     It serves the dry run of preemption. Nothing of it is remembered.
     """
     PostFilter: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.PostFilterRequest, _scheduling_pb2.PostFilterResponse]
@@ -102,8 +102,8 @@ class SchedulingServiceAsyncStub(SchedulingServiceStub):
     FilterScore: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.FilterScoreRequest, _scheduling_pb2.FilterScoreResponse]  # type: ignore[assignment]
     """FilterScore is Filter and Score in one round trip."""
     FilterOverlays: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.FilterOverlaysRequest, _scheduling_pb2.FilterOverlaysResponse]  # type: ignore[assignment]
-    """FilterOverlays is Filter on states that are thought up: pods removed from
-    and added to one node of the call's generation, for many nodes in one call.
+    """FilterOverlays is Filter on simulated states: pods removed from and added
+    to one node of the call's generation, for many nodes in one call.
     It serves the dry run of preemption. Nothing of it is remembered.
     """
     PostFilter: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.PostFilterRequest, _scheduling_pb2.PostFilterResponse]  # type: ignore[assignment]
@@ -185,8 +185,8 @@ class SchedulingServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduling_pb2.FilterOverlaysRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduling_pb2.FilterOverlaysResponse, _abc.Awaitable[_scheduling_pb2.FilterOverlaysResponse]]:
-        """FilterOverlays is Filter on states that are thought up: pods removed from
-        and added to one node of the call's generation, for many nodes in one call.
+        """FilterOverlays is Filter on simulated states: pods removed from and added
+        to one node of the call's generation, for many nodes in one call.
         It serves the dry run of preemption. Nothing of it is remembered.
         """
 

@@ -230,7 +230,7 @@ class Host:
     async def filter_overlays(
         self, pod: Document, *overlays: tuple[str, Iterable[Document], Iterable[Document]]
     ) -> list[Reason | None]:
-        """Return, for each (node, pods thought away, pods thought there), why the node is turned down.
+        """Return, for each (node, pods to remove, pods to add), why the simulated node is turned down.
 
         Raises: Refused: the plugin turns the pod down as a whole.
         """

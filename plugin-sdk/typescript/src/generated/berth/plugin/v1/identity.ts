@@ -357,8 +357,8 @@ export interface ConfigureRequest {
    * counted, and change nothing. Of attempts that chose a node it may be asked
    * PreEnqueue, Filter, Score and FilterScore; it is told what became of them
    * by Reserve, with the node that was really chosen, Unreserve and CycleDone.
-   * Of attempts that no node is left for it may be asked PostFilter; nobody is
-   * evicted and nothing nominated on its word, so it keeps nothing for that.
+   * Of attempts that no node is left for it may be asked PostFilter; no pod is
+   * evicted or nominated by its answer, so it keeps nothing for that.
    * No other scheduling call is made, and it must not act on the cluster by
    * itself. Configuring again with another value turns it while it runs.
    */

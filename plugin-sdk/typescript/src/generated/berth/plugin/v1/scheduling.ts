@@ -350,12 +350,12 @@ export interface Overlay {
   nodeIndex: number;
   /**
    * UIDs of pods that count on the node in the call's generation, and are
-   * thought away. A plugin that was not told of one ignores it.
+   * simulated as removed. A plugin ignores one that it does not know.
    */
   removedPodUids: string[];
   /**
-   * Pods that are thought to be on the node: pods of another generation that
-   * come back, and pods that are nominated to it.
+   * Pods that are simulated as being on the node: pods of another generation
+   * that come back, and pods that are nominated to it.
    */
   addedPods: PodUpsert[];
 }
@@ -3587,8 +3587,8 @@ export const SchedulingServiceService = {
     responseDeserialize: (value: Buffer): FilterScoreResponse => FilterScoreResponse.decode(value),
   },
   /**
-   * FilterOverlays is Filter on states that are thought up: pods removed from
-   * and added to one node of the call's generation, for many nodes in one call.
+   * FilterOverlays is Filter on simulated states: pods removed from and added
+   * to one node of the call's generation, for many nodes in one call.
    * It serves the dry run of preemption. Nothing of it is remembered.
    */
   filterOverlays: {
@@ -3747,8 +3747,8 @@ export interface SchedulingServiceServer extends UntypedServiceImplementation {
   /** FilterScore is Filter and Score in one round trip. */
   filterScore: handleUnaryCall<FilterScoreRequest, FilterScoreResponse>;
   /**
-   * FilterOverlays is Filter on states that are thought up: pods removed from
-   * and added to one node of the call's generation, for many nodes in one call.
+   * FilterOverlays is Filter on simulated states: pods removed from and added
+   * to one node of the call's generation, for many nodes in one call.
    * It serves the dry run of preemption. Nothing of it is remembered.
    */
   filterOverlays: handleUnaryCall<FilterOverlaysRequest, FilterOverlaysResponse>;
