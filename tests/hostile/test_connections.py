@@ -285,24 +285,51 @@ async def test_connections_at_work_do_not_give_way():
         assert (200, b"{}") == await working
 
 
+class Listener(socket.socket):
+    """Notes what is accepted, after so many refusals by the system."""
+
+    def __init__(self, refusals=0):
+        super().__init__(socket.AF_INET, socket.SOCK_STREAM)
+        self.accepted, self.refused, self._refusals = [], 0, refusals
+        self.bind(("127.0.0.1", 0))
+        self.listen()
+
+    def accept(self):
+        if self.refused < self._refusals:
+            self.refused += 1
+            raise OSError(24, "Too many open files")
+        accepted, address = super().accept()
+        self.accepted.append(accepted)
+        return accepted, address
+
+    async def serve(self):
+        """A secure port on this socket."""
+        return await SecureServer.start(self, CERTIFICATE, Endpoints(lambda _: b"", nothing, dict))
+
+
 async def test_no_file_descriptor_is_left():
     """A connection that the system refuses to give makes room, and the next one is accepted."""
-    accepted = []
-
-    class Listener(socket.socket):
-        def accept(self):
-            accepted.append(len(accepted))
-            if len(accepted) == 1:
-                raise OSError(24, "Too many open files")
-            return super().accept()
-
-    listener = Listener(socket.AF_INET, socket.SOCK_STREAM)
-    listener.bind(("127.0.0.1", 0))
-    listener.listen()
-    endpoints = Endpoints(lambda _: b"", nothing, dict)
-    server = await SecureServer.start(listener, CERTIFICATE, endpoints)
+    listener = Listener(refusals=1)
+    server = await listener.serve()
     async with AsyncExitStack() as stack:
         stack.push_async_callback(server.close)
 
         assert (200, b"ok") == await Port(server, stack).ask("/livez")
-        assert len(accepted) > 1
+        assert (1, 1) == (listener.refused, len(listener.accepted))
+
+
+@pytest.mark.parametrize("rounds", range(8))
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_connection_while_the_port_closes(loop, rounds):
+    """However far it has come, its socket is closed with the port."""
+
+    async def body():
+        listener = Listener()
+        server = await listener.serve()
+        with socket.create_connection(listener.getsockname()):
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            await server.close()
+            return [accepted.fileno() for accepted in listener.accepted]
+
+    assert {-1} >= set(on(loop, body()))

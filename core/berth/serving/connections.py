@@ -13,6 +13,7 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
@@ -79,51 +80,66 @@ class Connections:
         self._listener = listener
         self._certificate = certificate
         self._most = most
-        self._open: dict[Connection, asyncio.Task[None]] = {}
+        self._open: dict[Connection, socket.socket] = {}
+        self._greetings: set[asyncio.Task[None]] = set()
         self._empty = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._pause: asyncio.TimerHandle | None = None
         listener.setblocking(False)
 
     def __len__(self) -> int:
         return len(self._open)
 
-    async def accept(self) -> None:
-        """Accept connections until cancelled."""
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                accepted, address = await loop.sock_accept(self._listener)
-            except OSError as error:
-                log.warning("connection not accepted error=%s", error)
-                self._close_idlest()
-                await asyncio.sleep(PAUSE_SECONDS)
-            else:
-                self._admit(accepted, address[0])
-                # A connection that waits is accepted without a pause: let the others be served as well.
-                await asyncio.sleep(0)
+    def begin(self) -> None:
+        """Accept connections until `close`."""
+        self._loop.add_reader(self._listener, self._accept)
 
     async def close(self) -> None:
         """Accept no more, and cut off what is open; to be called once the server has ended its requests."""
+        self.stop_accepting()
         self._listener.close()
-        greeting = list(self._open.values())
         for connection in tuple(self._open):
             self._cut(connection)
-        await asyncio.gather(*greeting, return_exceptions=True)
         # The sockets are closed in the loop's next rounds, which have to come before its end.
         while self._open:
             self._empty.clear()
             await self._empty.wait()
+
+    def stop_accepting(self) -> None:
+        """Leave further connections to wait in the listener's queue."""
+        self._loop.remove_reader(self._listener)
+        if self._pause is not None:
+            self._pause.cancel()
+
+    def _accept(self) -> None:
+        """Accept one connection: those that wait are accepted in the loop's next rounds, among all else."""
+        try:
+            accepted, address = self._listener.accept()
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            log.warning("connection not accepted error=%s", error)
+            self._close_idlest()
+            self._loop.remove_reader(self._listener)
+            self._pause = self._loop.call_later(PAUSE_SECONDS, self.begin)
+        else:
+            accepted.setblocking(False)
+            self._admit(accepted, address[0])
 
     def _admit(self, accepted: socket.socket, peer: str) -> None:
         if len(self._open) >= self._most and not self._close_idlest():
             accepted.close()
             return
         connection = Connection(self._server, peer, self.forget, **REQUEST_HANDLING)
-        self._open[connection] = asyncio.create_task(self._greet(connection, accepted))
+        self._open[connection] = accepted
+        greeting = self._loop.create_task(self._greet(connection, accepted))
+        self._greetings.add(greeting)
+        greeting.add_done_callback(self._greetings.discard)
 
     async def _greet(self, connection: Connection, accepted: socket.socket) -> None:
         """Speak TLS; from then on the connection is the server's."""
         try:
-            link, _ = await asyncio.get_running_loop().connect_accepted_socket(
+            link, _ = await self._loop.connect_accepted_socket(
                 lambda: connection,
                 accepted,
                 ssl=self._certificate(),
@@ -134,9 +150,6 @@ class Connections:
         except OSError:
             # Late, gone, or no TLS: anyone can do that, so it is not worth a line of the log.
             self.forget(connection)
-        except asyncio.CancelledError:
-            self.forget(connection)
-            raise
 
     def forget(self, connection: Connection) -> None:
         """Give the connection's place to others."""
@@ -145,11 +158,13 @@ class Connections:
             self._empty.set()
 
     def _cut(self, connection: Connection) -> None:
-        greeting = self._open[connection]
-        if not greeting.done():
-            greeting.cancel()
-        elif connection.link is not None:
+        if connection.link is not None:
             connection.link.abort()
+            return
+        # A greeting that is cancelled in its first round leaves its socket open: asyncio closes a transport
+        # only once the handshake has begun. At the end of its stream every greeting fails, and closes it.
+        with suppress(OSError):
+            self._open[connection].shutdown(socket.SHUT_RDWR)
 
     def _close_idlest(self) -> bool:
         """Close a connection on which nothing is being answered; False where there is none."""

@@ -76,8 +76,8 @@ class SecureServer:
     def __init__(self, runner: web.AppRunner, connections: Connections, port: int) -> None:
         self._runner = runner
         self.connections = connections
-        self._accepting = asyncio.create_task(connections.accept(), name="secure port")
         self.port = port
+        connections.begin()
 
     @classmethod
     async def start(
@@ -101,8 +101,7 @@ class SecureServer:
 
     async def close(self) -> None:
         """Stop listening; requests that are being answered get a few seconds."""
-        self._accepting.cancel()
-        await asyncio.gather(self._accepting, return_exceptions=True)
+        self.connections.stop_accepting()
         await self._runner.cleanup()
         await self.connections.close()
 
