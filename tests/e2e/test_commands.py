@@ -52,7 +52,15 @@ def test_main_job(tmp_path):
     assert (0, "") == (code, complaints)
     assert "300 pods bound in" in said
     assert "checked 1523 nodes, 300 pods, 300 of them bound, each once" in said
-    for word in ("gpu-share", "bin-packing", "default-scheduler", "GPU", "p99", f"{tmp_path}/traces.jsonl"):
+    for word in (
+        "gpu-share",
+        "bin-packing",
+        "default-scheduler",
+        "GPU",
+        "p99",
+        "/live",
+        f"{tmp_path}/traces.jsonl",
+    ):
         assert word in said
 
 

@@ -105,12 +105,12 @@ def viewer(user, namespace):
 
 
 @asynccontextmanager
-async def explaining(tmp_path, profiles, *objects):
+async def explaining(tmp_path, profiles, *objects, **process_options):
     """A sandbox with a scheduler for each of the profiles, and an APIService in front of them all.
 
     Gives the sandbox, the schedulers' ports, and kubeconfigs: an administrator's, and the developer Jane's,
     who may view namespace team-a. Two schedulers of the same profile are replicas. The APIService is
-    available, and each profile has a leader.
+    available, and each profile has a leader. Further keywords are the processes' own options.
     """
     async with AsyncExitStack() as stack:
         sandbox = await stack.enter_async_context(await serve(Options(rbac=True)))
@@ -134,7 +134,8 @@ async def explaining(tmp_path, profiles, *objects):
             ports.append(free_port())
             text = CONFIGURATION.format(kubeconfig=tmp_path / "scheduler", profile=profile)
             serving = Serving(LOOPBACK, ports[-1], *map(str, files))
-            await stack.enter_async_context(_scheduling(ProcessOptions(load(text), serving=serving, seed=1)))
+            options = ProcessOptions(load(text), serving=serving, seed=1, **process_options)
+            await stack.enter_async_context(_scheduling(options))
             sandbox.load([slice_of(number, ports[-1])])
         sandbox.load(api_service(authorities.bundle()))
         world = SimpleNamespace(

@@ -48,13 +48,14 @@ async def scheduling(
     extenders=(),
     gates=None,
     unserved=(),
+    **process_options,
 ):
     """A scheduler at work on a sandbox with these objects; gives the sandbox and the scheduler's core.
 
     The sandbox's kubeconfig stands in the file of that path. Sidecars are addresses by name, and each gets
     the arguments; where there are some, the profile is without those other plugins, but for those that come
     last. Extenders are entries of the configuration, gates are features by name. The API server
-    does not have the kinds that are unserved.
+    does not have the kinds that are unserved. Further keywords are the process's own options.
     """
     specs = tuple(SidecarSpec(name, address, args=arguments) for name, address in (sidecars or {}).items())
     text = f"{CONFIGURATION.format(kubeconfig=kubeconfig)}extenders: {json.dumps(extenders)}\n"
@@ -70,7 +71,7 @@ async def scheduling(
         sandbox.write_kubeconfig(kubeconfig)
         ready, stop = asyncio.get_running_loop().create_future(), asyncio.Event()
         loaded = load(text, gates=FeatureGates(gates or {}), out_of_tree=catalogue_of(specs))
-        settings = ProcessOptions(loaded, sidecars=specs, seed=1)
+        settings = ProcessOptions(loaded, sidecars=specs, seed=1, **process_options)
         process = asyncio.create_task(run(settings, stop, on_ready=ready.set_result))
         try:
             await eventually(lambda: process.done() or ready.done())

@@ -124,6 +124,7 @@ class _Run:
         scheduler = await child("scheduler", [berth, *_scheduler_arguments(files, surface)], **traced)
         await surface.wait_ready(scheduler, READY_SECONDS)
         say("gpu-share and scheduler up, three profiles: default-scheduler, bin-packing, gpu-share")
+        say(f"the live page, for a browser on this machine: {surface.url}/live")
         return cls(files, children, transport, surface, say)
 
     @property
@@ -195,5 +196,6 @@ def _scheduler_arguments(files: RunFiles, surface: Surface) -> list[str]:
         f"--plugins={files.plugins}",
         "--bind-address=127.0.0.1",
         f"--secure-port={surface.port}",
-        "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics,/explain*,/apis/explain.berth.dev/*",
+        "--live-page",
+        "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics,/explain*,/live*,/apis/explain.berth.dev/*",
     ]

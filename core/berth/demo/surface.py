@@ -27,6 +27,11 @@ class Surface:
         """A port that is free at the moment."""
         return cls(free_port())
 
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"https://{LOOPBACK}:{self.port}"
+
     async def wait_ready(self, child: Child, timeout_seconds: float) -> None:
         """Wait until the scheduler says that it is ready.
 

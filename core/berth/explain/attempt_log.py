@@ -67,8 +67,12 @@ class AttemptLog:
 
     def of(self, uid: str) -> list[AttemptSummary]:
         """The pod's last attempts, oldest first."""
-        tried = self._by_uid.get(uid)
+        tried = self.tried(uid)
         return [] if tried is None else list(tried.attempts)
+
+    def tried(self, uid: str) -> TriedPod | None:
+        """The pod of that UID, if it was tried lately."""
+        return self._by_uid.get(uid)
 
     def latest(self) -> Iterator[TriedPod]:
         """The pods that were tried, the latest first."""

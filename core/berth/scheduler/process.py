@@ -35,6 +35,10 @@ from berth.config.shards import Shard
 from berth.explain.attempt_log import AttemptLog
 from berth.framework.clock import SystemClock
 from berth.framework.cycle_record import CycleRecord
+from berth.live_page.collecting import Collector
+from berth.live_page.history import History
+from berth.live_page.node_map import NodeMap
+from berth.live_page.recent_attempts import RecentAttempts
 from berth.scheduler.leading.campaign import Campaign
 from berth.scheduler.leading.election import LeaseEvents, new_campaigns, write_guard
 from berth.scheduler.leading.fence import Fence, Mirror, View
@@ -188,7 +192,9 @@ class Process:
             tasks=self.tasks,
         )
         pod_ready, self.turn = asyncio.Event(), asyncio.Lock()
-        tell = fan_out(tracing.on_record, self.metrics.on_record, self.attempts.on_record, on_record)
+        self.recent = RecentAttempts() if options.live_page else None
+        shown = () if self.recent is None else (self.recent.on_record,)
+        tell = fan_out(tracing.on_record, self.metrics.on_record, self.attempts.on_record, *shown, on_record)
         self.scheduler = self._new_scheduler(pod_ready.set, self.plugins.with_records(tell, self.background))
         self.upkeep = PluginUpkeep(
             options,
@@ -207,6 +213,7 @@ class Process:
             {shard.name: self._new_leadership(shard.name, view, pod_ready) for shard in self._shards},
             elected=election.leader_elect,
         )
+        self.live = None if self.recent is None else self._new_live_page(self.recent)
         self.port = SecurePort(
             options.serving,
             pages=self._new_pages(control.turns, ExplainAccess(reviews, election, identity)),
@@ -286,6 +293,21 @@ class Process:
         delayed = self._options.loaded.configuration.delay_cache_until_active
         return Leadership(campaign, loop, fence, self._prepare, delayed=delayed)
 
+    def _new_live_page(self, recent: RecentAttempts) -> Collector:
+        scheduler = self.scheduler
+        return Collector(
+            cache=scheduler.cache,
+            snapshot=scheduler.snapshot,
+            queue=scheduler.queue,
+            attempts=self.attempts,
+            recent=recent,
+            history=History(scheduler.queue.sizes, recent, self.clock),
+            nodes=NodeMap(scheduler.snapshot),
+            plugins=self.upkeep.lines,
+            leads=lambda: self.leaderships.first.leads,
+            turn=self.turn,
+        )
+
     def _new_pages(self, turns: LoopTurns, explain_access: ExplainAccess) -> StatusPages:
         synced = self.first_sync.synced
         return StatusPages(
@@ -302,6 +324,7 @@ class Process:
             turns=turns,
             synced=lambda: "" if synced.is_set() else "handlers are not fully synchronized",
             ending=lambda: "the process is ending" if self._stopping else "",
+            live=self.live,
         )
 
     def _show_in_metrics(self, tracing: Tracing, transports: Sequence[Transport]) -> None:
@@ -334,6 +357,8 @@ class Process:
         for name, work in hosted.work() if hosted else ():
             self.tasks.spawn(work, name)
         self.tasks.spawn(self.debugger.write_whenever(dump), "dump")
+        if self.live is not None:
+            self.tasks.spawn(self.live.history.follow(), "live page")
         ends = [self.tasks.spawn(campaign, "leadership") for campaign in self.leaderships.campaigns()]
         ends.append(asyncio.create_task(stop.wait()))
         try:

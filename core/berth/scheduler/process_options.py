@@ -45,6 +45,8 @@ class ProcessOptions:
     max_in_unschedulable_seconds: float = 300.0
     request_seconds: float = REQUEST_SECONDS
     serving: Serving = field(default_factory=Serving)
+    live_page: bool = False
+    """Whether /live is served."""
     flags: Mapping[str, Any] = field(default_factory=dict)
     """Every flag's value, to be shown."""
 

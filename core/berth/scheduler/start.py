@@ -46,6 +46,7 @@ async def start(options: Options, settings: Settings) -> None:
         max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods.seconds,
         request_seconds=options.request_timeout.seconds,
         flags=options.values,
+        live_page=bool(options.value("live-page")),
         serving=Serving(
             options.bind_address,
             options.secure_port,

@@ -86,7 +86,7 @@ class EndedCycle:
 def spans_of(cycle: EndedCycle, resource: Mapping[str, Any]) -> list[Span]:
     """The trace of an attempt, root first; every child lies within its parent."""
     record = cycle.record
-    parents = _parents(record.intervals)
+    parents = parents_of(record.intervals)
     ends = _ends(record, parents)
     return [
         _root(cycle, max(record.ended_ns, record.dequeued_ns, *ends), resource),
@@ -95,7 +95,7 @@ def spans_of(cycle: EndedCycle, resource: Mapping[str, Any]) -> list[Span]:
     ]
 
 
-def _parents(intervals: Sequence[Interval]) -> list[int]:
+def parents_of(intervals: Sequence[Interval]) -> list[int]:
     """The index of the interval that each one is part of, -1 for the root.
 
     Calls of other processes are recorded beside the extension points; the point that made one is its parent.

@@ -386,11 +386,15 @@ def test_plugins_trace_to_the_same_collector(protocol, endpoint):
 
 
 def test_flags():
-    """Gates and logging are flags, as kube-scheduler has them."""
-    logging = {"logging": {"format": "json", "verbosity": 4}}
-    arguments = pod(made(featureGates={"GenericWorkload": True}, telemetry=logging))["containers"][0]["args"]
+    """Gates, logging and the live page are flags, as kube-scheduler has the first two."""
+    telemetry = {"logging": {"format": "json", "verbosity": 4}, "livePage": True}
+    arguments = pod(made(featureGates={"GenericWorkload": True}, telemetry=telemetry))["containers"][0][
+        "args"
+    ]
 
-    assert {"--feature-gates=GenericWorkload=true", "--logging-format=json", "--v=4"} <= set(arguments)
+    assert {"--feature-gates=GenericWorkload=true", "--logging-format=json", "--v=4", "--live-page"} <= set(
+        arguments
+    )
 
 
 def test_missing_plugin():

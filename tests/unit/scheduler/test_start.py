@@ -1,9 +1,34 @@
-"""How a scheduler process is ended."""
+"""How a scheduler process is started and ended."""
 
 import asyncio
 import os
+import signal
 
+import pytest
+
+from berth.config.flags.command_line import parse_flags, read_settings
+from berth.scheduler import start as starting
 from berth.scheduler.start import _end
+
+
+@pytest.mark.parametrize(("flags", "served"), [([], False), (["--live-page"], True)])
+async def test_the_live_page_is_served_where_a_flag_says_so(monkeypatch, flags, served):
+    """It is off unless it is asked for."""
+    started = []
+
+    async def run(options, *_, **__):
+        started.append(options)
+
+    monkeypatch.setattr(starting, "run", run)
+    monkeypatch.setattr(starting, "configure_logs", lambda **_: None)
+    options = parse_flags(flags)
+    try:
+        await starting.start(options, read_settings(options))
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
+            asyncio.get_running_loop().remove_signal_handler(number)
+
+    assert [served] == [process.live_page for process in started]
 
 
 def test_a_second_signal_ends_the_process_at_once(monkeypatch):

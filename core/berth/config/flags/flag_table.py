@@ -79,6 +79,7 @@ _SERVING = _section(
     ("tls-private-key-file", Kind.STRING, "", "The serving certificate's key."),
     ("tls-cipher-suites", Kind.STRINGS, (), "The cipher suites to offer."),
     ("tls-min-version", Kind.STRING, "", "The lowest TLS version to accept."),
+    ("live-page", Kind.BOOL, False, "Serve /live, a page about nodes, queue and decisions of the moment."),
 )
 _SERVING_WITHOUT_EFFECT = _section(
     "secure serving",

@@ -205,7 +205,11 @@ def _telemetry() -> Schema:
             "interval": duration("How often metrics are scraped.", default="30s"),
         }
     )
-    return fields({"tracing": tracing, "logging": logging, "metrics": metrics})
+    page = flag(
+        "Whether the secure port serves /live, a page about nodes, queue and decisions.",
+        default=False,
+    )
+    return fields({"tracing": tracing, "logging": logging, "metrics": metrics, "livePage": page})
 
 
 def _rollout() -> Schema:

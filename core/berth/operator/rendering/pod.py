@@ -163,7 +163,8 @@ def _tmp_volume(name: str) -> str:
 
 
 def _arguments(spec: Json, configuration: Configuration) -> list[str]:
-    logging = (spec.get("telemetry") or {}).get("logging") or {}
+    telemetry = spec.get("telemetry") or {}
+    logging = telemetry.get("logging") or {}
     arguments = [
         "scheduler",
         f"--config={_CONFIG_FOLDER}/scheduler.yaml",
@@ -179,6 +180,8 @@ def _arguments(spec: Json, configuration: Configuration) -> list[str]:
         arguments.append(f"--logging-format={logging['format']}")
     if logging.get("verbosity"):
         arguments.append(f"--v={logging['verbosity']}")
+    if telemetry.get("livePage"):
+        arguments.append("--live-page")
     return arguments
 
 

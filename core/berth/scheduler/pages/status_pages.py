@@ -9,6 +9,7 @@ Source: cmd/kube-scheduler/app/server.go newEndpointsHandler (Kubernetes v1.36).
 
 import asyncio
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from threading import get_ident
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING
 from berth.config.dump import to_v1
 from berth.config.shards import Shard
 from berth.explain.attempt_log import AttemptLog
+from berth.framework.clock import SYSTEM_CLOCK
+from berth.live_page.collecting import Collector
 from berth.objects.pod import Pod
 from berth.scheduler.leading.leaderships import Leaderships
 from berth.scheduler.loop.loop_turns import LoopTurns
@@ -32,7 +35,7 @@ from berth.telemetry.metrics import SchedulerMetrics
 from berth.telemetry.pod_resources import pod_resource_text
 
 if TYPE_CHECKING:
-    from berth.serving.endpoints import Endpoints
+    from berth.serving.endpoints import Endpoints, Page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,8 @@ class StatusPages:
     turns: LoopTurns
     synced: Check
     ending: Check
+    live: Collector | None = None
+    """What the live page shows; None where it is not served."""
     loop_thread: int = field(default_factory=get_ident)
     """The thread of the scheduling loop, in which the pages are made."""
 
@@ -115,8 +120,14 @@ class StatusPages:
                 "/debug/sizes": SizesPage(self, self.turn, self.turns).answer,
                 **component_pages(self.options.flags, self.scheduler.feature_enabled),
                 **(profiling_pages(self.turns.loop, self.loop_thread) if profiled else {}),
+                **({} if self.live is None else self._live_pages(self.live)),
             },
         )
+
+    def _live_pages(self, live: Collector) -> "Mapping[str, Page]":
+        from berth.live_page.pages import LivePages  # noqa: PLC0415 (see endpoints)
+
+        return LivePages(lambda: self.turns.ask(live.collect), SYSTEM_CLOCK).pages()
 
     async def _reset_metrics(self) -> None:
         self.metrics.reset()

@@ -7,7 +7,7 @@ imported with the first of them (out_of_tree_plugins.py says why).
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from berth.client.pods import Pods
 from berth.scheduler.loop.running_tasks import RunningTasks
@@ -69,6 +69,10 @@ class PluginUpkeep:
     def conditions(self) -> Mapping[tuple[str, str], float]:
         """Which condition of which plugin holds."""
         return {} if self._attaching is None else self._attaching.conditions()
+
+    def lines(self) -> "list[dict[str, Any]]":
+        """Every plugin in a line, as `berth plugin list` has it."""
+        return [] if self._attaching is None else self._attaching.list()
 
     def end_recordings(self) -> None:
         """The scheduler ends."""

@@ -1,0 +1,153 @@
+"""The counts, the timelines and the calls of plugins of recent attempts, in bounded memory.
+
+Called by: the scheduling loop, with the record of each attempt; collecting.py reads.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+
+import msgspec
+
+from berth.framework.cycle_record import CycleRecord, Interval
+from berth.objects.pod import Pod
+from berth.telemetry.spans import parents_of
+
+KEPT_TIMELINES = 12
+STEPS_OF_A_TIMELINE = 48
+BETWEEN_TIMELINES_NS = 500_000_000
+MOST_PLUGINS = 64
+KEPT_CALLS = 256
+MOST_NAME = 80
+KEPT_FAILED = 200
+SCHEDULED = "scheduled"
+
+
+class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A stretch of an attempt. Units: microseconds, from the moment the pod left the queue."""
+
+    name: str
+    depth: int
+    started: int
+    took: int
+
+
+class Timeline(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """One attempt as it went. Units: seconds since the epoch, microseconds."""
+
+    pod: str
+    profile: str
+    result: str
+    node: str
+    trace_id: str
+    at: float
+    queued: int
+    took: int
+    steps: list[Step]
+    left_out: int
+
+
+class Calls(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """How long the last calls of one plugin took. Units: microseconds."""
+
+    plugin: str
+    calls: int
+    p50: int
+    p99: int
+
+
+class RecentAttempts:
+    """Counts attempts, and keeps the timeline of one attempt each `BETWEEN_TIMELINES_NS` at most."""
+
+    def __init__(self) -> None:
+        self.attempts = 0
+        self.scheduled = 0
+        self._failed: OrderedDict[str, str] = OrderedDict()
+        self._timelines: deque[Timeline] = deque(maxlen=KEPT_TIMELINES)
+        self._latest_ns = -BETWEEN_TIMELINES_NS
+        self._calls: dict[str, deque[int]] = {}
+        self._call_counts: dict[str, int] = {}
+
+    def on_record(self, record: CycleRecord) -> None:
+        """Take note of a finished attempt."""
+        self.attempts += 1
+        self.scheduled += record.result == SCHEDULED
+        self._note(record.pod, failed=record.result != SCHEDULED)
+        for interval in record.intervals:
+            if interval.span_id:
+                self._called(interval)
+        if record.ended_ns - self._latest_ns >= BETWEEN_TIMELINES_NS:
+            self._latest_ns = record.ended_ns
+            self._timelines.append(timeline(record))
+
+    def failed(self) -> Iterator[tuple[str, str]]:
+        """Pods whose last attempt failed, by `namespace/name` and UID, the latest first."""
+        return reversed(self._failed.items())
+
+    def timelines(self) -> list[Timeline]:
+        """The attempts that were kept, the latest first."""
+        return list(reversed(self._timelines))
+
+    def calls(self) -> Iterator[Calls]:
+        """The latencies of each plugin that was called."""
+        for plugin, taken in self._calls.items():
+            ordered = sorted(taken)
+            p50, p99 = ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
+            yield Calls(plugin, self._call_counts[plugin], p50, p99)
+
+    def _note(self, pod: Pod, *, failed: bool) -> None:
+        if self._failed:
+            self._failed.pop(pod.key, None)
+        if failed:
+            self._failed[pod.key] = pod.uid
+            if len(self._failed) > KEPT_FAILED:
+                self._failed.popitem(last=False)
+
+    def _called(self, interval: Interval) -> None:
+        """Count a call; its name is the plugin's and the method's."""
+        plugin = interval.name.partition(" ")[0]
+        taken = self._calls.pop(plugin, None)
+        if taken is None:
+            if len(self._calls) >= MOST_PLUGINS:
+                # Plugins come and go: the one that was called longest ago makes room.
+                oldest = next(iter(self._calls))
+                del self._calls[oldest], self._call_counts[oldest]
+            taken = deque(maxlen=KEPT_CALLS)
+        # Taken out and put back, so that the order is that of the last calls.
+        self._calls[plugin] = taken
+        taken.append(max(0, interval.ended_ns - interval.started_ns) // 1000)
+        self._call_counts[plugin] = self._call_counts.get(plugin, 0) + 1
+
+
+def timeline(record: CycleRecord) -> Timeline:
+    """The attempt as it went, its first `STEPS_OF_A_TIMELINE` steps."""
+    intervals, began = record.intervals, record.dequeued_ns
+    depths: list[int] = []
+    steps: list[Step] = []
+    for interval, parent in zip(intervals[:STEPS_OF_A_TIMELINE], parents_of(intervals), strict=False):
+        # A parent comes before its children.
+        depths.append(depths[parent] + 1 if parent >= 0 else 0)
+        ended = interval.ended_ns or record.ended_ns
+        steps.append(
+            Step(
+                interval.name[:MOST_NAME],
+                depths[-1],
+                _micros(interval.started_ns - began),
+                _micros(ended - interval.started_ns),
+            )
+        )
+    return Timeline(
+        pod=record.pod.key,
+        profile=record.profile,
+        result=record.result,
+        node=record.node_name,
+        trace_id=record.trace_id.hex(),
+        at=round((began + record.wall_offset_ns) / 1e9, 3),
+        queued=_micros(began - record.enqueued_ns),
+        took=_micros(record.ended_ns - began),
+        steps=steps,
+        left_out=max(0, len(intervals) - len(steps)),
+    )
+
+
+def _micros(nanoseconds: int) -> int:
+    return max(0, nanoseconds) // 1000
