@@ -54,10 +54,11 @@ class Server:
         url = f"{self.url}{path}?{asked}" if asked else f"{self.url}{path}"
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         request = urllib.request.Request(url, body, headers, method=method)  # noqa: S310 - the user's own URL
-        response: HTTPResponse = urllib.request.urlopen(request, timeout=patience, context=self._tls())  # noqa: S310 - as above
+        response: HTTPResponse = urllib.request.urlopen(request, timeout=patience, context=self.tls())  # noqa: S310 - as above
         return response
 
-    def _tls(self) -> ssl.SSLContext:
+    def tls(self) -> ssl.SSLContext:
+        """How its certificate is verified; ends the program where the authority's file cannot be read."""
         if self.insecure:
             return ssl._create_unverified_context()  # noqa: S323, SLF001 - asked for by flag
         try:

@@ -14,6 +14,7 @@ VERBS = (
     "config",
     "demo",
     "explain",
+    "live",
     "operator",
     "plugin",
     "queue",

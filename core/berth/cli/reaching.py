@@ -114,10 +114,17 @@ class Explanations:
             fail(str(error))
 
     def _with_token(self) -> Server:
-        """The server, with the kubeconfig's token where none is given and the server is verified."""
+        """The server, with the token to show it."""
+        return replace(self.server, token=asyncio.run(self.token()))
+
+    async def token(self) -> str:
+        """The one given, else the kubeconfig's where the server is verified; "" for none.
+
+        Raises: ConfigurationError.
+        """
         if self.server.token or self.server.insecure or not self.cluster.known:
-            return self.server
-        return replace(self.server, token=asyncio.run(self.cluster.token()))
+            return self.server.token
+        return await self.cluster.token()
 
     async def _through_api_server(self, path: str, query: dict[str, Any]) -> Any:
         from berth.client.errors import AnsweredError  # noqa: PLC0415 (quick start of the other verbs)
