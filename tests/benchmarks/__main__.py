@@ -37,6 +37,7 @@ NAMES = (
     "joint",
     "fill",
     "simulate",
+    "live_page",
 )
 BY_NAME_ONLY = ("soak", "plugin_soak")
 """Those that take longer, or do not end by themselves in minutes."""
