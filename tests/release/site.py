@@ -20,12 +20,15 @@ SOURCE = "https://github.com/berth-scheduler/berth/tree/main"
 
 
 def write(folder: Path) -> None:
-    """Write every page; a link to what is no page leads to the repository's own site."""
+    """Write every page and picture; a link to anything else leads to the repository's own site."""
     shutil.rmtree(folder, ignore_errors=True)
     for page in pages():
         target = folder / page.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(rewritten(page, page.read_text(encoding="utf-8")), encoding="utf-8")
+    for picture in sorted((ROOT / "docs/images").iterdir()):
+        (folder / "docs/images").mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(picture, folder / "docs/images" / picture.name)
     for name, text in REFERENCES.items():
         (folder / name).write_text(text, encoding="utf-8")
 
@@ -44,6 +47,8 @@ def rewritten(page: Path, text: str) -> str:
 
 def _address(link: Link) -> str:
     shown = page_of(link.target)
+    if link.target.parent == ROOT / "docs/images":
+        shown = link.target
     if shown is None:
         return f"{SOURCE}/{link.target.relative_to(ROOT)}"
     path = os.path.relpath(shown, link.page.parent)

@@ -52,6 +52,7 @@ def test_names_of_headings(heading, name):
         ("plugin-sdk/python", "plugin-sdk/python/README.md"),
         ("docs/architecture.md#the-way-of-a-pod", "docs/architecture.md#the-way-of-a-pod"),
         ("https://example.com/a", "https://example.com/a"),
+        ("docs/images/live-page-light.png", "docs/images/live-page-light.png"),
     ],
 )
 def test_links_of_the_sites_pages(link, shown):
@@ -65,3 +66,11 @@ def test_the_site_has_every_page(tmp_path):
 
     made = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.md")}
     assert {str(page.relative_to(ROOT)) for page in pages()} | set(REFERENCES) == made
+
+
+def test_the_site_has_every_picture(tmp_path):
+    """Those of the pages' folder, byte for byte."""
+    write(tmp_path)
+
+    for picture in (ROOT / "docs/images").iterdir():
+        assert picture.read_bytes() == (tmp_path / "docs/images" / picture.name).read_bytes()
