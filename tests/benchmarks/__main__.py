@@ -38,6 +38,7 @@ NAMES = (
     "fill",
     "simulate",
     "live_page",
+    "replay_day",
 )
 BY_NAME_ONLY = ("soak", "plugin_soak")
 """Those that take longer, or do not end by themselves in minutes."""

@@ -1,5 +1,6 @@
 """`berth simulate`: what a scheduler would do, without a cluster to do it to."""
 
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from berth.config.flags.command_line import Settings
     from berth.simulation.compare import Comparison
 
+EXIT_DIFFERENT = 1
 EXIT_PENDING = 3
 FORMATS = click.Choice(["text", "json", "yaml"])
 
@@ -248,6 +250,52 @@ def compare(
             plot(summaries, plot_to)
     except SimulationError as error:
         fail(error)
+
+
+@simulate.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--config",
+    "config_file",
+    default="",
+    metavar="FILE",
+    help="Ask this KubeSchedulerConfiguration, too, about each decision; `default` stands for "
+    "kube-scheduler's own defaults.",
+)
+@click.option("--feature-gates", default="", metavar="A=true,B=false", help="With --config.")
+@click.option(
+    "--show", "shown", default=10, show_default=True, type=click.IntRange(0), help="How many differences."
+)
+@click.option("-o", "--output", type=FORMATS, default="text", show_default=True)
+def replay(*, file: Path, config_file: str, feature_gates: str, shown: int, output: str) -> None:
+    """Make the decisions of a recording again (`berth scheduler --record-to DIR`).
+
+    With the recorded configuration, which is in the file, all that was decided and written comes out again;
+    the replay ends at the first thing that does not. With --config another configuration is asked in each
+    situation as it was recorded: which decisions it would take otherwise, and what both nodes score.
+
+    Exits with 0 where everything is the same, with 1 where something is not, and with 2 where an input or
+    the configuration is wrong.
+    """
+    from berth.config.errors import ConfigError  # noqa: PLC0415 (quick start)
+    from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (quick start)
+    from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
+    from berth.simulation.replay import replay as replayed  # noqa: PLC0415 (quick start)
+    from berth.simulation.text import replay_lines  # noqa: PLC0415 (quick start)
+
+    if feature_gates and not config_file:
+        fail("--feature-gates has no meaning here: add --config, or leave it to the recording")
+    # What the scheduler logged then is no news now.
+    logging.getLogger("berth").addHandler(logging.NullHandler())
+    loaded = None
+    if config_file:
+        loaded = read_scheduler("" if config_file == "default" else config_file, feature_gates).loaded
+    try:
+        found = replayed(file, loaded, shown=shown)
+    except (SimulationError, EventRegistrationError, ConfigError) as error:
+        fail(error)
+    show(found, output, replay_lines(found))
+    sys.exit(EXIT_DIFFERENT if found.different else 0)
 
 
 def _compared(

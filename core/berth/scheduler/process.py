@@ -53,6 +53,7 @@ from berth.scheduler.pages.cache_debugger import CacheDebugger
 from berth.scheduler.pages.explain_access import ExplainAccess, published
 from berth.scheduler.pages.status_pages import StatusPages
 from berth.scheduler.process_options import ProcessOptions
+from berth.scheduler.process_recording import new_recording
 from berth.scheduler.scheduler import ASYNC_API_CALLS, GENERIC_WORKLOAD, Scheduler
 from berth.scheduler.secure_port import SecurePort
 from berth.scheduler.sidecars.out_of_tree_plugins import OutOfTreePlugins
@@ -68,6 +69,7 @@ from berth.scheduler.writing.set_aside_events import SetAsideEvents, set_aside_n
 from berth.scheduler.writing.writers import Writers
 from berth.serving.delegated_access import DelegatedAccess
 from berth.serving.listening import reached_at
+from berth.tape.recorder import CorePorts
 from berth.telemetry.fan_out import fan_out
 from berth.telemetry.metrics import SchedulerMetrics
 from berth.telemetry.tracing import Tracing
@@ -191,11 +193,26 @@ class Process:
             transport=requests,
             tasks=self.tasks,
         )
+        real = CorePorts(
+            pods=self.writers.pods,
+            volumes=self.writers.volumes,
+            claims=self.writers.claims,
+            pod_groups=self.writers.pod_groups,
+            background=self.background,
+            clock=self.clock,
+            chance=random.Random(options.seed),
+        )
+        self.recording = new_recording(options, real)
         pod_ready, self.turn = asyncio.Event(), asyncio.Lock()
         self.recent = RecentAttempts() if options.live_page else None
         shown = () if self.recent is None else (self.recent.on_record,)
         tell = fan_out(tracing.on_record, self.metrics.on_record, self.attempts.on_record, *shown, on_record)
-        self.scheduler = self._new_scheduler(pod_ready.set, self.plugins.with_records(tell, self.background))
+        self.scheduler = self._new_scheduler(
+            real if self.recording is None else self.recording.ports,
+            pod_ready.set,
+            self.plugins.with_records(tell, self.background),
+        )
+        self.driven = self.scheduler if self.recording is None else self.recording.recorded(self.scheduler)
         self.upkeep = PluginUpkeep(
             options,
             plugins=self.plugins,
@@ -248,7 +265,7 @@ class Process:
         return list(
             reflectors(
                 requests,
-                self.scheduler,
+                self.driven,
                 self.plugins,
                 groups=groups,
                 absent=absent,
@@ -257,20 +274,23 @@ class Process:
         )
 
     def _new_scheduler(
-        self, on_ready: Callable[[], None], on_record: Callable[[CycleRecord], None]
+        self,
+        around: CorePorts,
+        on_ready: Callable[[], None],
+        on_record: Callable[[CycleRecord], None],
     ) -> Scheduler:
         options = self._options
         return Scheduler(
             options.loaded,
             plugins=self.plugins,
-            writer=self.writers.pods,
-            volume_writer=self.writers.volumes,
-            claim_writer=self.writers.claims,
-            pod_group_writer=self.writers.pod_groups,
+            writer=around.pods,
+            volume_writer=around.volumes,
+            claim_writer=around.claims,
+            pod_group_writer=around.pod_groups,
             recorder=PodEvents(self.recorder),
-            background=self.background,
-            clock=self.clock,
-            chance=random.Random(options.seed),
+            background=around.background,
+            clock=around.clock,
+            chance=around.chance,
             metrics=self.metrics,
             on_record=on_record,
             on_ready=on_ready,
@@ -283,7 +303,7 @@ class Process:
         terms = Terms() if campaign is None else Terms(campaign.is_fresh)
         fence = Fence(view, self.guard, terms, observe=self.metrics.fence_lowered)
         loop = SchedulingLoop(
-            self.scheduler,
+            self.driven,
             clock=self.clock,
             ready=pod_ready,
             turn=self.turn,
@@ -338,6 +358,8 @@ class Process:
         metrics.watch_cache(scheduler.cache)
         metrics.watch_equal_pods(scheduler.classes.outcomes)
         metrics.watch_tasks(scheduler.at_work)
+        if self.recording is not None:
+            metrics.watch_recording(self.recording.spans)
         if scheduler.dispatcher is not None:
             metrics.watch_calls(scheduler.dispatcher.pending)
         election = self._options.loaded.configuration.leader_election
@@ -392,6 +414,9 @@ class Process:
         await self.leaderships.release(settled=settled)
         self.upkeep.end_recordings()
         await self.background.settle(SETTLE_SECONDS)
+        if self.recording is not None:
+            self.recording.stop()
+            await asyncio.to_thread(self.recording.close)
         await self.plugins.close()
         await self.recorder.drain(LAST_EVENTS_SECONDS)
         self.tasks.cancel()

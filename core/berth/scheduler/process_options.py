@@ -44,6 +44,9 @@ class ProcessOptions:
     seed: int | None = None
     max_in_unschedulable_seconds: float = 300.0
     request_seconds: float = REQUEST_SECONDS
+    record_to: str = ""
+    """The folder to record to, empty for not at all."""
+    record_most_bytes: int = 1 << 30
     serving: Serving = field(default_factory=Serving)
     live_page: bool = False
     """Whether /live is served."""

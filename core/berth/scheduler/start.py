@@ -44,6 +44,8 @@ async def start(options: Options, settings: Settings) -> None:
         plugins_file=options.plugins_file,
         directory=settings.directory,
         max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods.seconds,
+        record_to=options.record_to,
+        record_most_bytes=options.record_most_bytes,
         request_seconds=options.request_timeout.seconds,
         flags=options.values,
         live_page=bool(options.value("live-page")),

@@ -102,7 +102,7 @@ def after(
 
     Raises: as `simulate`, and what `then` raises.
     """
-    _check(options.loaded)
+    check_plugins(options.loaded)
 
     async def run() -> T:
         async with asyncio.TaskGroup() as tasks:
@@ -122,7 +122,7 @@ def after(
             raise group.exceptions[0] from None
 
 
-def _check(loaded: Loaded) -> None:
+def check_plugins(loaded: Loaded) -> None:
     """Refuse what a simulation would have to leave out. Raises: PluginsError."""
     if loaded.extenders:
         url = loaded.extenders[0].url_prefix

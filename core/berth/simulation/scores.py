@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,7 +15,9 @@ from berth.evaluation.select_host import score_nodes
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
+from berth.framework.node_scores import NodeScores
 from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.runtime import Framework
 from berth.framework.status import Status
 from berth.objects.pod import Pod
 from berth.scheduler.scheduler import Scheduler
@@ -47,20 +50,41 @@ class ScoreNotes:
         """Note, then run the scheduling cycle."""
         pod = info.pod
         if pod.key in self.wanted and pod.spec.scheduler_name in self.core.profiles.frameworks:
-            self.found[pod.key] = await _scores(self.core, pod, self.wanted[pod.key])
+            self.found[pod.key] = await node_scores(self.core, pod, self.wanted[pod.key])
         await self._real.schedule(info)
 
 
-async def _scores(core: Scheduler, pod: Pod, names: Collection[str]) -> dict[str, NodeScore]:
-    framework = core.profiles.frameworks[pod.spec.scheduler_name]
+class Asked(NamedTuple):
+    """What a profile's plugins say of a pod: nodes that fit and their scores, or why there is none."""
+
+    feasible: Feasible | Status
+    scores: NodeScores | None = None
+
+
+async def ask(core: Scheduler, framework: Framework, pod: Pod, search: NodeSearch) -> Asked:
+    """Ask the plugins about the cluster as the core knows it now."""
     core.cache.update_snapshot(core.snapshot)
     attempt = Attempt(pod, core.snapshot, CycleState(), CycleRecord(pod, "", 1, b"", b"", 0, 0, 0))
     details = Answers(NodePlugins(framework.plugins), detailed=True)
-    search = NodeSearch(core.queue.nominator, Rotation())
     feasible = await search.find(framework, attempt, details)
     if isinstance(feasible, Status):
-        return dict.fromkeys(names, NodeScore(message=feasible.message))
-    scores = await score_nodes(attempt, details, feasible)
+        return Asked(feasible)
+    return Asked(feasible, await score_nodes(attempt, details, feasible))
+
+
+async def node_scores(core: Scheduler, pod: Pod, names: Collection[str]) -> dict[str, NodeScore]:
+    """What these nodes score for the pod now."""
+    framework = core.profiles.frameworks[pod.spec.scheduler_name]
+    asked = await ask(core, framework, pod, NodeSearch(core.queue.nominator, Rotation()))
+    return scores_of(core, asked, names)
+
+
+def scores_of(core: Scheduler, asked: Asked, names: Collection[str]) -> dict[str, NodeScore]:
+    """What was said of these nodes; before anything changes in the core."""
+    feasible, scores = asked
+    if isinstance(feasible, Status) or scores is None:
+        message = feasible.message if isinstance(feasible, Status) else ""
+        return dict.fromkeys(names, NodeScore(message=message))
     places = {core.snapshot.names[row]: place for place, row in enumerate(scores.rows.tolist())}
     found = {}
     for name in names:

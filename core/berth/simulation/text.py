@@ -2,13 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from berth.sandbox.checker.summary import reasons_of
 from berth.simulation.compare import Comparison, Difference, Summary
 from berth.simulation.fill import Fill
 from berth.simulation.outcome import Outcome, PendingPod, Preemption, Use
+from berth.simulation.replay import Replay
+from berth.simulation.scores import NodeScore
 
 MOST_REASONS: Final = 12
 MOST_PODS: Final = 10
@@ -97,10 +99,30 @@ def _difference(difference: Difference) -> Iterator[str]:
     first, other = difference.first, difference.other
     yield f"  {difference.pod}: {first.node or 'pending'} -> {other.node or 'pending'}"
     for choice in (first, other):
-        for node, score in choice.scores.items():
-            parts = ", ".join(f"{plugin} {part}" for plugin, part in score.parts.items() if part)
-            said = score.message if score.total is None else f"{score.total} ({parts})"
-            yield f"      {choice.variant}: {node} {said}"
+        yield from _scored(choice.variant, choice.scores)
+
+
+def _scored(variant: str, scores: Mapping[str, NodeScore]) -> Iterator[str]:
+    for node, score in scores.items():
+        parts = ", ".join(f"{plugin} {part}" for plugin, part in score.parts.items() if part)
+        said = score.message if score.total is None else f"{score.total} ({parts})"
+        yield f"      {variant}: {node} {said}"
+
+
+def replay_lines(found: Replay) -> Iterator[str]:
+    """What came of a replay, and the first difference with its scores."""
+    yield f"recorded by berth {found.version}, {found.began}"
+    yield from (f"warning: {warning}" for warning in found.warnings)
+    counts = f"{found.events} events, {found.attempts} attempts, {found.writes} writes"
+    yield f"{'different after' if found.broken else 'the same:'} {counts}"
+    if found.compared:
+        yield f"of {found.compared} decisions, {found.different - found.broken} would be different"
+    for different in found.differences:
+        yield f"  {different.at} {different.pod}: {different.recorded} -> {different.now}"
+        yield from _scored("recorded", different.recorded_scores)
+        yield from _scored("now", different.scores)
+    if (left := found.different - len(found.differences)) > 0:
+        yield f"  ... and {left} more: --show has them"
 
 
 def amount(name: str, value: int) -> str:

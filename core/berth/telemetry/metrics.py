@@ -153,6 +153,11 @@ class SchedulerMetrics:
         text = "Objects whose latest version is set aside now."
         self._watch("berth_objects_set_aside_now", text, "resource", now)
 
+    def watch_recording(self, spans: Callable[[], Mapping[str, float]]) -> None:
+        """Show how many spans of the scheduler's recording were written, and how many were dropped."""
+        text = "Spans of the scheduler's recording (--record-to), by what became of them."
+        self._watch("berth_recording_spans", text, "result", spans, counts=True)
+
     def text(self, names: Sequence[str] = (), *, open_metrics: bool = False) -> bytes:
         """Everything, or only the series of these names, in Prometheus's text format, or in OpenMetrics'."""
         shown = _Named((self._state, self.requests), self.registry, names) if names else self.registry

@@ -58,6 +58,8 @@ _FILES = _section(
     ("config", Kind.STRING, "", "The configuration file."),
     ("plugins", Kind.STRING, "", "The list of out-of-tree plugins (kind PluginList)."),
     ("write-config-to", Kind.STRING, "", "Write the effective configuration to this file and exit."),
+    ("record-to", Kind.STRING, "", "Record what is decided to a file in this folder, to be replayed."),
+    ("record-most-mib", Kind.INT, 1024, "How much recordings in that folder may take."),
     ("master", Kind.STRING, "", "The API server's address; overrides the kubeconfig."),
     ("version", Kind.VERSION, "", "Print the version and exit; raw prints more."),
 )

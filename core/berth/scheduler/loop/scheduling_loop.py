@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from berth.framework.clock import Clock
 from berth.scheduler.scheduler import Scheduler
+from berth.tape.recorded_scheduler import RecordedScheduler
 
 LONGEST_WAIT_SECONDS = 30.0
 FOLLOW_SECONDS = 5.0
@@ -28,7 +29,7 @@ class SchedulingLoop:
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        scheduler: Scheduler | RecordedScheduler,
         *,
         clock: Clock,
         ready: asyncio.Event,

@@ -26,6 +26,7 @@ from berth.scheduler.loop.loop_turns import LoopTurns
 from berth.scheduler.pages.cache_debugger import CacheDebugger
 from berth.scheduler.pages.explain_access import ExplainAccess, ExplainingHere
 from berth.scheduler.process_options import ProcessOptions
+from berth.scheduler.process_recording import no_plugins_while_recorded
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_changes import KEPT_BY, changed_elsewhere, how_long
 from berth.scheduler.sidecars.plugin_upkeep import PluginUpkeep
@@ -93,7 +94,10 @@ class StatusPages:
                 lambda: self.plugins.attaching,
                 self.plugins.raw.begin,
                 self.turns,
-                lambda: changed_elsewhere(os.environ.get(KEPT_BY, ""), self.leaderships.first),
+                lambda: (
+                    no_plugins_while_recorded(self.options)
+                    or changed_elsewhere(os.environ.get(KEPT_BY, ""), self.leaderships.first)
+                ),
                 holds=how_long(
                     elects=configuration.leader_election.leader_elect, plugins_file=self.options.plugins_file
                 ),

@@ -46,6 +46,7 @@ from berth.out_of_tree.cluster_state.raw_objects import KeptObjects
 from berth.out_of_tree.queueing.news import NEWS
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.watching.needed_kinds import is_needed
+from berth.tape.recorded_scheduler import RecordedScheduler
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +147,7 @@ LOOKED_UP = (
 
 def reflectors(
     transport: Transport,
-    scheduler: Scheduler,
+    scheduler: Scheduler | RecordedScheduler,
     kept: KeptObjects,
     *,
     groups: frozenset[str],
@@ -187,7 +188,9 @@ def _is_absent(kind: Resource, absent: frozenset[Resource]) -> bool:
     return kind in absent
 
 
-def _of_other_kinds(transport: Transport, scheduler: Scheduler, report: Report) -> Iterator[Reflector[Any]]:
+def _of_other_kinds(
+    transport: Transport, scheduler: Scheduler | RecordedScheduler, report: Report
+) -> Iterator[Reflector[Any]]:
     """A reflector for each kind beside the known ones that a plugin waits for, as plural.version.group."""
     decode: Callable[[bytes], TypedObject] = decoder(TypedObject)
     for name in scheduler.wanted:

@@ -95,6 +95,7 @@ def test_syntax(arguments, values):
             ["--secure-port=65536"],
             "--secure-port 65536 must be between 0 and 65535, inclusive. 0 for turning off secure port",
         ),
+        (["--record-most-mib=1"], "--record-most-mib 1 must be between 2 and 1048576, inclusive"),
     ],
 )
 def test_mistake(arguments, message):

@@ -1,0 +1,123 @@
+"""Reading a scheduler's recording, as far as it is whole."""
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+import zstandard
+
+from berth.simulation.errors import InputError
+from berth.simulation.snapshot_file import LONGEST_LINE_BYTES, unpacked
+from berth.tape.header import FORMAT, KIND, Header
+from berth.tape.spans import CALL, DECIDED, END, Differences
+
+MOST_SPANS: Final = 100_000_000
+"""No recording comes near; a small file that unpacks for ever ends here."""
+
+
+class ReadLine(msgspec.Struct):
+    """A span as it is read (berth.tape.spans.Line)."""
+
+    i: str
+    a: list[msgspec.Raw] = []
+    n: list[int] = []
+    m: list[int] = []
+    c: list[int] = []
+    o: list[list[Any]] = []
+
+
+_read_header = msgspec.json.Decoder(Header).decode
+_read_line = msgspec.json.Decoder(ReadLine).decode
+
+
+CALL_LENGTH: Final = 4
+"""With one argument of the method at the least."""
+DECIDED_LENGTH: Final = 6
+UNREADABLE: Final = (zstandard.ZstdError, zlib.error, OSError, EOFError)
+"""What reading a damaged file raises."""
+
+
+@dataclass(slots=True)
+class TapeReading:
+    """One way through a file; `warnings` say what it lacks, once its last span was given."""
+
+    path: Path
+    header: Header
+    stream: BinaryIO
+    warnings: list[str] = field(default_factory=list)
+
+    def spans(self) -> Iterator[ReadLine]:
+        """Yield each span, its readings in microseconds. Raises: InputError."""
+        differences = Differences()
+        for number, line in enumerate(self._lines(), 2):
+            try:
+                span = _read_line(line)
+                _check(span.o)
+                span.n, span.m = differences.undone("n", span.n), differences.undone("m", span.m)
+                span.c = differences.undone("c", span.c)
+            except ValueError as error:
+                raise InputError(f"{self.path}:{number}: {error}; record anew") from None
+            if span.i == END:
+                self._say(str(msgspec.json.decode(span.a[0])))
+                return
+            yield span
+        self.warnings.append(f"{self.path} is cut off: what is there was replayed")
+
+    def _lines(self) -> Iterator[bytes]:
+        for _ in range(MOST_SPANS):
+            try:
+                line = self.stream.readline(LONGEST_LINE_BYTES + 1)
+            except UNREADABLE:
+                return
+            if len(line) > LONGEST_LINE_BYTES or not line.endswith(b"\n"):
+                return
+            yield line
+
+    def _say(self, reason: str) -> None:
+        if reason == "size":
+            self.warnings.append("the recording ended early: the file had the size that was allowed")
+        elif reason == "behind":
+            self.warnings.append("the recording ended early: more came than could be written in time")
+
+
+def _check(outputs: list[list[Any]]) -> None:
+    """Raises: ValueError where an output is none that a core has."""
+    for output in outputs:
+        length = len(output)
+        if not (
+            (length >= CALL_LENGTH and output[0] == CALL)
+            or (length == DECIDED_LENGTH and output[0] == DECIDED)
+        ):
+            raise ValueError(f"no output {str(output)[:60]!r}")
+
+
+@contextmanager
+def open_tape(path: Path) -> Iterator[TapeReading]:
+    """A file that is read within the block.
+
+    Raises: InputError where it is no recording, or of a later format.
+    """
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    with file:
+        stream = unpacked(file)
+        yield TapeReading(path, _header_of(path, stream), stream)
+
+
+def _header_of(path: Path, stream: BinaryIO) -> Header:
+    try:
+        header = _read_header(stream.readline(LONGEST_LINE_BYTES))
+    except (msgspec.MsgspecError, *UNREADABLE):
+        header = None
+    if header is None or header.kind != KIND:
+        raise InputError(f"{path} is no recording: make one with `berth scheduler --record-to DIR`")
+    if header.format > FORMAT:
+        text = f"{path} has format {header.format}, and formats up to {FORMAT} can be read here"
+        raise InputError(f"{text}: replay it with berth {header.version} or newer")
+    return header

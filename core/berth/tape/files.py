@@ -1,0 +1,115 @@
+"""Writing a tape to a file, in a thread of its own: the event loop hands spans over and never waits.
+
+    sink --queue, bounded--> thread: JSON, gzip --> one file, until it has the size that is allowed
+
+A disk that is too slow, full or gone costs the recording, and nothing else: what was written stays, the last
+line says why it ends, and everything after it is counted as dropped.
+"""
+
+import gzip
+import logging
+import queue
+import threading
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from berth.framework.clock import SYSTEM_CLOCK
+from berth.tape.header import Header
+from berth.tape.spans import END, Differences, Line, Span, line_of
+
+log = logging.getLogger(__name__)
+
+SUFFIX: Final = ".tape.gz"
+MOST_WAITING: Final = 200_000
+"""So many spans may wait for the disk: they are small, and refer to objects that the cluster has."""
+FLUSH_SECONDS: Final = 1.0
+LEVEL: Final = 3
+
+
+class Reason(Enum):
+    """Why a recording ended."""
+
+    COMPLETE = "complete"
+    SIZE = "size"
+    BEHIND = "behind"
+
+
+class TapeFile:
+    """A sink (recorder.Sink) that writes a file of at most so many bytes."""
+
+    def __init__(self, path: Path, header: Header, most_bytes: int, most_waiting: int = MOST_WAITING) -> None:
+        """Begin the file. Raises: OSError."""
+        self.path = path
+        self.written = self.dropped = 0
+        """Spans."""
+        self._most_bytes = most_bytes
+        self._most_waiting = most_waiting
+        self._header = header
+        self._queue: queue.SimpleQueue[Span | Reason] = queue.SimpleQueue()
+        self._ended = False
+        self._file = path.open("wb")
+        self._thread = threading.Thread(target=self._run, name="tape", daemon=True)
+        self._thread.start()
+
+    def __call__(self, span: Span) -> None:
+        """Take a span, or drop it where the recording has ended."""
+        if self._ended:
+            self.dropped += 1
+        elif self._queue.qsize() >= self._most_waiting:
+            self.dropped += 1
+            self._end(Reason.BEHIND)
+        else:
+            self._queue.put(span)
+
+    def close(self, seconds: float = 5.0) -> None:
+        """Write what waits, for that long, and end the file."""
+        if not self._ended:
+            self._end(Reason.COMPLETE)
+        self._thread.join(seconds)
+
+    def _end(self, reason: Reason) -> None:
+        self._ended = True
+        self._queue.put(reason)
+
+    # In the thread.
+
+    def _run(self) -> None:
+        try:
+            with self._file as file:
+                self._write_all(file)
+        except OSError as error:
+            self._ended = True
+            log.warning("recording ended: file=%s error=%s", self.path, error)
+        self._count_left()
+
+    def _write_all(self, file: BinaryIO) -> None:
+        differences, reason = Differences(), Reason.SIZE
+        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL) as out:
+            out.write(msgspec.json.encode(self._header) + b"\n")
+            due = SYSTEM_CLOCK.monotonic() + FLUSH_SECONDS
+            while file.tell() < self._most_bytes:
+                with suppress(queue.Empty):
+                    item = self._queue.get(timeout=FLUSH_SECONDS)
+                    if isinstance(item, Reason):
+                        reason = item
+                        break
+                    out.write(line_of(item, differences) + b"\n")
+                    self.written += 1
+                if SYSTEM_CLOCK.monotonic() > due:
+                    out.flush()
+                    file.flush()
+                    due = SYSTEM_CLOCK.monotonic() + FLUSH_SECONDS
+            self._ended = True
+            out.write(msgspec.json.encode(Line(END, [reason.value])) + b"\n")
+        if reason is not Reason.COMPLETE:
+            log.warning("recording ended: file=%s reason=%s", self.path, reason.value)
+
+    def _count_left(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                if isinstance(self._queue.get_nowait(), Span):
+                    self.dropped += 1

@@ -1,0 +1,122 @@
+"""A recording's file is bounded, and a slow or full disk costs the recording alone."""
+
+import gzip
+import json
+import threading
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from berth.config.loading import load
+from berth.objects.pod import Pod
+from berth.simulation.tape_file import open_tape
+from berth.tape.files import TapeFile
+from berth.tape.header import Header
+from berth.tape.recording import make_room
+from berth.tape.spans import EVENT, FLUSH, Span
+from tests.unit.simulation.kit import cluster, pod
+
+
+@pytest.fixture
+def header():
+    return Header.of(load(None), version="1", began="", seed=1, max_in_unschedulable_seconds=300.0)
+
+
+def reason(path):
+    """Why the recording ended."""
+    return json.loads(gzip.decompress(path.read_bytes()).splitlines()[-1])["a"][0]
+
+
+def test_a_file_has_every_span(tmp_path, header):
+    path = tmp_path / "a"
+    file = TapeFile(path, header, 1 << 20)
+    for _ in range(100):
+        file(Span(FLUSH, ()))
+    file.close()
+    with open_tape(path) as reading:
+        assert [span.i for span in reading.spans()] == [FLUSH] * 100
+    assert (file.written, file.dropped, reading.warnings) == (100, 0, [])
+
+
+def test_readings_are_read_as_they_were_written(tmp_path, header):
+    path = tmp_path / "a"
+    file = TapeFile(path, header, 1 << 20)
+    for reading in (5, 3, 9):
+        span = Span(FLUSH, ())
+        span.now, span.monotonic, span.cpu = [reading, reading + 1], [10 * reading], []
+        file(span)
+    file.close()
+    with open_tape(path) as reading:
+        found = [(span.n, span.m, span.c) for span in reading.spans()]
+    assert found == [([5, 6], [50], []), ([3, 4], [30], []), ([9, 10], [90], [])]
+
+
+def test_a_file_ends_at_its_size(tmp_path, header):
+    path, least = tmp_path / "a", 4096
+    file = TapeFile(path, header, least)
+    chance = Random(1)
+    for _ in range(20_000):
+        file(Span(EVENT, (chance.randbytes(40).hex(),)))
+    file.close()
+    assert least <= path.stat().st_size < least + (1 << 18)
+    assert reason(path) == "size"
+    assert file.written + file.dropped == 20_000
+    assert file.dropped > 0
+
+
+def test_what_came_after_the_end_is_dropped(tmp_path, header):
+    file = TapeFile(tmp_path / "a", header, 1 << 20)
+    file.close()
+    file(Span(FLUSH, ()))
+    assert file.dropped == 1
+
+
+def test_a_disk_that_does_not_write_ends_the_recording_and_blocks_nothing(tmp_path, header, monkeypatch):
+    held = threading.Event()
+    real = gzip.GzipFile.write
+
+    def slow(self, data):
+        held.wait()
+        return real(self, data)
+
+    monkeypatch.setattr(gzip.GzipFile, "write", slow)
+    file = TapeFile(tmp_path / "a", header, 1 << 20, most_waiting=100)
+    for _ in range(1_000):
+        file(Span(FLUSH, ()))
+    assert file.dropped == 900
+    held.set()
+    file.close()
+    assert reason(tmp_path / "a") == "behind"
+    assert file.written == 100
+
+
+def test_a_full_disk_ends_the_recording(header, caplog):
+    file = TapeFile(Path("/dev/full"), header, 1 << 20)
+    for _ in range(10):
+        file(Span(FLUSH, ()))
+    file.close()
+    assert "No space left on device" in caplog.text
+    file(Span(FLUSH, ()))
+    assert file.dropped > 0
+
+
+def test_the_oldest_recordings_go_first(tmp_path):
+    for name in "abcd":
+        (tmp_path / f"{name}.tape.gz").write_bytes(bytes(100))
+    (tmp_path / "another").write_bytes(bytes(1000))
+    make_room(tmp_path, 250)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["another", "c.tape.gz", "d.tape.gz"]
+
+
+def test_objects_are_recorded_without_what_no_decision_reads(tmp_path, header):
+    document = pod("a")
+    document["spec"]["containers"][0] |= {"env": [{"name": "KEY", "value": "secret"}], "command": ["secret"]}
+    (obj,) = cluster(tmp_path, document).of(Pod).values()
+    path = tmp_path / "a"
+    file = TapeFile(path, header, 1 << 20)
+    file(Span(EVENT, ("add", "Pod", obj)))
+    file.close()
+    recorded = gzip.decompress(path.read_bytes())
+    assert b'"name":"a"' in recorded
+    assert b"secret" not in recorded
