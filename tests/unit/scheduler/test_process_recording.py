@@ -40,7 +40,7 @@ async def recorded(tmp_path):
     folder = tmp_path / "recordings"
     names = [f"small-{i}" for i in range(6)]
     small = [namespaced(pod(name, cpu="1")) for name in names]
-    async with scheduling(tmp_path / "kubeconfig", node("a"), *small, record_to=folder) as (sandbox, _):
+    async with scheduling(tmp_path / "kubeconfig", node("a"), *small, record_to=str(folder)) as (sandbox, _):
         await eventually(lambda: sum(bound(sandbox, [name]) for name in names) == 4)
         sandbox.load([node("b")])
         await eventually(lambda: bound(sandbox, names))
