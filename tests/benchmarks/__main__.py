@@ -36,6 +36,7 @@ NAMES = (
     "cpu_shares",
     "joint",
     "fill",
+    "deschedule",
     "simulate",
     "live_page",
     "replay_day",
@@ -76,7 +77,7 @@ def main():
     sharing.add_argument("--alone", action="store_true", help="drive the plugin without the scheduler")
     sharing.add_argument("--at-once", type=int, default=1, help="runs side by side")
     sharing.add_argument("--results", type=Path, help="a file for the runs, a line each; those in it stand")
-    parser.add_argument("--random", type=int, default=0, help="clusters by chance to compare on, by fill")
+    parser.add_argument("--random", type=int, default=0, help="clusters by chance, by fill and deschedule")
     options = parser.parse_args()
     unknown = set(options.names) - {*NAMES, *BY_NAME_ONLY}
     if unknown:

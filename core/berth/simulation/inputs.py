@@ -6,7 +6,7 @@ path --+--> snapshot, a line an object ------------------------------+
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -71,10 +71,12 @@ class ClusterInput:
         return ClusterInput({kind: dict(held) for kind, held in self.objects.items()}, self.left_out.copy())
 
 
-def read_cluster(paths: Sequence[str | Path], *, seed: int = 0) -> ClusterInput:
+def read_cluster(
+    paths: Sequence[str | Path], *, seed: int = 0, seen: Callable[[Document], None] = lambda _: None
+) -> ClusterInput:
     """Read everything; several paths make one cluster.
 
-    `seed` orders the pods of the openb table.
+    `seed` orders the pods of the openb table. `seen` is shown each document as it is written.
     Raises: InputError.
     """
     reader = _Reader()
@@ -82,6 +84,7 @@ def read_cluster(paths: Sequence[str | Path], *, seed: int = 0) -> ClusterInput:
         for path in paths:
             before = reader.count
             for found in _documents(path, seed):
+                seen(found.document)
                 reader.take(found)
             if reader.count == before:
                 raise InputError(

@@ -1,0 +1,92 @@
+"""A cluster as it is to be descheduled: what decisions read, what strategies read, and pods that failed.
+
+Pods' annotations for simulations say nothing here: anyone who may write a pod could make it end in a plan.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from berth.client.transport import Transport
+from berth.descheduling.pod_facts import PodFacts, facts_of
+from berth.objects.decode import UndecodableObjectError
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.objects.pod_decoding import pod_from_document
+from berth.simulation.errors import InputError
+from berth.simulation.inputs import FINISHED, ClusterInput, read_cluster
+from berth.simulation.kinds import KINDS
+from berth.simulation.listing import list_kind
+from berth.simulation.timeline import PREFIX
+
+FAILED: Final = "Failed"
+
+
+@dataclass(slots=True)
+class Cluster:
+    """The objects, the facts of pods by key, and the failed pods by key."""
+
+    objects: ClusterInput = field(default_factory=ClusterInput)
+    facts: dict[str, PodFacts] = field(default_factory=dict)
+    failed: dict[str, Pod] = field(default_factory=dict)
+
+
+def read_files(paths: Sequence[str | Path]) -> Cluster:
+    """The cluster of files, as `berth simulate` takes them. Raises: InputError."""
+    cluster = Cluster()
+
+    def seen(document: dict[str, Any]) -> None:
+        if document.get("kind") == "Pod" and document.get("apiVersion") == "v1":
+            _note(cluster, document)
+
+    cluster.objects = read_cluster(paths, seen=seen)
+    _forget_times(cluster.objects)
+    return cluster
+
+
+async def read_live(transport: Transport) -> Cluster:
+    """The cluster behind an API server. Raises: InputError."""
+    cluster = Cluster()
+    for kind in KINDS:
+        # Of pods the finished ones are wanted, too.
+        async for obj, written in list_kind(transport, replace(kind, field_selector="")):
+            if isinstance(obj, Pod):
+                cluster.facts[obj.key] = facts_of(written)
+                if obj.status.phase == FAILED:
+                    cluster.failed[obj.key] = obj
+                if obj.status.phase in FINISHED:
+                    continue
+            cluster.objects.of(kind.type)[obj.key] = obj
+    _forget_times(cluster.objects)
+    return cluster
+
+
+def _note(cluster: Cluster, document: dict[str, Any]) -> None:
+    metadata = document.get("metadata") or {}
+    key = f"{metadata.get('namespace') or 'default'}/{metadata.get('name') or ''}"
+    try:
+        cluster.facts[key] = facts_of(msgspec.json.encode({"status": document.get("status") or {}}))
+        if cluster.facts[key].phase == FAILED:
+            pod = pod_from_document(document)
+            namespace, uid = pod.namespace or "default", pod.uid or key
+            named = msgspec.structs.replace(pod.metadata, namespace=namespace, uid=uid)
+            cluster.failed[key] = msgspec.structs.replace(pod, metadata=named)
+    except UndecodableObjectError as error:
+        raise InputError(f"Pod {key}: {error}; correct the field") from None
+
+
+def _forget_times(objects: ClusterInput) -> None:
+    kinds: Iterable[type[Pod | Node]] = (Pod, Node)
+    for kind in kinds:
+        held = objects.of(kind)
+        for key, obj in held.items():
+            if any(name.startswith(PREFIX) for name in obj.metadata.annotations):
+                held[key] = _without_times(obj)
+
+
+def _without_times(obj: Pod | Node) -> Pod | Node:
+    kept = {name: text for name, text in obj.metadata.annotations.items() if not name.startswith(PREFIX)}
+    return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, annotations=kept))

@@ -1,0 +1,232 @@
+"""From candidates to a plan: each move is tried with all moves before it made, by the engine that schedules.
+
+    candidate --> protected? --> budgets, limits --> taken out on trial --> pods that wait are placed first
+                                                            |
+         left alone, and why <--no-- better there? <-- node that the engine chooses
+                                          |
+                                          +--yes--> moved in the world, counted against budgets
+
+A pod moves once. Strategies are run again until none of them moves a pod: what a move makes possible, or
+makes bad, is seen in the same plan.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final, NamedTuple
+
+import msgspec
+
+from berth.descheduling.budgets import Budgets, Limits
+from berth.descheduling.cluster import Cluster
+from berth.descheduling.evictor import Evictor
+from berth.descheduling.plan import LeftAlone, Move, Plan
+from berth.descheduling.policy import Policy, Profile
+from berth.descheduling.strategies import READS_CONTAINERS, strategy_of
+from berth.descheduling.strategies.strategy import Candidate, Scene, Strategy
+from berth.descheduling.world import World, anew
+from berth.objects.pod import Pod
+from berth.objects.workloads import PodDisruptionBudget
+from berth.sandbox.reading.selectors import parse_label_selector
+from berth.simulation.engine import Options, Simulation, after
+from berth.simulation.fill import without_post_filter
+
+MOST_PASSES: Final = 50
+"""Every pass but the last moves a pod that has not moved before; after so many a plan ends as it is."""
+
+
+def plan(cluster: Cluster, policy: Policy, options: Options, now: datetime) -> Plan:
+    """What to evict from the cluster, and what becomes of it under the scheduler's configuration.
+
+    Raises: InputError, PluginsError, PolicyError, BuildError.
+    """
+
+    async def run(simulation: Simulation) -> Plan:
+        return await _Planning(cluster, policy, World(simulation, now=now)).plan()
+
+    # Nothing is preempted for a pod that is made anew: that would be another pod's eviction.
+    return after(cluster.objects, replace(options, loaded=without_post_filter(options.loaded)), run)
+
+
+class _Step(NamedTuple):
+    """One strategy of one profile."""
+
+    profile: Profile
+    evictor: Evictor
+    name: str
+    strategy: Strategy
+
+
+class _Place(NamedTuple):
+    """The nodes that score best alike, what the pod gains there, and the pods that got room before it."""
+
+    nodes: tuple[str, ...]
+    gain: str
+    placed: Sequence[Pod] = ()
+
+
+class _Trial(NamedTuple):
+    """What came of trying a candidate: its moves and the pods that got room, or why it is left alone."""
+
+    why_not: str = ""
+    moves: tuple[tuple[Pod, Move], ...] = ()
+    settled: tuple[Pod, ...] = ()
+
+
+@dataclass(slots=True)
+class _Planning:
+    """One plan in the making."""
+
+    cluster: Cluster
+    policy: Policy
+    world: World
+    moves: list[Move] = field(default_factory=list)
+    left_alone: dict[tuple[str, str], LeftAlone] = field(default_factory=dict)
+    _known: dict[tuple[str, int, str], str] = field(default_factory=dict)
+    """Why a pod of that template stays on that node, by strategy; for as long as nothing moves."""
+    _scene: Scene = field(init=False)
+    _budgets: Budgets = field(init=False)
+    _limits: Limits = field(init=False)
+
+    def __post_init__(self) -> None:
+        tests = parse_label_selector(self.policy.node_selector)
+        sources = {n.name for n in self.world.nodes.values() if all(test(n.labels) for test in tests)}
+        self._scene = Scene(self.world, self.cluster.facts, self.cluster.failed, frozenset(sources))
+        self._budgets = Budgets(self.cluster.objects.of(PodDisruptionBudget).values())
+        self._limits = Limits(self.policy)
+
+    async def plan(self) -> Plan:
+        """Run all strategies until nothing moves."""
+        steps = list(self._steps())
+        for _ in range(MOST_PASSES):
+            before = len(self.moves)
+            self.left_alone.clear()
+            for step in steps:
+                await self._run(step)
+            if len(self.moves) == before:
+                break
+        moved = {move.pod for move in self.moves}
+        return Plan(
+            nodes=len(self.world.nodes),
+            pods=len(self.world.pods),
+            moves=self.moves,
+            left_alone=sorted(each for each in self.left_alone.values() if each.pod not in moved),
+            notes=self._notes(),
+        )
+
+    def _steps(self) -> Iterable[_Step]:
+        owners = Counter(
+            owner.uid for pod in self.world.pods.values() for owner in pod.metadata.owner_references
+        )
+        for profile in self.policy.profiles:
+            evictor = Evictor(profile.evictor, self.cluster, self.world.now, owners)
+            for name, args in profile.strategies:
+                yield _Step(profile, evictor, name, strategy_of(name, args))
+
+    def _notes(self) -> list[str]:
+        names = {name for profile in self.policy.profiles for name, _ in profile.strategies}
+        wanting = sorted(names & READS_CONTAINERS)
+        facts = self.cluster.facts.values()
+        if not wanting or not facts or any(each.counted for each in facts):
+            return []
+        remedy = "read the cluster itself, or give `kubectl get pods -A -o yaml`"
+        return [f"no pod has statuses of containers, which {', '.join(wanting)} may read: {remedy}"]
+
+    async def _run(self, step: _Step) -> None:
+        for candidate in await step.strategy.candidates(self._scene):
+            if any(pod.uid in self._scene.stays for pod in candidate.pods):
+                continue
+            why_not = await self._try(step, candidate)
+            if why_not:
+                self._leave(step, candidate, why_not)
+
+    def _leave(self, step: _Step, candidate: Candidate, why_not: str) -> None:
+        for pod in candidate.pods:
+            left = LeftAlone(pod.key, pod.node_name, step.name, candidate.found, why_not)
+            self.left_alone[pod.key, step.name] = left
+
+    async def _try(self, step: _Step, candidate: Candidate) -> str:
+        """Make the candidate's moves; or why it is left alone."""
+        pods = candidate.pods
+        for pod in pods:
+            why_not = step.evictor.why_not(pod)
+            if why_not:
+                return why_not if len(pods) == 1 else f"{pod.key} has to stay: {why_not}"
+        why_not = self._budgets.why_not(pods) or self._limits.why_not(pods)
+        if why_not:
+            return why_not
+        known = step.profile.name + step.name, id(pods[0].template), pods[0].node_name
+        if len(pods) == 1 and candidate.needs_place and known in self._known:
+            return self._known[known]
+        trial = await self._tried(step, candidate)
+        if trial.why_not:
+            self._known[known] = trial.why_not
+        else:
+            self._make(step, trial)
+        return trial.why_not
+
+    async def _tried(self, step: _Step, candidate: Candidate) -> _Trial:
+        if not candidate.needs_place:
+            (pod,) = candidate.pods
+            judgement = await step.strategy.judge(self._scene, pod, "")
+            return _Trial(moves=((pod, _move(step, candidate, pod, _Place((), judgement.text))),))
+        moves: list[tuple[Pod, Move]] = []
+        settled: list[Pod] = []
+        with self.world.trial():
+            for pod in candidate.pods:
+                self.world.take_out(pod)
+                placed = await self.world.place_waiting(settled)
+                settled += placed
+                new = anew(pod, self.world.now)
+                chosen = await self.world.chosen(new)
+                why_not, gain = await self._judged(step, candidate, pod, chosen.nodes)
+                if not chosen.nodes or why_not:
+                    return _Trial(why_not or f"no node would take it: {chosen.message}")
+                self.world.put_in(new, chosen.nodes[0])
+                moves.append((pod, _move(step, candidate, pod, _Place(chosen.nodes, gain, placed))))
+        return _Trial(moves=tuple(moves), settled=tuple(settled))
+
+    async def _judged(
+        self, step: _Step, candidate: Candidate, pod: Pod, nodes: tuple[str, ...]
+    ) -> tuple[str, str]:
+        """Why the pod stays, and what it gains on the first node: the scheduler may take any of them."""
+        gain = ""
+        for node in nodes:
+            if node == pod.node_name and not candidate.may_return:
+                return f"the scheduler would place it on {node} again", ""
+            judgement = await step.strategy.judge(self._scene, pod, node)
+            if not judgement.better:
+                return f"the scheduler would place it on {node}: {judgement.text}", ""
+            gain = gain or judgement.text
+        return "", gain
+
+    def _make(self, step: _Step, trial: _Trial) -> None:
+        """Let the moves be so from now on."""
+        self._known.clear()
+        for pod in trial.settled:
+            self.world.settle(pod)
+        for pod, move in trial.moves:
+            self._budgets.take(pod)
+            self._limits.take(pod)
+            self._scene.taken[step.name, pod.node_name] += 1
+            self._scene.stays.update((pod.uid, anew(pod, self.world.now).uid))
+            if move.to:
+                self.world.move(pod, move.to)
+            self.moves.append(msgspec.structs.replace(move, budgets=tuple(self._budgets.of(pod))))
+
+
+def _move(step: _Step, candidate: Candidate, pod: Pod, found: "_Place") -> Move:
+    return Move(
+        pod=pod.key,
+        uid=pod.uid,
+        from_=pod.node_name,
+        to=found.nodes[0] if found.nodes else "",
+        or_to=found.nodes[1:],
+        profile=step.profile.name,
+        strategy=step.name,
+        found=candidate.found,
+        gain=found.gain,
+        group=f"{step.name} {pod.node_name}" if len(candidate.pods) > 1 else "",
+        makes_room_for={each.key: each.node_name for each in found.placed},
+    )

@@ -1,0 +1,52 @@
+"""RemoveDuplicates: pods of one owner and the same images that share a node, where another has fewer."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from berth.descheduling.policy import DuplicatesArgs
+from berth.descheduling.strategies.strategy import Candidate, Filter, Judgement, Scene
+from berth.objects.pod import Pod
+
+Twins = tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]
+"""Namespace, owners and images: pods of which these are the same are duplicates."""
+
+
+class Duplicates:
+    """Every move makes the larger count smaller, and no count as large as that was."""
+
+    def __init__(self, args: DuplicatesArgs) -> None:
+        self._filter = Filter(args.namespaces)
+        self._excluded = args.exclude_owner_kinds
+
+    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+        """All but the first of the duplicates on each node, those of the fullest nodes first."""
+        groups: dict[tuple[Twins, str], list[Pod]] = defaultdict(list)
+        for pod in scene.world.pods.values():
+            if self._counts(pod):
+                groups[_twins(pod), pod.node_name].append(pod)
+        may_move = {pod.uid: place for place, pod in enumerate(self._filter.among(scene.pods()))}
+        found = []
+        for (_, node), pods in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
+            text = f"{len(pods)} pods of its owner are on {node}"
+            movable = sorted((pod for pod in pods if pod.uid in may_move), key=lambda pod: may_move[pod.uid])
+            found += [Candidate((pod,), text) for pod in movable[: len(pods) - 1]]
+        return found
+
+    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+        """Better where fewer of them are than are left behind."""
+        left, there = self._count(scene, pod, pod.node_name), self._count(scene, pod, node)
+        return Judgement(there < left, f"beside {left} of its owner there, beside {there} on {node}")
+
+    def _counts(self, pod: Pod) -> bool:
+        kinds = {owner.kind for owner in pod.metadata.owner_references}
+        return bool(kinds) and not kinds & self._excluded
+
+    def _count(self, scene: Scene, pod: Pod, node: str) -> int:
+        twins = _twins(pod)
+        return sum(_twins(other) == twins for other in scene.world.on(node))
+
+
+def _twins(pod: Pod) -> Twins:
+    owners = sorted((owner.kind, owner.name) for owner in pod.metadata.owner_references)
+    images = sorted(container.image for container in pod.spec.containers)
+    return pod.namespace, tuple(owners), tuple(images)

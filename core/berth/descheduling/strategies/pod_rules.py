@@ -1,0 +1,108 @@
+"""Pods on nodes that they would not be placed on for the pods around: anti-affinity and spreading.
+
+Both are the engine's own rules: the pod is taken out on trial, and the plugin is asked about its node.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from berth.descheduling.policy import InterPodAntiAffinityArgs, TopologySpreadArgs
+from berth.descheduling.policy_file import HARD
+from berth.descheduling.strategies.strategy import Candidate, Filter, Judgement, Scene
+from berth.objects.pod import Pod
+from berth.snapshot.affinity_terms import HeldTerm, TermKind
+from berth.snapshot.pod_info import PodInfo
+
+AFFINITY: Final = "InterPodAffinity"
+SPREAD: Final = "PodTopologySpread"
+ANTI_AFFINITY: Final = "anti-affinity"
+"""In the reasons of InterPodAffinity that are about staying apart."""
+
+
+class AntiAffinity:
+    """RemovePodsViolatingInterPodAntiAffinity: required terms, the pod's own and those of others."""
+
+    def __init__(self, args: InterPodAntiAffinityArgs) -> None:
+        self._filter = Filter(args.namespaces, args.label_selector)
+
+    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+        """Pods that a required term keeps apart from another in the same place."""
+        world = scene.world
+        terms = {
+            held
+            for pods in world.snapshot.pods
+            for info in pods.values()
+            for held in info.terms
+            if held.kind is TermKind.REQUIRED_ANTI_AFFINITY
+        }
+        found = []
+        for pod in self._filter.among(scene.pods()):
+            if not _concerned(pod, terms):
+                continue
+            with world.trial():
+                world.take_out(pod)
+                why = await world.why_not_on(AFFINITY, pod, pod.node_name)
+            if ANTI_AFFINITY in why:
+                found.append(Candidate((pod,), f"{pod.node_name}: {why}"))
+        return found
+
+    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+        """Better where the plugin lets it be, while it does not where the pod is."""
+        if ANTI_AFFINITY not in await scene.world.why_not_on(AFFINITY, pod, pod.node_name):
+            return Judgement(False, f"{pod.node_name} would do by now")
+        allowed = await scene.world.allowed_by(AFFINITY, pod)
+        better = allowed is not None and bool(allowed[scene.world.snapshot.row_of[node]])
+        return Judgement(better, f"on {node} anti-affinity is kept")
+
+
+def _concerned(pod: Pod, terms: set[HeldTerm]) -> bool:
+    """Whether a term is the pod's own, or may match it; the plugin knows about namespaces' labels."""
+    if any(held.kind is TermKind.REQUIRED_ANTI_AFFINITY for held in PodInfo(pod).terms):
+        return True
+    return any(held.term.selector.matches(pod.labels) for held in terms)
+
+
+class TopologySpread:
+    """RemovePodsViolatingTopologySpreadConstraint: chosen constraints, all of them taken as hard ones."""
+
+    def __init__(self, args: TopologySpreadArgs) -> None:
+        self._filter = Filter(args.namespaces, args.label_selector)
+        self._actions = frozenset(args.constraints)
+
+    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+        """Pods that would make their domain too large if they came now."""
+        world = scene.world
+        found = []
+        for pod in self._filter.among(scene.pods()):
+            strict = self._strict(pod)
+            if strict is None:
+                continue
+            with world.trial():
+                world.take_out(pod)
+                why = await world.why_not_on(SPREAD, strict, pod.node_name)
+            if why:
+                found.append(Candidate((pod,), f"{pod.node_name}: {why}"))
+        return found
+
+    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+        """Better where the constraints are met, while they are not where the pod is."""
+        strict = self._strict(pod)
+        if strict is None or not await scene.world.why_not_on(SPREAD, strict, pod.node_name):
+            return Judgement(False, f"{pod.node_name} would do by now")
+        allowed = await scene.world.allowed_by(SPREAD, strict)
+        better = allowed is not None and bool(allowed[scene.world.snapshot.row_of[node]])
+        return Judgement(
+            better, f"on {node} its spread constraints are {'met' if better else 'not met either'}"
+        )
+
+    def _strict(self, pod: Pod) -> Pod | None:
+        own = pod.spec.topology_spread_constraints
+        if not own:
+            # The profile's default constraints may be hard ones.
+            return pod if HARD in self._actions else None
+        chosen = tuple(
+            replace(each, when_unsatisfiable=HARD) for each in own if each.when_unsatisfiable in self._actions
+        )
+        return pod.with_spec(replace(pod.spec, topology_spread_constraints=chosen)) if chosen else None

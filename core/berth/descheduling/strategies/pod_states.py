@@ -1,0 +1,147 @@
+"""Pods that are to be made anew for what became of them: restarts, age, failure."""
+
+from collections.abc import Sequence
+
+from berth.descheduling.pod_facts import Condition, PodFacts, exit_codes, reasons
+from berth.descheduling.policy import ConditionFilter, FailedPodsArgs, PodLifeTimeArgs, TooManyRestartsArgs
+from berth.descheduling.strategies.strategy import Candidate, Filter, Judgement, Scene
+from berth.objects.pod import Pod
+
+
+class TooManyRestarts:
+    """RemovePodsHavingTooManyRestarts: another node may do better by them."""
+
+    def __init__(self, args: TooManyRestartsArgs) -> None:
+        self._args = args
+        self._filter = Filter(args.namespaces, args.label_selector)
+
+    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+        """Pods restarted too often, those most often restarted first."""
+        counted = []
+        for pod in self._filter.among(scene.pods()):
+            facts = scene.facts_of(pod)
+            count = facts.restarts(init=self._args.including_init_containers)
+            if count >= self._args.pod_restart_threshold and self._in_state(facts):
+                counted.append((count, Candidate((pod,), f"{count} restarts on {pod.node_name}")))
+        return [candidate for _, candidate in sorted(counted, key=lambda each: -each[0])]
+
+    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+        """Better on any other node."""
+        del scene
+        return Judgement(node != pod.node_name, f"a fresh start on {node}")
+
+    def _in_state(self, facts: PodFacts) -> bool:
+        states = self._args.states
+        if not states or facts.phase in states:
+            return True
+        statuses = facts.statuses(init=self._args.including_init_containers)
+        return any(
+            each.state.waiting is not None and each.state.waiting.reason in states for each in statuses
+        )
+
+
+class LifeTime:
+    """PodLifeTime: what is too old is made anew, on the same node where that is the best."""
+
+    def __init__(self, args: PodLifeTimeArgs) -> None:
+        self._args = args
+        self._filter = Filter(args.namespaces, args.label_selector)
+
+    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+        """Pods that all criteria apply to, the oldest first."""
+        found = []
+        for pod in self._filter.among(scene.pods()):
+            age = _age(pod, scene)
+            if self._applies(scene, pod, age):
+                found.append((age, Candidate((pod,), f"it is {age:.0f} s old", may_return=True)))
+        return [candidate for _, candidate in sorted(found, key=lambda each: -each[0])]
+
+    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+        """Any node will do: the pod is made anew."""
+        del scene, pod
+        return Judgement(True, f"made anew on {node}")
+
+    def _applies(self, scene: Scene, pod: Pod, age: float) -> bool:
+        args, facts = self._args, scene.facts_of(pod)
+        most = args.max_pod_life_time_seconds
+        codes = exit_codes(facts.statuses(init=args.including_init_containers))
+        return (
+            pod.uid not in scene.stays
+            and (most is None or int(age) > most)
+            and self._is_of_owners(pod)
+            and (not args.states or bool(args.states & self._states(facts)))
+            and (not args.exit_codes or bool(args.exit_codes & codes))
+            and (not args.conditions or self._has_condition(facts, scene))
+        )
+
+    def _is_of_owners(self, pod: Pod) -> bool:
+        chosen = self._args.owner_kinds
+        kinds = {owner.kind for owner in pod.metadata.owner_references}
+        return bool(kinds & chosen.include) if chosen.include else not kinds & chosen.exclude
+
+    def _has_condition(self, facts: PodFacts, scene: Scene) -> bool:
+        return any(_has(each, wanted, scene) for wanted in self._args.conditions for each in facts.conditions)
+
+    def _states(self, facts: PodFacts) -> set[str]:
+        args = self._args
+        statuses = facts.statuses(
+            init=args.including_init_containers, ephemeral=args.including_ephemeral_containers
+        )
+        return {facts.phase, facts.reason, *reasons(statuses)}
+
+
+def _age(pod: Pod, scene: Scene) -> float:
+    created = pod.metadata.creation_timestamp
+    return 0.0 if created is None else (scene.now - created).total_seconds()
+
+
+def _has(condition: Condition, wanted: ConditionFilter, scene: Scene) -> bool:
+    pairs = (
+        (wanted.type, condition.type),
+        (wanted.status, condition.status),
+        (wanted.reason, condition.reason),
+    )
+    if any(asked and asked != found for asked, found in pairs):
+        return False
+    least = wanted.min_time_since_last_transition_seconds
+    if least is None:
+        return True
+    since = condition.last_transition_time
+    return since is not None and (scene.now - since).total_seconds() >= least
+
+
+class FailedPods:
+    """RemoveFailedPods: they hold nothing any more, and nothing has to be found for them."""
+
+    def __init__(self, args: FailedPodsArgs) -> None:
+        self._args = args
+        self._filter = Filter(args.namespaces, args.label_selector)
+
+    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+        """Failed pods of these reasons and exit codes that are old enough."""
+        failed = sorted(scene.failed.values(), key=lambda pod: pod.key)
+        on_sources = [pod for pod in failed if pod.node_name in scene.sources and pod.uid not in scene.stays]
+        return [
+            Candidate(
+                (pod,), f"it failed: {scene.facts_of(pod).reason or 'no reason is given'}", needs_place=False
+            )
+            for pod in self._filter.among(on_sources)
+            if self._applies(scene, pod)
+        ]
+
+    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+        """A pod that failed is better gone."""
+        del scene, pod, node
+        return Judgement(True, "what failed is taken away")
+
+    def _applies(self, scene: Scene, pod: Pod) -> bool:
+        args, facts = self._args, scene.facts_of(pod)
+        if _age(pod, scene) < args.min_pod_lifetime_seconds:
+            return False
+        if any(owner.kind in args.exclude_owner_kinds for owner in pod.metadata.owner_references):
+            return False
+        statuses = list(facts.statuses(init=args.including_init_containers))
+        found = {*reasons(iter(statuses)), facts.reason} - {""}
+        if args.reasons and not args.reasons & found:
+            return False
+        return not args.exit_codes or bool(args.exit_codes & exit_codes(iter(statuses)))

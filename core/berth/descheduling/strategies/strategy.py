@@ -1,0 +1,97 @@
+"""What a strategy is: it proposes pods, and judges the nodes that the engine chose for them."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from berth.descheduling.pod_facts import NO_FACTS, PodFacts
+from berth.descheduling.policy import ALL_NAMESPACES, Namespaces, Selector
+from berth.descheduling.policy_file import compiled
+from berth.descheduling.world import World
+from berth.objects.pod import Pod
+
+
+class Candidate(NamedTuple):
+    """Pods that stand badly, which move together or not at all, and what is wrong with them."""
+
+    pods: tuple[Pod, ...]
+    found: str
+    needs_place: bool = True
+    """False for pods that no longer run: nothing has to be found for them."""
+    may_return: bool = False
+    """Whether the same node will do, as for a pod that is only too old."""
+
+
+class Judgement(NamedTuple):
+    """Whether a node is better for the pod, and what it gains, or why not."""
+
+    better: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What strategies look at. `sources` are the nodes that pods may be taken from.
+
+    `stays` are the UIDs of pods that have moved, `taken` counts them by strategy and node.
+    """
+
+    world: World
+    facts: Mapping[str, PodFacts]
+    failed: Mapping[str, Pod]
+    sources: frozenset[str]
+    stays: set[str] = field(default_factory=set)
+    taken: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def now(self) -> datetime:
+        """The time."""
+        return self.world.now
+
+    def pods(self) -> list[Pod]:
+        """The pods that may move, those of low priority first; a pod moves once in a plan."""
+        found = [
+            pod
+            for pod in self.world.pods.values()
+            if pod.node_name in self.sources
+            and pod.node_name in self.world.nodes
+            and pod.uid not in self.stays
+        ]
+        return sorted(found, key=_order)
+
+    def facts_of(self, pod: Pod) -> PodFacts:
+        """The pod's facts; one that was made anew has none."""
+        return NO_FACTS if pod.uid in self.stays else self.facts.get(pod.key, NO_FACTS)
+
+
+class Strategy(Protocol):
+    """One strategy with its arguments."""
+
+    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+        """The pods that stand badly, in the order in which they are to be tried."""
+
+    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+        """Whether the node is better for the pod, which is taken out on trial."""
+
+
+class Filter:
+    """Which pods the strategy looks at: those of some namespaces, those that a selector matches."""
+
+    def __init__(self, namespaces: Namespaces = ALL_NAMESPACES, selector: Selector | None = None) -> None:
+        self._namespaces = namespaces
+        self._selector = None if selector is None else compiled(selector)
+
+    def has(self, pod: Pod) -> bool:
+        """Whether the strategy looks at the pod."""
+        chosen = self._selector is None or self._selector.matches(pod.labels)
+        return chosen and self._namespaces.has(pod.namespace)
+
+    def among(self, pods: Sequence[Pod]) -> Iterator[Pod]:
+        """Those of the pods."""
+        return (pod for pod in pods if self.has(pod))
+
+
+def _order(pod: Pod) -> tuple[int, str]:
+    return pod.priority, pod.key

@@ -1,0 +1,221 @@
+"""The cluster as a plan has it so far, before the scheduler's own engine: who may stand where, and who would.
+
+    simulation, pending pods scheduled --> world --+-- taken_out, placed: on trial, taken back together
+                                                   +-- tried(pod): the engine's verdicts and scores
+                                                   +-- moved(pod, node): for good
+
+Only the snapshot knows of trials, as in a pod-group cycle.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec.structs import replace
+
+from berth.explain.trying import Tried, Trying
+from berth.framework.cycle_budget import UNMETERED
+from berth.framework.runtime import Framework, PluginSet
+from berth.objects.node import Node
+from berth.objects.pod import Pod, PodStatus
+from berth.objects.pod_template import PodTemplate
+from berth.simulation.engine import Simulation
+from berth.simulation.outcome import UNSCHEDULABLE
+from berth.snapshot.columns import Mask
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+
+ANEW: Final = "-anew"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Where the scheduler would put a pod: any of these nodes, which score best alike; or why nowhere."""
+
+    nodes: tuple[str, ...] = ()
+    message: str = ""
+
+
+class World:
+    """A simulated cluster that pods are moved in."""
+
+    def __init__(self, simulation: Simulation, *, now: datetime) -> None:
+        self.now = now
+        self.core = simulation.core
+        self._state = simulation.state
+        self._trying = Trying(self.core.queue.nominator)
+        self._alone: dict[tuple[str, str], Framework] = {}
+        self._by_nodes: dict[tuple[str, str, PodTemplate], Mask] = {}
+        self.pods: dict[str, Pod] = {pod.key: pod for pod in self._state.all(Pod) if pod.node_name}
+        """The pods on nodes, by key."""
+        self.nodes: dict[str, Node] = {node.name: node for node in self._state.all(Node)}
+        unplaced = {each.pod for each in simulation.outcome().pending if each.reason == UNSCHEDULABLE}
+        waiting = (pod for pod in self._state.all(Pod) if pod.key in unplaced)
+        self._waiting = sorted(waiting, key=lambda pod: -pod.priority)
+        self._refresh()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The nodes and their pods, with what is on trial."""
+        return self.core.snapshot
+
+    def framework(self, pod: Pod) -> Framework | None:
+        """The profile that schedules the pod, if there is one."""
+        return self.core.profiles.frameworks.get(pod.spec.scheduler_name)
+
+    # Trials.
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Take back whatever is tried inside."""
+        before = self.core.cache.trials
+        try:
+            yield
+        finally:
+            self.core.cache.undo_trials(self.snapshot, before)
+
+    def take_out(self, pod: Pod) -> None:
+        """Try how it is without a pod."""
+        info = self.snapshot.pods[self.snapshot.row_of[pod.node_name]][pod.uid]
+        self.core.cache.try_pod(self.snapshot, -1, info)
+
+    def put_in(self, pod: Pod, node: str) -> None:
+        """Try how it is with the pod on that node."""
+        self.core.cache.try_pod(self.snapshot, 1, PodInfo(pod.placed_on(node)))
+
+    async def place_waiting(self, done: Sequence[Pod]) -> list[Pod]:
+        """Try to place the pods that wait for room: they come before a pod that is made anew.
+
+        Those that are `done` have their place. Of pods that are alike none is tried once one found no place.
+        """
+        placed: list[Pod] = []
+        refused: set[int] = set()
+        has_place = {pod.uid for pod in done}
+        for pod in self._waiting:
+            if pod.uid in has_place or id(pod.template) in refused or pod.spec.scheduling_group is not None:
+                continue
+            chosen = await self.chosen(pod)
+            if chosen.nodes:
+                self.put_in(pod, chosen.nodes[0])
+                placed.append(pod.placed_on(chosen.nodes[0]))
+            else:
+                refused.add(id(pod.template))
+        return placed
+
+    # What the engine says.
+
+    async def chosen(self, pod: Pod) -> Chosen:
+        """Where the scheduler would put the pod, as one that has no node."""
+        framework = self.framework(pod)
+        if framework is None:
+            return Chosen(message=f"schedulerName {pod.spec.scheduler_name!r} is of no profile here")
+        tried = await self._tried(framework, pod)
+        scores = tried.scores
+        if scores is None or not scores.rows.size:
+            return Chosen(message=tried.message or "the pod fits on no node")
+        best = scores.rows[scores.totals == scores.totals.max()]
+        return Chosen(tuple(sorted(self.snapshot.names[row] for row in best.tolist())))
+
+    async def allowed_by(self, plugin: str, pod: Pod) -> Mask | None:
+        """Where that plugin alone lets the pod be, None where the pod's profile does not run it.
+
+        Shapes: result bool (n,).
+        """
+        tried = await self._tried_alone(plugin, pod)
+        return None if tried is None else tried.fits
+
+    async def allowed_by_nodes(self, plugin: str, pod: Pod) -> Mask | None:
+        """The same for a plugin that looks at no other pod: asked once for all pods that are alike."""
+        key = plugin, pod.spec.scheduler_name, pod.template
+        if key not in self._by_nodes:
+            mask = await self.allowed_by(plugin, pod)
+            if mask is None:
+                return None
+            self._by_nodes[key] = mask
+        return self._by_nodes[key]
+
+    async def why_not_on(self, plugin: str, pod: Pod, node: str) -> str:
+        """What that plugin alone has against the pod on the node; empty where nothing."""
+        tried = await self._tried_alone(plugin, pod)
+        row = self.snapshot.row_of[node]
+        if tried is None or tried.fits[row] or row not in tried.against:
+            return ""
+        return tried.against[row].status.message
+
+    async def _tried_alone(self, plugin: str, pod: Pod) -> Tried | None:
+        framework = self.framework(pod)
+        if framework is None or plugin not in framework.plugins.by_name:
+            return None
+        key = framework.profile_name, plugin
+        if key not in self._alone:
+            self._alone[key] = _alone(framework, plugin)
+        return await self._tried(self._alone[key], pod)
+
+    async def _tried(self, framework: Framework, pod: Pod) -> Tried:
+        return await self._trying.tried(framework, pod, self.snapshot, UNMETERED)
+
+    # What is so from now on.
+
+    def move(self, pod: Pod, node: str) -> None:
+        """Let the pod be made anew, on that node; without a node it is gone."""
+        self._state.remove(pod)
+        self.pods.pop(pod.key, None)
+        if node:
+            self._place(anew(pod, self.now), node)
+        self._refresh()
+
+    def settle(self, pod: Pod) -> None:
+        """Let a pod that waited be on the node that it names."""
+        self._waiting = [each for each in self._waiting if each.uid != pod.uid]
+        self._place(pod, pod.node_name)
+        self._refresh()
+
+    def _place(self, pod: Pod, node: str) -> None:
+        self.pods[pod.key] = self._state.put(pod.placed_on(node))
+
+    def _refresh(self) -> None:
+        self._state.deliver()
+        self.core.cache.update_snapshot(self.snapshot)
+
+    # What it is like.
+
+    def on(self, node: str) -> list[Pod]:
+        """The pods of a node, by key."""
+        infos = self.snapshot.pods[self.snapshot.row_of[node]].values()
+        return sorted((info.pod for info in infos), key=lambda pod: pod.key)
+
+    def use(self, resource: str) -> dict[str, float]:
+        """The percentage of the resource that is asked for on each node that offers any."""
+        snapshot = self.snapshot
+        if resource == "pods":
+            counts, offered = snapshot.pod_count, snapshot.allowed_pods
+        else:
+            found = snapshot.offered(resource)
+            if found is None:
+                return {}
+            counts, offered = snapshot.held(resource), found
+        pairs = zip(snapshot.names, counts.tolist(), offered.tolist(), strict=True)
+        return {name: 100 * held / there for name, held, there in pairs if there}
+
+
+def anew(pod: Pod, now: datetime) -> Pod:
+    """The pod that its owner makes in place of this one: of the same template, under another UID."""
+    metadata = replace(
+        pod.metadata,
+        uid=f"{pod.uid}{ANEW}",
+        creation_timestamp=now.astimezone(UTC),
+        deletion_timestamp=None,
+    )
+    return Pod(metadata=metadata, template=pod.template, status=PodStatus(phase="Running", start_time=now))
+
+
+def _alone(framework: Framework, name: str) -> Framework:
+    own = framework.plugins
+    plugins = PluginSet(
+        pre_filter=[plugin for plugin in own.pre_filter if plugin.name == name],
+        filter=[plugin for plugin in own.filter if plugin.name == name],
+    )
+    plugins.by_name = {name: own.by_name[name]}
+    return Framework(framework.profile_name, plugins, percentage_of_nodes_to_score=0)

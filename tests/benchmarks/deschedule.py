@@ -1,0 +1,232 @@
+"""Plans on clusters by chance, each held against the whole scheduler in virtual time.
+
+`--random N` says how many clusters. For each of them: every pod that is evicted is bound where the plan says,
+or on a node that the plan names as good; hard rules that were broken would keep the pod off its old node;
+budgets are not broken; the same plan made again, on what the first one leaves, moves nothing.
+"""
+
+import json
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+import msgspec
+
+from berth.config.loading import load
+from berth.descheduling.budgets import covers
+from berth.descheduling.cluster import Cluster, read_files
+from berth.descheduling.planner import plan
+from berth.descheduling.policy_file import read_policy
+from berth.objects.node import Node
+from berth.objects.pod import NO_STATUS, Pod, PodStatus
+from berth.objects.workloads import PodDisruptionBudget
+from berth.simulation.engine import Options, simulate
+from berth.simulation.fill import without_post_filter
+from berth.simulation.timeline import ARRIVAL
+from tests.benchmarks.tables import Table
+from tests.chance.cluster import draw
+from tests.chance.draw import Chance
+from tests.unit.simulation.kit import written
+
+NOW = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
+RULES = {
+    "RemovePodsViolatingNodeAffinity",
+    "RemovePodsViolatingNodeTaints",
+    "RemovePodsViolatingInterPodAntiAffinity",
+}
+"""Strategies after which the engine, too, would not place the pod where it was."""
+REQUIRED = ["requiredDuringSchedulingIgnoredDuringExecution"]
+BOTH = [*REQUIRED, "preferredDuringSchedulingIgnoredDuringExecution"]
+LIMITED = "maxNoOfPodsToEvict"
+"""In the reason of a pod that is left to the next plan."""
+SUBJECTS = ("placing", "profiles", "volumes", "preemption", "everything")
+
+
+def run(options):
+    """A row a strategy: how many pods were moved, and how many were left alone."""
+    moved, left, wrong = Counter(), Counter(), {}
+    count = options.random or 100
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        for seed in range(count):
+            found, problems = checked(seed, Path(folder))
+            moved.update(each.strategy for each in found.moves)
+            left.update(each.strategy for each in found.left_alone)
+            if problems:
+                wrong[seed] = problems
+    table = Table(f"descheduling, {count} clusters by chance", ["strategy", "moved", "left alone"])
+    for name in sorted(moved | left):
+        table.add(name, f"{moved[name]:,}", f"{left[name]:,}")
+    table.show()
+    for seed, problems in wrong.items():
+        click.echo(f"{seed}: {'; '.join(problems)}")
+    click.echo(f"{count} clusters, {sum(moved.values())} evictions, {len(wrong)} clusters with problems")
+    if wrong:
+        sys.exit(1)
+
+
+def checked(seed, folder):
+    """The plan for the cluster of that seed, and what is wrong with it."""
+    cluster, policy, options = drawn(seed, folder)
+    found = plan(cluster, policy, options, NOW)
+    problems = [*_budgets(cluster, found)]
+    running = _settled(cluster.objects, options)
+    for move in found.moves:
+        problems += _carried_out(running, move, options)
+    left = Cluster(running, {}, {key: pod for key, pod in cluster.failed.items() if key not in moved(found)})
+    again = plan(left, policy, options, NOW)
+    if not any(LIMITED in each.why for each in found.left_alone):
+        problems += [f"moved again: {each.pod} by {each.strategy}: {each.found}" for each in again.moves]
+    return found, problems
+
+
+def moved(found):
+    return {move.pod for move in found.moves}
+
+
+def _settled(objects, options):
+    """The cluster once its scheduler has placed what waits and fits."""
+    running = objects.copy()
+    for key, node in simulate(objects, _without_preemption(options)).placed_on.items():
+        running.of(Pod)[key] = running.of(Pod)[key].placed_on(node)
+    return running
+
+
+def _without_preemption(options):
+    return replace(options, loaded=without_post_filter(options.loaded))
+
+
+def _budgets(cluster, found):
+    pods = cluster.objects.of(Pod)
+    for budget in cluster.objects.of(PodDisruptionBudget).values():
+        evicted = [pods[move.pod] for move in found.moves if move.pod in pods]
+        taken = [pod for pod in evicted if covers(budget, pod) and pod.status.phase == "Running"]
+        if len(taken) > budget.status.disruptions_allowed:
+            yield f"{budget.key} allows {budget.status.disruptions_allowed}, {len(taken)} are evicted"
+
+
+def _carried_out(running, move, options):
+    """Make one move in `running`; what the whole scheduler does otherwise than the plan says."""
+    pods = running.of(Pod)
+    if not move.to:
+        return
+    pod = pods.pop(move.pod)
+    for key, node in move.makes_room_for.items():
+        pods[key] = pods[key].placed_on(node)
+    if move.strategy in RULES and "preferred" not in move.gain and _would_stand(running, pod, options):
+        yield f"{move.pod} could be on {move.from_}, and was evicted by {move.strategy}"
+    bound = _bound(running, pod, options)
+    if bound not in (move.to, *move.or_to):
+        yield f"{move.pod} is bound to {bound}, not {move.to} ({move.strategy}, from {move.from_})"
+    for budget in [each for each in running.of(PodDisruptionBudget).values() if covers(each, pod)]:
+        status = msgspec.structs.replace(
+            budget.status, disruptions_allowed=budget.status.disruptions_allowed - 1
+        )
+        running.of(PodDisruptionBudget)[budget.key] = msgspec.structs.replace(budget, status=status)
+    started = PodStatus(phase="Running", start_time=NOW)
+    metadata = msgspec.structs.replace(pod.metadata, uid=f"{pod.uid}-anew", creation_timestamp=NOW)
+    pods[pod.key] = Pod(metadata=metadata, template=pod.template, node_name=move.to, status=started)
+
+
+def _bound(running, pod, options):
+    """Where the scheduler binds the pod that is made anew, after those that wait."""
+    annotations = {**pod.metadata.annotations, ARRIVAL: "100"}
+    metadata = msgspec.structs.replace(pod.metadata, uid=f"{pod.uid}-anew", annotations=annotations)
+    there = running.copy()
+    there.of(Pod)[pod.key] = Pod(metadata=metadata, template=pod.template, status=NO_STATUS)
+    return simulate(there, _without_preemption(options)).placed_on.get(pod.key)
+
+
+def _would_stand(running, pod, options):
+    """Whether the scheduler would bind the pod to its node if all others were cordoned."""
+    there = running.copy()
+    for name, node in there.of(Node).items():
+        if name != pod.node_name:
+            spec = msgspec.structs.replace(node.spec, unschedulable=True)
+            there.of(Node)[name] = msgspec.structs.replace(node, spec=spec)
+    return _bound(there, pod, options) == pod.node_name
+
+
+def drawn(seed, folder):
+    """A cluster whose pods stand anywhere, a policy of some strategies, and the scheduler's options."""
+    chance = Chance(f"deschedule-{seed}")
+    found = draw(
+        chance.choice(SUBJECTS), seed, nodes_count=chance.randint(3, 12), pods_count=chance.randint(3, 14)
+    )
+    names = [each["metadata"]["name"] for each in found.objects if each["kind"] == "Node"]
+    waiting = chance.choice((0, 0, 0.1))
+    pods = [each for document in found.pods for each in _replicas(document, names, waiting, chance)]
+    file = written(folder / f"d{seed}.json", *found.objects, *pods)
+    policy = read_policy(json.dumps(_policy(chance)).encode(), "policy")
+    return read_files([file]), policy, Options(load(json.dumps(found.configuration)), seed=seed)
+
+
+def _replicas(document, names, waiting, chance):
+    """One to four pods of one owner, each on a node by chance."""
+    owner = document["metadata"]["name"]
+    for number in range(chance.choice((1, 1, 2, 3, 4))):
+        made = json.loads(json.dumps(document))
+        metadata = made["metadata"]
+        metadata["name"] = f"{owner}-{number}"
+        if chance.maybe(0.95):
+            reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner}
+            metadata["ownerReferences"] = [{**reference, "controller": True}]
+        metadata["creationTimestamp"] = _time(chance.randint(0, 200_000))
+        if not chance.maybe(waiting):
+            made["spec"]["nodeName"] = chance.choice(names)
+            statuses = [{"name": "c", "restartCount": chance.choice((0, 0, 0, 3, 12)), "state": {}}]
+            phase = chance.one_in({"Running": 20, "Failed": 1, "Pending": 1})
+            started = {"startTime": metadata["creationTimestamp"]}
+            made["status"] = {"phase": phase, "containerStatuses": statuses, **started}
+        yield made
+
+
+def _time(seconds):
+    return (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _policy(chance):
+    resources = chance.some(("cpu", "memory", "pods"), 1, 2)
+    low = {name: chance.choice((20, 40)) for name in resources}
+    high = {name: low[name] + chance.choice((10, 30)) for name in resources}
+    deviation = chance.maybe(0.3)
+    arguments = {
+        "RemovePodsViolatingNodeAffinity": {"nodeAffinityType": chance.choice((REQUIRED, BOTH))},
+        "RemovePodsViolatingNodeTaints": {"includePreferNoSchedule": chance.maybe(0.5)},
+        "RemovePodsViolatingInterPodAntiAffinity": {},
+        "RemovePodsHavingTooManyRestarts": {"podRestartThreshold": chance.choice((1, 10))},
+        "PodLifeTime": {"maxPodLifeTimeSeconds": chance.choice((86_400, 150_000))},
+        "RemoveFailedPods": {},
+        "RemoveDuplicates": {},
+        "RemovePodsViolatingTopologySpreadConstraint": {
+            "constraints": chance.choice((["DoNotSchedule"], ["DoNotSchedule", "ScheduleAnyway"]))
+        },
+        "LowNodeUtilization": {
+            "thresholds": low,
+            "targetThresholds": high,
+            "useDeviationThresholds": deviation,
+        },
+        "HighNodeUtilization": {"thresholds": low},
+    }
+    chosen = chance.some(arguments, 1, 4)
+    if "LowNodeUtilization" in chosen and "HighNodeUtilization" in chosen:
+        chosen.remove("HighNodeUtilization")
+    names = list(arguments)
+    evictor = {"name": "DefaultEvictor", "args": {"evictLocalStoragePods": True}}
+    configs = [{"name": name, "args": arguments[name]} for name in chosen]
+    plugins = {
+        "deschedule": {"enabled": [name for name in chosen if names.index(name) < 6]},
+        "balance": {"enabled": [name for name in chosen if names.index(name) >= 6]},
+    }
+    profile = {"name": "by-chance", "pluginConfig": [evictor, *configs], "plugins": plugins}
+    limit = chance.choice((None, None, 3))
+    limits = {} if limit is None else {"maxNoOfPodsToEvictPerNode": limit}
+    return {
+        "apiVersion": "descheduler/v1alpha2",
+        "kind": "DeschedulerPolicy",
+        "profiles": [profile],
+        **limits,
+    }

@@ -1,0 +1,219 @@
+"""A policy is read as the descheduler writes it, and what is not followed is refused by its field."""
+
+import json
+
+import pytest
+
+from berth.descheduling.errors import PolicyError
+from berth.descheduling.policy_file import MOST_BYTES, read_policy
+from tests.unit.descheduling.kit import policy
+
+WRITTEN = b"""
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+nodeSelector: pool in (a, b)
+maxNoOfPodsToEvictPerNode: 5
+maxNoOfPodsToEvictPerNamespace: 6
+maxNoOfPodsToEvictTotal: 7
+gracePeriodSeconds: 30
+profiles:
+- name: usual
+  pluginConfig:
+  - name: DefaultEvictor
+    args: {nodeFit: true, minReplicas: 2, minPodAge: 1h, ignorePvcPods: true}
+  - name: LowNodeUtilization
+    args:
+      thresholds: {cpu: 20, nvidia.com/gpu: 10.5}
+      targetThresholds: {cpu: 50, nvidia.com/gpu: 50}
+  plugins:
+    balance: {enabled: [RemoveDuplicates, LowNodeUtilization]}
+    deschedule: {enabled: [RemoveFailedPods]}
+    filter: {enabled: [DefaultEvictor]}
+"""
+
+
+def text(document):
+    return json.dumps(document).encode()
+
+
+def test_a_policy_of_the_descheduler():
+    """Limits, arguments and defaults are the descheduler's; Deschedule comes before Balance."""
+    found = read_policy(WRITTEN, "policy.yaml")
+    (profile,) = found.profiles
+
+    assert ("pool in (a, b)", 5, 6, 7, 30) == (
+        found.node_selector,
+        found.most_per_node,
+        found.most_per_namespace,
+        found.most,
+        found.grace_period_seconds,
+    )
+    names = [name for name, _ in profile.strategies]
+    assert ["RemoveFailedPods", "RemoveDuplicates", "LowNodeUtilization"] == names
+    assert 3600 == profile.strategies[0][1].min_pod_lifetime_seconds
+    assert {"cpu": 20.0, "nvidia.com/gpu": 10.5} == profile.strategies[2][1].thresholds
+    assert ("1h", True) == (profile.evictor.min_pod_age, profile.evictor.ignore_pvc_pods)
+
+
+ARGS = "profiles[0].pluginConfig[1].args"
+EVICTOR = "profiles[0].pluginConfig[0].args"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "args", "complaint"),
+    [
+        ("PodLifeTime", {"maxAge": 1}, f"{ARGS}: object contains unknown field `maxAge`"),
+        ("PodLifeTime", {}, f"{ARGS}.maxPodLifeTimeSeconds: found no criterion"),
+        ("PodLifeTime", {"states": ["Gone"]}, f"{ARGS}.states: found 'Gone'"),
+        ("PodLifeTime", {"conditions": [{}]}, f"{ARGS}.conditions[0]: found nothing in it"),
+        ("RemovePodsViolatingNodeAffinity", {}, f"{ARGS}.nodeAffinityType: found nothing; write required"),
+        (
+            "RemovePodsViolatingNodeTaints",
+            {"includedTaints": ["a"], "excludedTaints": ["b"]},
+            f"{ARGS}.excludedTaints: found beside includedTaints",
+        ),
+        (
+            "RemovePodsViolatingInterPodAntiAffinity",
+            {"namespaces": {"include": ["a"], "exclude": ["b"]}},
+            f"{ARGS}.namespaces: found include and exclude",
+        ),
+        (
+            "RemovePodsViolatingInterPodAntiAffinity",
+            {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}},
+            f"{ARGS}.labelSelector: ",
+        ),
+        (
+            "RemovePodsViolatingTopologySpreadConstraint",
+            {"topologyBalanceNodeFit": False},
+            f"{ARGS}.topologyBalanceNodeFit: no pod moves without a node",
+        ),
+        (
+            "RemovePodsViolatingTopologySpreadConstraint",
+            {"constraints": ["Never"]},
+            f"{ARGS}.constraints: found 'Never'; there are DoNotSchedule, ScheduleAnyway",
+        ),
+        ("RemovePodsHavingTooManyRestarts", {}, f"{ARGS}.podRestartThreshold: found 0; write at least 1"),
+        ("RemoveFailedPods", {"reasons": [""]}, f"{ARGS}.reasons: found an empty one"),
+        ("HighNodeUtilization", {}, f"{ARGS}.thresholds: found none"),
+        ("HighNodeUtilization", {"thresholds": {"cpu": 101}}, f"{ARGS}.thresholds[...]: expected `float` <="),
+        (
+            "HighNodeUtilization",
+            {"thresholds": {"cpu": 1}, "evictableNamespaces": {"include": ["a"]}},
+            f"{ARGS}.evictableNamespaces.include: found namespaces",
+        ),
+        (
+            "LowNodeUtilization",
+            {"thresholds": {"cpu": 20}, "targetThresholds": {"memory": 50}},
+            f"{ARGS}.targetThresholds: found other resources",
+        ),
+        (
+            "LowNodeUtilization",
+            {"thresholds": {"cpu": 60}, "targetThresholds": {"cpu": 50}},
+            f"{ARGS}.thresholds[cpu]: found 60, above the target",
+        ),
+        (
+            "LowNodeUtilization",
+            {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}, "metricsUtilization": {}},
+            f"{ARGS}.metricsUtilization: use is counted by requests",
+        ),
+    ],
+)
+def test_arguments_are_refused_by_field(strategy, args, complaint):
+    """The file, the field and a remedy are named."""
+    with pytest.raises(PolicyError) as refused:
+        read_policy(text(policy((strategy, args))), "policy.yaml")
+
+    assert str(refused.value).startswith(f"policy.yaml: {complaint}")
+    assert "; " in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        ({"nodeSelector": "a=b"}, "nodeSelector: every node is tried"),
+        ({"minPodAge": "soon"}, "minPodAge: time: invalid duration"),
+        ({"minPodAge": "-1h"}, "minPodAge: found -1h"),
+        ({"noEvictionPolicy": "Never"}, "noEvictionPolicy: found 'Never'"),
+        ({"priorityThreshold": {"value": 1, "name": "high"}}, "priorityThreshold: found value and name"),
+        ({"podProtections": {"extraEnabled": ["All"]}}, "podProtections.extraEnabled: found 'All'"),
+        ({"evictDaemonSetPods": True}, "evictDaemonSetPods: a DaemonSet's pod has no other node"),
+        (
+            {"podProtections": {"extraEnabled": ["PodsWithPVC"]}, "evictLocalStoragePods": True},
+            "podProtections: found beside evictLocalStoragePods",
+        ),
+    ],
+)
+def test_the_evictor_is_refused_by_field(args, complaint):
+    """What DefaultEvictor may say is checked like a strategy's arguments."""
+    with pytest.raises(PolicyError) as refused:
+        read_policy(text(policy("RemoveDuplicates", evictor=args)), "policy.yaml")
+
+    assert str(refused.value).startswith(f"policy.yaml: {EVICTOR}.{complaint}")
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"apiVersion": "descheduler/v1alpha1"}, "apiVersion: found 'descheduler/v1alpha1'; write"),
+        ({"kind": "Policy"}, "kind: found 'Policy'; write DeschedulerPolicy"),
+        ({"profiles": []}, "profiles: found 0"),
+        ({"nodeSelector": "a b c"}, "nodeSelector: unable to parse requirement"),
+        ({"metricsProviders": [{}]}, "metricsProviders: use is counted by requests"),
+        ({"evictionFailureEventNotification": True}, "evictionFailureEventNotification: evictions that fail"),
+        ({"maxNoOfPodsToEvictTotal": -1}, "maxNoOfPodsToEvictTotal: expected `int` >= 0"),
+        ({"strategies": {}}, "object contains unknown field `strategies`"),
+    ],
+)
+def test_the_policy_is_refused_by_field(changed, complaint):
+    """So is what stands around the profiles."""
+    with pytest.raises(PolicyError) as refused:
+        read_policy(text({**policy("RemoveDuplicates"), **changed}), "policy.yaml")
+
+    assert str(refused.value).startswith(f"policy.yaml: {complaint}")
+
+
+@pytest.mark.parametrize(
+    ("point", "name", "complaint"),
+    [
+        ("balance", "PodLifeTime", "balance.enabled[0]: found 'PodLifeTime'; there are RemoveDuplicates"),
+        ("deschedule", "RemoveDuplicates", "deschedule.enabled[0]: found 'RemoveDuplicates'"),
+        ("sort", "Mine", "sort.enabled[0]: found 'Mine'; there are DefaultEvictor"),
+    ],
+)
+def test_plugins_stand_at_their_point(point, name, complaint):
+    """A plugin that an extension point does not have is refused."""
+    document = policy()
+    document["profiles"][0]["plugins"][point] = {"enabled": [name]}
+
+    with pytest.raises(PolicyError) as refused:
+        read_policy(text(document), "policy.yaml")
+
+    assert str(refused.value).startswith(f"policy.yaml: profiles[0].plugins.{complaint}")
+
+
+def test_a_strategy_that_needs_arguments_is_refused_without():
+    """Enabled without a pluginConfig, a strategy has its defaults, which may not do."""
+    document = policy()
+    document["profiles"][0]["plugins"]["balance"] = {"enabled": ["HighNodeUtilization"]}
+
+    with pytest.raises(PolicyError, match=r"pluginConfig\[HighNodeUtilization\].args.thresholds: found none"):
+        read_policy(text(document), "policy.yaml")
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        pytest.param(b" " * (MOST_BYTES + 1), "more than 1048576 bytes", id="large"),
+        pytest.param(b"{", "json parse error", id="broken"),
+        pytest.param(b"kind: a\nkind: b\n", 'key "kind" already set', id="twice"),
+        pytest.param(b"", "expected `object`, got `null`", id="empty"),
+        pytest.param(b"- 1", "expected `object`, got `array`", id="a list"),
+    ],
+)
+def test_what_is_no_policy(source, complaint):
+    """Any bytes are refused in one line."""
+    with pytest.raises(PolicyError) as refused:
+        read_policy(source, "policy.yaml")
+
+    assert str(refused.value).startswith("policy.yaml: ")
+    assert complaint in str(refused.value)
