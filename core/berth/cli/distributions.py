@@ -9,6 +9,7 @@ from berth.cli.failing import fail
 DISTRIBUTIONS = {
     "berth.conformance": "berth-conformance",
     "berth.demo": "berth-sandbox",
+    "berth.descheduling": "berth-sandbox",
     "berth.operator": "berth-operator",
     "berth.replay": "berth-conformance",
     "berth.sandbox": "berth-sandbox",

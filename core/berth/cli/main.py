@@ -13,6 +13,7 @@ from berth.cli.distributions import named_where_absent
 VERBS = (
     "config",
     "demo",
+    "deschedule",
     "explain",
     "live",
     "operator",

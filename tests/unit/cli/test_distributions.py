@@ -27,6 +27,7 @@ def without(monkeypatch):
         ("berth.demo", "berth-sandbox", ["demo"]),
         ("berth.simulation", "berth-sandbox", ["snapshot", "openb", "-o", "/nowhere"]),
         ("berth.simulation", "berth-sandbox", ["simulate", "openb"]),
+        ("berth.descheduling", "berth-sandbox", ["deschedule", "--policy=/nowhere", "openb"]),
         ("berth.operator", "berth-operator", ["operator", "--scheduler-image=x"]),
         ("berth.conformance", "berth-conformance", ["plugin", "verify", "unix:/nowhere.sock"]),
     ],

@@ -1,0 +1,183 @@
+"""`berth deschedule`: pods that would stand better elsewhere, and their eviction."""
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from berth.cli.failing import fail
+from berth.cli.simulate import FORMATS, read_scheduler, show
+
+if TYPE_CHECKING:
+    from berth.client.transport import Transport
+    from berth.config.flags.command_line import Settings
+    from berth.descheduling.cluster import Cluster
+    from berth.descheduling.plan import Plan
+    from berth.descheduling.policy import Policy
+
+EXIT_REFUSED = 3
+
+
+@click.command()
+@click.argument("inputs", nargs=-1, metavar="[INPUT]...")
+@click.option(
+    "--policy",
+    "policy_file",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A DeschedulerPolicy, descheduler/v1alpha2.",
+)
+@click.option("--kubeconfig", default="", help="The cluster; by default as kubectl finds it.")
+@click.option("--context", default="", help="A context of the kubeconfig.")
+@click.option(
+    "--config",
+    "config_file",
+    default="",
+    metavar="FILE",
+    help="The scheduler's KubeSchedulerConfiguration; by default kube-scheduler's own defaults.",
+)
+@click.option("--feature-gates", default="", metavar="A=true,B=false", help="As for the scheduler.")
+@click.option(
+    "--execute/--dry-run", default=False, show_default=True, help="Evict, or only say what would be."
+)
+@click.option(
+    "--max-evictions-per-minute",
+    "most_per_minute",
+    default=20.0,
+    show_default=True,
+    type=click.FloatRange(0.1, 6000),
+)
+@click.option(
+    "--patience",
+    "patience_seconds",
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    type=click.FloatRange(0),
+    help="How long a pod may take to leave its node before the rest is left to the next run.",
+)
+@click.option("-o", "--output", type=FORMATS, default="text", show_default=True)
+def deschedule(
+    *,
+    inputs: tuple[str, ...],
+    policy_file: Path,
+    kubeconfig: str,
+    context: str,
+    config_file: str,
+    feature_gates: str,
+    execute: bool,
+    most_per_minute: float,
+    patience_seconds: float,
+    output: str,
+) -> None:
+    """Evict pods that today's rules would not place where they are, where a better place exists now.
+
+    The plan is made by the scheduler's own engine: a pod goes only if its replacement would be bound to a
+    better node, with every move before it made. It is printed first; only --execute evicts.
+
+    INPUT is what `berth simulate` takes; without one, the cluster is read. Evictions are of a cluster only.
+
+    Exits with 0, with 3 where evictions of the plan were refused, and with 2 where an input, the policy or
+    the configuration is wrong, or the cluster cannot be read.
+    """
+    # Imported here so that the other verbs start quickly.
+    from berth.client.errors import ClientError  # noqa: PLC0415 (see above)
+    from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
+    from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
+
+    if inputs and execute:
+        fail("--execute: INPUT is no cluster to evict from; leave INPUT out")
+    if inputs and (kubeconfig or context):
+        fail("--kubeconfig and --context have no meaning here: leave them or INPUT out")
+    try:
+        planning = _Planning(_read_policy(policy_file), read_scheduler(config_file, feature_gates), output)
+        if inputs:
+            from berth.descheduling.cluster import read_files  # noqa: PLC0415 (quick start)
+
+            planning.show(planning.plan(read_files(inputs)))
+            return
+        pace = Pace(most_per_minute, patience_seconds) if execute else None
+        refused = asyncio.run(planning.live(kubeconfig, context, pace))
+    except (SimulationError, ClientError, EventRegistrationError) as error:
+        fail(error)
+    sys.exit(EXIT_REFUSED if refused else 0)
+
+
+class Pace(NamedTuple):
+    """How fast pods are evicted. Units: seconds."""
+
+    most_per_minute: float
+    patience_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Planning:
+    """Makes plans, prints them, and carries them out."""
+
+    policy: "Policy"
+    settings: "Settings"
+    output: str
+
+    def plan(self, cluster: "Cluster") -> "Plan":
+        """The plan for the cluster as it is now. Raises: SimulationError."""
+        from berth.descheduling.planner import plan  # noqa: PLC0415 (quick start)
+        from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
+        from berth.simulation.engine import Options  # noqa: PLC0415 (quick start)
+
+        now = datetime.fromtimestamp(SYSTEM_CLOCK.now(), UTC)
+        return plan(cluster, self.policy, Options(self.settings.loaded), now)
+
+    def show(self, plan: "Plan") -> None:
+        """Print the plan."""
+        from berth.descheduling.text import plan_lines  # noqa: PLC0415 (quick start)
+
+        show(plan, self.output, plan_lines(plan))
+
+    async def live(self, kubeconfig: str, context: str, pace: Pace | None) -> bool:
+        """Plan for a live cluster, and evict at that pace; whether an eviction was refused.
+
+        Raises: SimulationError, ClientError.
+        """
+        from berth.client.credentials import load_endpoint  # noqa: PLC0415 (quick start)
+        from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
+        from berth.descheduling.cluster import read_live  # noqa: PLC0415 (quick start)
+
+        endpoint = await asyncio.to_thread(load_endpoint, kubeconfig=kubeconfig, context=context)
+        transport = Transport(endpoint)
+        try:
+            # A plan has an event loop of its own, in virtual time.
+            plan = await asyncio.to_thread(self.plan, await read_live(transport))
+            self.show(plan)
+            return pace is not None and await self._execute(transport, plan, pace)
+        finally:
+            await transport.aclose()
+
+    async def _execute(self, transport: "Transport", plan: "Plan", pace: Pace) -> bool:
+        from berth.client.api import Api  # noqa: PLC0415 (quick start)
+        from berth.descheduling.eviction import Evicting, Evictions  # noqa: PLC0415 (quick start)
+        from berth.descheduling.text import done_lines  # noqa: PLC0415 (quick start)
+
+        evicting = Evicting(
+            Api(transport),
+            most_per_minute=pace.most_per_minute,
+            sleep=asyncio.sleep,
+            patience_seconds=pace.patience_seconds,
+            grace_period_seconds=self.policy.grace_period_seconds,
+        )
+        found = Evictions(evictions=await evicting.carry_out(plan))
+        show(found, self.output, done_lines(found.evictions))
+        return found.any_refused
+
+
+def _read_policy(file: Path) -> "Policy":
+    from berth.descheduling.policy_file import MOST_BYTES, read_policy  # noqa: PLC0415 (quick start)
+
+    try:
+        with file.open("rb") as stream:
+            return read_policy(stream.read(MOST_BYTES + 1), str(file))
+    except OSError as error:
+        fail(f"--policy: {file}: {error.strerror or error}; give a file that can be read")

@@ -1,0 +1,46 @@
+"""A plan, and what became of it, as text for a person."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from berth.descheduling.eviction import Done
+from berth.descheduling.plan import LeftAlone, Move, Plan
+
+MOST_LEFT_ALONE: Final = 50
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """The moves in their order, then what is left alone; long lists are cut, and say so."""
+    yield f"{plan.nodes} nodes, {plan.pods} pods: {len(plan.moves)} to be evicted, {_stay(plan.left_alone)}"
+    yield from (f"note: {note}" for note in plan.notes)
+    for number, move in enumerate(plan.moves, 1):
+        yield ""
+        yield from _move_lines(number, move)
+    if plan.left_alone:
+        yield ""
+        yield "left alone:"
+    for left in plan.left_alone[:MOST_LEFT_ALONE]:
+        yield f"  {left.pod} on {left.node} ({left.strategy}): {left.found}"
+        yield f"      {left.why}"
+    if len(plan.left_alone) > MOST_LEFT_ALONE:
+        yield f"  and {len(plan.left_alone) - MOST_LEFT_ALONE} more; -o json has all"
+
+
+def done_lines(done: Iterable[Done]) -> Iterator[str]:
+    """What became of each move."""
+    for each in done:
+        why = f": {each.message}" if each.message else ""
+        yield f"{each.result.value.lower():<8} {each.pod} on {each.node}{why}"
+
+
+def _stay(left: list[LeftAlone]) -> str:
+    return f"{len({each.pod for each in left})} that stand badly stay"
+
+
+def _move_lines(number: int, move: Move) -> Iterator[str]:
+    to = " or ".join((move.to, *move.or_to)) if move.to else "nowhere"
+    yield f"{number}. {move.pod}: {move.from_} -> {to}"
+    yield f"   {move.strategy}: {move.found}"
+    yield f"   gain: {move.gain}"
+    for pod, node in move.makes_room_for.items():
+        yield f"   makes room for {pod} on {node}"
