@@ -43,6 +43,8 @@ REQUIRED = ["requiredDuringSchedulingIgnoredDuringExecution"]
 BOTH = [*REQUIRED, "preferredDuringSchedulingIgnoredDuringExecution"]
 LIMITED = "maxNoOfPodsToEvict"
 """In the reason of a pod that is left to the next plan."""
+HIGH = "HighNodeUtilization"
+CROWD = {"Pod", "PodDisruptionBudget"}
 SUBJECTS = ("placing", "profiles", "volumes", "preemption", "everything")
 
 
@@ -76,7 +78,7 @@ def checked(seed, folder):
     running = _settled(cluster.objects, options)
     for move in found.moves:
         problems += _carried_out(running, move, options)
-    left = Cluster(running, {}, {key: pod for key, pod in cluster.failed.items() if key not in moved(found)})
+    left = Cluster(running, {}, {key: pod for key, pod in cluster.ended.items() if key not in moved(found)})
     again = plan(left, policy, options, NOW)
     if not any(LIMITED in each.why for each in found.left_alone):
         problems += [f"moved again: {each.pod} by {each.strategy}: {each.found}" for each in again.moves]
@@ -159,9 +161,25 @@ def drawn(seed, folder):
     names = [each["metadata"]["name"] for each in found.objects if each["kind"] == "Node"]
     waiting = chance.choice((0, 0, 0.1))
     pods = [each for document in found.pods for each in _replicas(document, names, waiting, chance)]
+    policy = _policy(chance)
+    if HIGH in policy["profiles"][0]["plugins"]["balance"]["enabled"]:
+        # A crowd that never leaves would leave no node to be emptied.
+        found.objects[:] = [each for each in found.objects if each["kind"] not in CROWD]
+        _pack(found.configuration)
+    for each in found.objects:
+        if each["kind"] == "Pod":
+            _own(each, each["metadata"]["name"])
     file = written(folder / f"d{seed}.json", *found.objects, *pods)
-    policy = read_policy(json.dumps(_policy(chance)).encode(), "policy")
-    return read_files([file]), policy, Options(load(json.dumps(found.configuration)), seed=seed)
+    read = read_policy(json.dumps(policy).encode(), "policy")
+    return read_files([file]), read, Options(load(json.dumps(found.configuration)), seed=seed)
+
+
+def _pack(configuration):
+    """Let all profiles score by MostAllocated."""
+    for profile in configuration.setdefault("profiles", [{}]):
+        others = [each for each in profile.get("pluginConfig", ()) if each["name"] != "NodeResourcesFit"]
+        args = {"scoringStrategy": {"type": "MostAllocated"}}
+        profile["pluginConfig"] = [*others, {"name": "NodeResourcesFit", "args": args}]
 
 
 def _replicas(document, names, waiting, chance):
@@ -172,8 +190,7 @@ def _replicas(document, names, waiting, chance):
         metadata = made["metadata"]
         metadata["name"] = f"{owner}-{number}"
         if chance.maybe(0.95):
-            reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner}
-            metadata["ownerReferences"] = [{**reference, "controller": True}]
+            _own(made, owner)
         metadata["creationTimestamp"] = _time(chance.randint(0, 200_000))
         if not chance.maybe(waiting):
             made["spec"]["nodeName"] = chance.choice(names)
@@ -182,6 +199,11 @@ def _replicas(document, names, waiting, chance):
             started = {"startTime": metadata["creationTimestamp"]}
             made["status"] = {"phase": phase, "containerStatuses": statuses, **started}
         yield made
+
+
+def _own(document, owner):
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner}
+    document["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
 
 
 def _time(seconds):
@@ -212,17 +234,19 @@ def _policy(chance):
         "HighNodeUtilization": {"thresholds": low},
     }
     chosen = chance.some(arguments, 1, 4)
-    if "LowNodeUtilization" in chosen and "HighNodeUtilization" in chosen:
-        chosen.remove("HighNodeUtilization")
+    if "LowNodeUtilization" in chosen and HIGH in chosen:
+        chosen.remove(HIGH)
     names = list(arguments)
     evictor = {"name": "DefaultEvictor", "args": {"evictLocalStoragePods": True}}
+    if HIGH in chosen:
+        low.update(dict.fromkeys(low, chance.choice((40, 60, 80))))
     configs = [{"name": name, "args": arguments[name]} for name in chosen]
     plugins = {
         "deschedule": {"enabled": [name for name in chosen if names.index(name) < 6]},
         "balance": {"enabled": [name for name in chosen if names.index(name) >= 6]},
     }
     profile = {"name": "by-chance", "pluginConfig": [evictor, *configs], "plugins": plugins}
-    limit = chance.choice((None, None, 3))
+    limit = None if HIGH in chosen else chance.choice((None, None, 3))
     limits = {} if limit is None else {"maxNoOfPodsToEvictPerNode": limit}
     return {
         "apiVersion": "descheduler/v1alpha2",

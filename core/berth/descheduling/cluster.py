@@ -1,4 +1,4 @@
-"""A cluster as it is to be descheduled: what decisions read, what strategies read, and pods that failed.
+"""A cluster as it is to be descheduled: what decisions read, what strategies read, and pods that ended.
 
 Pods' annotations for simulations say nothing here: anyone who may write a pod could make it end in a plan.
 """
@@ -27,11 +27,11 @@ FAILED: Final = "Failed"
 
 @dataclass(slots=True)
 class Cluster:
-    """The objects, the facts of pods by key, and the failed pods by key."""
+    """The objects, the facts of pods by key, and the pods that ended, by key."""
 
     objects: ClusterInput = field(default_factory=ClusterInput)
     facts: dict[str, PodFacts] = field(default_factory=dict)
-    failed: dict[str, Pod] = field(default_factory=dict)
+    ended: dict[str, Pod] = field(default_factory=dict)
 
 
 def read_files(paths: Sequence[str | Path]) -> Cluster:
@@ -55,9 +55,8 @@ async def read_live(transport: Transport) -> Cluster:
         async for obj, written in list_kind(transport, replace(kind, field_selector="")):
             if isinstance(obj, Pod):
                 cluster.facts[obj.key] = facts_of(written)
-                if obj.status.phase == FAILED:
-                    cluster.failed[obj.key] = obj
                 if obj.status.phase in FINISHED:
+                    cluster.ended[obj.key] = obj
                     continue
             cluster.objects.of(kind.type)[obj.key] = obj
     _forget_times(cluster.objects)
@@ -69,11 +68,11 @@ def _note(cluster: Cluster, document: dict[str, Any]) -> None:
     key = f"{metadata.get('namespace') or 'default'}/{metadata.get('name') or ''}"
     try:
         cluster.facts[key] = facts_of(msgspec.json.encode({"status": document.get("status") or {}}))
-        if cluster.facts[key].phase == FAILED:
+        if cluster.facts[key].phase in FINISHED:
             pod = pod_from_document(document)
             namespace, uid = pod.namespace or "default", pod.uid or key
             named = msgspec.structs.replace(pod.metadata, namespace=namespace, uid=uid)
-            cluster.failed[key] = msgspec.structs.replace(pod, metadata=named)
+            cluster.ended[key] = msgspec.structs.replace(pod, metadata=named)
     except UndecodableObjectError as error:
         raise InputError(f"Pod {key}: {error}; correct the field") from None
 

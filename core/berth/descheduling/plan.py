@@ -14,7 +14,7 @@ class Move(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     uid: str
     from_: str = msgspec.field(name="from")
     to: str
-    """One of the best nodes; empty for a pod that failed."""
+    """One of the best nodes; empty for a pod that ended."""
     or_to: tuple[str, ...] = ()
     """Nodes that score the same, any of which the scheduler may choose; all of them are better."""
     profile: str

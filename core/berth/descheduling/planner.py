@@ -92,7 +92,7 @@ class _Planning:
     def __post_init__(self) -> None:
         tests = parse_label_selector(self.policy.node_selector)
         sources = {n.name for n in self.world.nodes.values() if all(test(n.labels) for test in tests)}
-        self._scene = Scene(self.world, self.cluster.facts, self.cluster.failed, frozenset(sources))
+        self._scene = Scene(self.world, self.cluster.facts, self.cluster.ended, frozenset(sources))
         self._budgets = Budgets(self.cluster.objects.of(PodDisruptionBudget).values())
         self._limits = Limits(self.policy)
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+from berth.descheduling.cluster import FAILED
 from berth.descheduling.pod_facts import Condition, PodFacts, exit_codes, reasons
 from berth.descheduling.policy import ConditionFilter, FailedPodsArgs, PodLifeTimeArgs, TooManyRestartsArgs
 from berth.descheduling.strategies.strategy import Candidate, Filter, Judgement, Scene
 from berth.objects.pod import Pod
+from berth.simulation.inputs import FINISHED
 
 
 class TooManyRestarts:
@@ -50,16 +52,19 @@ class LifeTime:
     async def candidates(self, scene: Scene) -> Sequence[Candidate]:
         """Pods that all criteria apply to, the oldest first."""
         found = []
-        for pod in self._filter.among(scene.pods()):
+        ended = scene.ended_pods()
+        for pod in self._filter.among([*scene.pods(), *ended]):
             age = _age(pod, scene)
             if self._applies(scene, pod, age):
-                found.append((age, Candidate((pod,), f"it is {age:.0f} s old", may_return=True)))
+                runs = pod.status.phase not in FINISHED
+                text = f"it is {age:.0f} s old"
+                found.append((age, Candidate((pod,), text, needs_place=runs, may_return=True)))
         return [candidate for _, candidate in sorted(found, key=lambda each: -each[0])]
 
     async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
         """Any node will do: the pod is made anew."""
         del scene, pod
-        return Judgement(True, f"made anew on {node}")
+        return Judgement(True, f"made anew on {node}" if node else "what has ended is taken away")
 
     def _applies(self, scene: Scene, pod: Pod, age: float) -> bool:
         args, facts = self._args, scene.facts_of(pod)
@@ -119,13 +124,12 @@ class FailedPods:
 
     async def candidates(self, scene: Scene) -> Sequence[Candidate]:
         """Failed pods of these reasons and exit codes that are old enough."""
-        failed = sorted(scene.failed.values(), key=lambda pod: pod.key)
-        on_sources = [pod for pod in failed if pod.node_name in scene.sources and pod.uid not in scene.stays]
+        failed = [pod for pod in scene.ended_pods() if pod.status.phase == FAILED]
         return [
             Candidate(
                 (pod,), f"it failed: {scene.facts_of(pod).reason or 'no reason is given'}", needs_place=False
             )
-            for pod in self._filter.among(on_sources)
+            for pod in self._filter.among(failed)
             if self._applies(scene, pod)
         ]
 

@@ -40,7 +40,7 @@ class Scene:
 
     world: World
     facts: Mapping[str, PodFacts]
-    failed: Mapping[str, Pod]
+    ended: Mapping[str, Pod]
     sources: frozenset[str]
     stays: set[str] = field(default_factory=set)
     taken: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -58,6 +58,13 @@ class Scene:
             if pod.node_name in self.sources
             and pod.node_name in self.world.nodes
             and pod.uid not in self.stays
+        ]
+        return sorted(found, key=_order)
+
+    def ended_pods(self) -> list[Pod]:
+        """The pods that ended on such nodes and have not been taken away."""
+        found = [
+            pod for pod in self.ended.values() if pod.node_name in self.sources and pod.uid not in self.stays
         ]
         return sorted(found, key=_order)
 

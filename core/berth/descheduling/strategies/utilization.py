@@ -3,6 +3,7 @@
 Source: pkg/framework/plugins/nodeutilization (descheduler v0.36).
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -36,12 +37,14 @@ class LowUtilization:
             return []
         over = [name for name in world.nodes if _above(uses, name, high)]
         over.sort(key=lambda name: -sum(use.get(name, 0.0) for use in uses.values()))
-        pods = list(self._filter.among(scene.pods()))
+        pods: dict[str, list[Pod]] = defaultdict(list)
+        for pod in self._filter.among(scene.pods()):
+            pods[pod.node_name].append(pod)
         return [
             Candidate((pod,), f"{name} is overutilised: {_shown(uses, name, high)}")
             for name in over
-            for pod in pods
-            if pod.node_name == name and self._asks(world, pod, uses, high)
+            for pod in pods[name]
+            if self._asks(world, pod, uses, high)
         ]
 
     async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:

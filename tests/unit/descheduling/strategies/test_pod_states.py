@@ -138,6 +138,16 @@ def test_criteria_of_lifetime(tmp_path, args, applies):
     assert applies == bool(found.moves)
 
 
+def test_pods_that_ended_are_taken_away_for_their_age(tmp_path):
+    """They need no place; only states that are given reach them."""
+    done = running("a", "n0", age=300, status={"phase": "Succeeded"})
+    ended = lifetime(maxPodLifeTimeSeconds=100, states=["Succeeded"])
+
+    found = planned(tmp_path, ended, node("n0"), done, running("b", "n0", age=300))
+
+    assert [("a", "n0", "")] == moves(found)
+
+
 def test_failed_pods_are_taken_away(tmp_path):
     """They need no other node, and no budget is asked."""
     found = planned(tmp_path, failures(), node("n0"), failed("a"), failed("b", age=3599))
