@@ -13,6 +13,7 @@ from berth.config.duration import parse_duration
 from berth.descheduling.budgets import covers
 from berth.descheduling.cluster import FAILED, Cluster
 from berth.descheduling.errors import PolicyError
+from berth.descheduling.pod_facts import seconds_since
 from berth.descheduling.policy import DefaultEvictorArgs
 from berth.descheduling.policy_file import USUAL_PROTECTIONS, compiled
 from berth.objects.pod import Pod
@@ -110,7 +111,7 @@ class Evictor:
             if replicas < self.args.min_replicas:
                 yield f"its owner has {replicas} pods, fewer than minReplicas {self.args.min_replicas}"
         started = pod.status.start_time
-        young = started is None or (self.now - started).total_seconds() < (self._least_age or 0)
+        young = started is None or seconds_since(started, self.now) < (self._least_age or 0)
         if self._least_age is not None and young:
             yield f"it is younger than minPodAge {self.args.min_pod_age}"
 

@@ -1,7 +1,7 @@
 """What strategies read of a pod and the scheduler does not: restarts, states of containers, why it failed."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 
 from berth.objects.api_object import ApiObject, Int32, Int64
 from berth.objects.decode import decoder
@@ -93,6 +93,11 @@ def reasons(statuses: Iterator[ContainerStatus]) -> set[str]:
             if state is not None and state.reason:
                 found.add(state.reason)
     return found
+
+
+def seconds_since(moment: datetime, now: datetime) -> float:
+    """How long ago the moment was; one that names no time zone is in UTC, as all of the API server's are."""
+    return (now - (moment if moment.tzinfo else moment.replace(tzinfo=UTC))).total_seconds()
 
 
 def exit_codes(statuses: Iterator[ContainerStatus]) -> set[int]:

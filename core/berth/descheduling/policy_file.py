@@ -42,6 +42,8 @@ from berth.sandbox.reading.selectors import SelectorError, parse_label_selector
 
 MOST_BYTES: Final = 1 << 20
 MOST_PROFILES: Final = 100
+MOST_CHARACTERS: Final = 400
+"""Of a message."""
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -171,6 +173,9 @@ class _Reading:
             raise self._wrong(field, f"{what[:1].lower()}{what[1:]}; correct the field") from None
 
     def _wrong(self, field: str, what: str) -> PolicyError:
+        # What is found may be as long as the file; the remedy stands at the end.
+        if len(what) > MOST_CHARACTERS:
+            what = f"{what[: MOST_CHARACTERS // 2]}...{what[-MOST_CHARACTERS // 2 :]}"
         return PolicyError(f"{self._file}: {field}: {what}" if field else f"{self._file}: {what}")
 
 

@@ -48,6 +48,7 @@ class World:
         self._trying = Trying(self.core.queue.nominator)
         self._alone: dict[tuple[str, str], Framework] = {}
         self._by_nodes: dict[tuple[str, str, PodTemplate], Mask] = {}
+        self._by_kind: dict[tuple[str, str, PodTemplate], Mask | None] = {}
         self.pods: dict[str, Pod] = {pod.key: pod for pod in self._state.all(Pod) if pod.node_name}
         """The pods on nodes, by key."""
         self.nodes: dict[str, Node] = {node.name: node for node in self._state.all(Node)}
@@ -123,8 +124,17 @@ class World:
 
         Shapes: result bool (n,).
         """
-        tried = await self._tried_alone(plugin, pod)
-        return None if tried is None else tried.fits
+        framework = self._alone_of(plugin, pod)
+        if framework is None:
+            return None
+        return await self._trying.fits(framework, pod, self.snapshot, UNMETERED)
+
+    async def another_allowed_by(self, plugin: str, pod: Pod) -> Mask | None:
+        """The same for one pod more of its kind, asked once for all of them until a pod moves."""
+        key = plugin, pod.spec.scheduler_name, pod.template
+        if key not in self._by_kind:
+            self._by_kind[key] = await self.allowed_by(plugin, pod)
+        return self._by_kind[key]
 
     async def allowed_by_nodes(self, plugin: str, pod: Pod) -> Mask | None:
         """The same for a plugin that looks at no other pod: asked once for all pods that are alike."""
@@ -138,20 +148,21 @@ class World:
 
     async def why_not_on(self, plugin: str, pod: Pod, node: str) -> str:
         """What that plugin alone has against the pod on the node; empty where nothing."""
-        tried = await self._tried_alone(plugin, pod)
-        row = self.snapshot.row_of[node]
-        if tried is None or tried.fits[row] or row not in tried.against:
+        row, allowed = self.snapshot.row_of[node], await self.allowed_by(plugin, pod)
+        framework = self._alone_of(plugin, pod)
+        if framework is None or allowed is None or allowed[row]:
             return ""
-        return tried.against[row].status.message
+        tried = await self._tried(framework, pod)
+        return tried.against[row].status.message if row in tried.against else tried.message
 
-    async def _tried_alone(self, plugin: str, pod: Pod) -> Tried | None:
+    def _alone_of(self, plugin: str, pod: Pod) -> Framework | None:
         framework = self.framework(pod)
         if framework is None or plugin not in framework.plugins.by_name:
             return None
         key = framework.profile_name, plugin
         if key not in self._alone:
             self._alone[key] = _alone(framework, plugin)
-        return await self._tried(self._alone[key], pod)
+        return self._alone[key]
 
     async def _tried(self, framework: Framework, pod: Pod) -> Tried:
         return await self._trying.tried(framework, pod, self.snapshot, UNMETERED)
@@ -176,6 +187,7 @@ class World:
         self.pods[pod.key] = self._state.put(pod.placed_on(node))
 
     def _refresh(self) -> None:
+        self._by_kind.clear()
         self._state.deliver()
         self.core.cache.update_snapshot(self.snapshot)
 

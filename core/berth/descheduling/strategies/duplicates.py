@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from berth.descheduling.policy import DuplicatesArgs
 from berth.descheduling.strategies.strategy import Candidate, Filter, Judgement, Scene
 from berth.objects.pod import Pod
+from berth.objects.pod_template import PodTemplate
 
 Twins = tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]
 """Namespace, owners and images: pods of which these are the same are duplicates."""
@@ -42,11 +43,16 @@ class Duplicates:
         return bool(kinds) and not kinds & self._excluded
 
     def _count(self, scene: Scene, pod: Pod, node: str) -> int:
-        twins = _twins(pod)
-        return sum(_twins(other) == twins for other in scene.world.on(node))
+        twins, snapshot = _twins(pod), scene.world.snapshot
+        infos = snapshot.pods[snapshot.row_of[node]].values()
+        return sum(_twins(info.pod) == twins for info in infos)
 
 
 def _twins(pod: Pod) -> Twins:
-    owners = sorted((owner.kind, owner.name) for owner in pod.metadata.owner_references)
-    images = sorted(container.image for container in pod.spec.containers)
-    return pod.namespace, tuple(owners), tuple(images)
+    return pod.template.derived(_twins_of)
+
+
+def _twins_of(template: PodTemplate) -> Twins:
+    owners = sorted((owner.kind, owner.name) for owner in template.owner_references)
+    images = sorted(container.image for container in template.spec.containers)
+    return template.namespace, tuple(owners), tuple(images)

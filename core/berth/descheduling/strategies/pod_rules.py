@@ -12,6 +12,7 @@ from berth.descheduling.policy import InterPodAntiAffinityArgs, TopologySpreadAr
 from berth.descheduling.policy_file import HARD
 from berth.descheduling.strategies.strategy import Candidate, Filter, Judgement, Scene
 from berth.objects.pod import Pod
+from berth.objects.pod_template import PodTemplate
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
 from berth.snapshot.pod_info import PodInfo
 
@@ -40,6 +41,10 @@ class AntiAffinity:
         found = []
         for pod in self._filter.among(scene.pods()):
             if not _concerned(pod, terms):
+                continue
+            another = await world.another_allowed_by(AFFINITY, pod)
+            if another is None or another[world.snapshot.row_of[pod.node_name]]:
+                # Where one more could stand this one may: taking a pod out breaks no anti-affinity.
                 continue
             with world.trial():
                 world.take_out(pod)
@@ -70,6 +75,7 @@ class TopologySpread:
     def __init__(self, args: TopologySpreadArgs) -> None:
         self._filter = Filter(args.namespaces, args.label_selector)
         self._actions = frozenset(args.constraints)
+        self._known: dict[PodTemplate, Pod | None] = {}
 
     async def candidates(self, scene: Scene) -> Sequence[Candidate]:
         """Pods that would make their domain too large if they came now."""
@@ -78,6 +84,10 @@ class TopologySpread:
         for pod in self._filter.among(scene.pods()):
             strict = self._strict(pod)
             if strict is None:
+                continue
+            another = await world.another_allowed_by(SPREAD, strict)
+            if another is None or another[world.snapshot.row_of[pod.node_name]]:
+                # Where one more would keep the skew, so does the same number of pods.
                 continue
             with world.trial():
                 world.take_out(pod)
@@ -98,6 +108,12 @@ class TopologySpread:
         )
 
     def _strict(self, pod: Pod) -> Pod | None:
+        """The pod with the constraints that count, None where none does."""
+        if pod.template not in self._known:
+            self._known[pod.template] = self._made_strict(pod)
+        return self._known[pod.template]
+
+    def _made_strict(self, pod: Pod) -> Pod | None:
         own = pod.spec.topology_spread_constraints
         if not own:
             # The profile's default constraints may be hard ones.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from berth.descheduling.cluster import FAILED
-from berth.descheduling.pod_facts import Condition, PodFacts, exit_codes, reasons
+from berth.descheduling.pod_facts import Condition, PodFacts, exit_codes, reasons, seconds_since
 from berth.descheduling.policy import ConditionFilter, FailedPodsArgs, PodLifeTimeArgs, TooManyRestartsArgs
 from berth.descheduling.strategies.strategy import Candidate, Filter, Judgement, Scene
 from berth.objects.pod import Pod
@@ -97,7 +97,7 @@ class LifeTime:
 
 def _age(pod: Pod, scene: Scene) -> float:
     created = pod.metadata.creation_timestamp
-    return 0.0 if created is None else (scene.now - created).total_seconds()
+    return 0.0 if created is None else seconds_since(created, scene.now)
 
 
 def _has(condition: Condition, wanted: ConditionFilter, scene: Scene) -> bool:
@@ -112,7 +112,7 @@ def _has(condition: Condition, wanted: ConditionFilter, scene: Scene) -> bool:
     if least is None:
         return True
     since = condition.last_transition_time
-    return since is not None and (scene.now - since).total_seconds() >= least
+    return since is not None and seconds_since(since, scene.now) >= least
 
 
 class FailedPods:

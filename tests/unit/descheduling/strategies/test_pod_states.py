@@ -91,6 +91,16 @@ def test_old_pods(tmp_path):
     assert [("c", "n0", "n0"), ("a", "n0", "n0")] == moves(found)
 
 
+def test_times_without_a_zone(tmp_path):
+    """A file's time that names no zone is in UTC."""
+    old = running("a", "n0")
+    old["metadata"]["creationTimestamp"] = "2026-11-23T07:58:00"
+
+    assert [("a", "n0", "n0")] == moves(
+        planned(tmp_path, lifetime(maxPodLifeTimeSeconds=100), node("n0"), old)
+    )
+
+
 def test_old_pods_that_fit_nowhere(tmp_path):
     """An old pod without a place for the new one stays."""
     pods = running("a", "n0", age=300, nodeSelector={"disk": "ssd"})

@@ -1,0 +1,103 @@
+"""What pods and policies say does not make a plan wrong, endless or dear."""
+
+import pytest
+
+from berth.descheduling.errors import PolicyError
+from berth.descheduling.policy_file import read_policy
+from tests.hostile.work import growth
+from tests.unit.descheduling.kit import moves, node, planned, policy, running
+
+HEAD = "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\n"
+
+
+def aliases(levels):
+    """Lists of lists of lists by reference: nine to the power of so many."""
+    lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
+    lines += [f"a{i}: &a{i} [{','.join(9 * [f'*a{i - 1}'])}]" for i in range(1, levels)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(HEAD + aliases(9), id="aliases of aliases"),
+        pytest.param(HEAD + "profiles: &a [*a]\n", id="an anchor within itself"),
+        pytest.param(HEAD + "profiles: " + "[" * 400 + "]" * 400, id="deep lists"),
+        pytest.param('{"a":' * 5_000 + "1" + "}" * 5_000, id="deep JSON"),
+        pytest.param(HEAD + "maxNoOfPodsToEvictTotal: " + "9" * 5_000, id="a long number"),
+        pytest.param(HEAD + "maxNoOfPodsToEvictTotal: .inf", id="infinity"),
+        pytest.param(HEAD + "profiles: [{name: a}]\nnodeSelector: '" + "(" * 50_000 + "'", id="brackets"),
+        pytest.param(HEAD + "profiles: [" + "{name: a}," * 101 + "]", id="many profiles"),
+        pytest.param(HEAD + 'profiles: "\\ud800"', id="half a character"),
+        pytest.param("\ufffe\x00\x01", id="bytes"),
+    ],
+)
+def test_policies(text):
+    """Each is refused in words that name the file, and are not long."""
+    with pytest.raises(PolicyError) as refused:
+        read_policy(text.encode(errors="surrogatepass"), "policy.yaml")
+
+    assert str(refused.value).startswith("policy.yaml: ")
+    assert len(str(refused.value)) < 1_000
+
+
+def test_a_replica_costs_no_engine_of_its_own(tmp_path):
+    """Pods that are alike on one node are tried once, however many they are."""
+    taint = [{"key": "old", "value": "x", "effect": "NoSchedule"}]
+    nodes = node("n0", cpu="1000", taints=taint), node("n1", cpu="1")
+
+    def case(count):
+        pods = [running(f"p{i}", "n0", cpu="2") for i in range(count)]
+        return lambda: planned(tmp_path, policy("RemovePodsViolatingNodeTaints"), *nodes, *pods)
+
+    case(10)()
+    assert growth(case, 25) < 1.3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}, id="selector"
+        ),
+        pytest.param({"topologyKey": ""}, id="no key"),
+        pytest.param({"maxSkew": 0}, id="no skew"),
+        pytest.param({"maxSkew": -5}, id="skew below nothing"),
+    ],
+)
+def test_constraints_that_no_server_would_take(tmp_path, text):
+    """A pod that an old server let in moves for no rule that cannot be read."""
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+        **text,
+    }
+    nodes = [node(f"n{i}", labels={"zone": f"z{i}"}) for i in range(2)]
+    odd = [
+        running(f"p{i}", "n0", labels={"app": "a"}, topologySpreadConstraints=[constraint]) for i in range(3)
+    ]
+
+    found = planned(tmp_path, policy("RemovePodsViolatingTopologySpreadConstraint"), *nodes, *odd)
+
+    assert all(to == "n1" for _, _, to in moves(found))
+    assert len(found.moves) <= 3
+
+
+def test_a_pod_on_a_node_that_is_gone(tmp_path):
+    """It is not moved, and does not disturb the others."""
+    taint = [{"key": "old", "value": "x", "effect": "NoSchedule"}]
+    pods = running("lost", "gone"), running("a", "n0")
+
+    found = planned(
+        tmp_path,
+        policy(
+            "RemovePodsViolatingNodeTaints", "RemoveDuplicates", "RemovePodsViolatingInterPodAntiAffinity"
+        ),
+        node("n0", taints=taint),
+        node("n1"),
+        *pods,
+    )
+
+    assert [("a", "n0", "n1")] == moves(found)
