@@ -1,4 +1,4 @@
-"""`berth deschedule`: pods that would stand better elsewhere, and their eviction."""
+"""`berth deschedule`: pods that would stand better on another node, and their eviction."""
 
 import asyncio
 import sys

@@ -192,7 +192,7 @@ class PodsWithPvc(Part, frozen=True):
 
 
 class ProtectionsConfig(Part, frozen=True):
-    """What protections are told."""
+    """Arguments of protections."""
 
     pods_with_pvc: PodsWithPvc = msgspec.field(default=PodsWithPvc(), name="PodsWithPVC")
 

@@ -1,4 +1,4 @@
-"""The component that makes plans on a cluster, and its rights: those that it needs, and no others."""
+"""The component that makes plans on a cluster, and its rights: those that it needs and no others."""
 
 import asyncio
 import json
@@ -70,7 +70,7 @@ async def no_sleep(seconds):
 
 
 def test_the_component(tmp_path):
-    """It is valid by Kubernetes' schemas; the job finds its files, and evicts nothing until it is told to."""
+    """It is valid by Kubernetes' schemas; the job finds its files, and evicts nothing by itself."""
     here = os.path.relpath(KUSTOMIZE, tmp_path.resolve())
     kustomization = {
         "resources": [f"{here}/overlays/secondary"],

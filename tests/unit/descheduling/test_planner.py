@@ -101,7 +101,7 @@ def test_only_some_nodes(tmp_path):
 
 
 def test_pods_that_wait_come_first(tmp_path):
-    """A pod that waits for the very place is put there before the evicted one, which then stays."""
+    """A pod that waits for that place is put there before the evicted one, which then stays."""
     waiting = pod("w", cpu="4", labels={"app": "a"})
     waiting["spec"]["affinity"] = {
         "podAntiAffinity": {
