@@ -4,7 +4,7 @@
                                                             |
          left alone, and why <--no-- better there? <-- node that the engine chooses
                                           |
-                                          +--yes--> moved in the world, counted against budgets
+                                          +--yes--> moved in the simulated, counted against budgets
 
 A pod moves once. Strategies are run again until none of them moves a pod: what a move makes possible, or
 makes bad, is seen in the same plan.
@@ -23,9 +23,9 @@ from berth.descheduling.cluster import Cluster
 from berth.descheduling.evictor import Evictor
 from berth.descheduling.plan import LeftAlone, Move, Plan
 from berth.descheduling.policy import Policy, Profile
+from berth.descheduling.simulated_cluster import SimulatedCluster, anew
 from berth.descheduling.strategies import READS_CONTAINERS, strategy_of
 from berth.descheduling.strategies.strategy import Candidate, Scene, Strategy
-from berth.descheduling.world import World, anew
 from berth.objects.pod import Pod
 from berth.objects.workloads import PodDisruptionBudget
 from berth.sandbox.reading.selectors import parse_label_selector
@@ -43,7 +43,7 @@ def plan(cluster: Cluster, policy: Policy, options: Options, now: datetime) -> P
     """
 
     async def run(simulation: Simulation) -> Plan:
-        return await _Planning(cluster, policy, World(simulation, now=now)).plan()
+        return await _Planning(cluster, policy, SimulatedCluster(simulation, now=now)).plan()
 
     # Nothing is preempted for a pod that is made anew: that would be another pod's eviction.
     return after(cluster.objects, replace(options, loaded=without_post_filter(options.loaded)), run)
@@ -80,7 +80,7 @@ class _Planning:
 
     cluster: Cluster
     policy: Policy
-    world: World
+    simulated: SimulatedCluster
     moves: list[Move] = field(default_factory=list)
     left_alone: dict[tuple[str, str], LeftAlone] = field(default_factory=dict)
     _known: dict[tuple[str, int, str], str] = field(default_factory=dict)
@@ -91,8 +91,8 @@ class _Planning:
 
     def __post_init__(self) -> None:
         tests = parse_label_selector(self.policy.node_selector)
-        sources = {n.name for n in self.world.nodes.values() if all(test(n.labels) for test in tests)}
-        self._scene = Scene(self.world, self.cluster.facts, self.cluster.ended, frozenset(sources))
+        sources = {n.name for n in self.simulated.nodes.values() if all(test(n.labels) for test in tests)}
+        self._scene = Scene(self.simulated, self.cluster.facts, self.cluster.ended, frozenset(sources))
         self._budgets = Budgets(self.cluster.objects.of(PodDisruptionBudget).values())
         self._limits = Limits(self.policy)
 
@@ -108,8 +108,8 @@ class _Planning:
                 break
         moved = {move.pod for move in self.moves}
         return Plan(
-            nodes=len(self.world.nodes),
-            pods=len(self.world.pods),
+            nodes=len(self.simulated.nodes),
+            pods=len(self.simulated.pods),
             moves=self.moves,
             left_alone=sorted(each for each in self.left_alone.values() if each.pod not in moved),
             notes=self._notes(),
@@ -117,10 +117,10 @@ class _Planning:
 
     def _steps(self) -> Iterable[_Step]:
         owners = Counter(
-            owner.uid for pod in self.world.pods.values() for owner in pod.metadata.owner_references
+            owner.uid for pod in self.simulated.pods.values() for owner in pod.metadata.owner_references
         )
         for profile in self.policy.profiles:
-            evictor = Evictor(profile.evictor, self.cluster, self.world.now, owners)
+            evictor = Evictor(profile.evictor, self.cluster, self.simulated.now, owners)
             for name, args in profile.strategies:
                 yield _Step(profile, evictor, name, strategy_of(name, args))
 
@@ -173,17 +173,17 @@ class _Planning:
             return _Trial(moves=((pod, _move(step, candidate, pod, _Place((), judgement.text))),))
         moves: list[tuple[Pod, Move]] = []
         settled: list[Pod] = []
-        with self.world.trial():
+        with self.simulated.trial():
             for pod in candidate.pods:
-                self.world.take_out(pod)
-                placed = await self.world.place_waiting(settled)
+                self.simulated.take_out(pod)
+                placed = await self.simulated.place_waiting(settled)
                 settled += placed
-                new = anew(pod, self.world.now)
-                chosen = await self.world.chosen(new)
+                new = anew(pod, self.simulated.now)
+                chosen = await self.simulated.chosen(new)
                 why_not, gain = await self._judged(step, candidate, pod, chosen.nodes)
                 if not chosen.nodes or why_not:
                     return _Trial(why_not or f"no node would take it: {chosen.message}")
-                self.world.put_in(new, chosen.nodes[0])
+                self.simulated.put_in(new, chosen.nodes[0])
                 moves.append((pod, _move(step, candidate, pod, _Place(chosen.nodes, gain, placed))))
         return _Trial(moves=tuple(moves), settled=tuple(settled))
 
@@ -205,14 +205,14 @@ class _Planning:
         """Let the moves be so from now on."""
         self._known.clear()
         for pod in trial.settled:
-            self.world.settle(pod)
+            self.simulated.settle(pod)
         for pod, move in trial.moves:
             self._budgets.take(pod)
             self._limits.take(pod)
             self._scene.taken[step.name, pod.node_name] += 1
-            self._scene.stays.update((pod.uid, anew(pod, self.world.now).uid))
+            self._scene.stays.update((pod.uid, anew(pod, self.simulated.now).uid))
             if move.to:
-                self.world.move(pod, move.to)
+                self.simulated.move(pod, move.to)
             self.moves.append(msgspec.structs.replace(move, budgets=tuple(self._budgets.of(pod))))
 
 

@@ -22,7 +22,7 @@ class Duplicates:
     async def candidates(self, scene: Scene) -> Sequence[Candidate]:
         """All but the first of the duplicates on each node, those of the fullest nodes first."""
         groups: dict[tuple[Twins, str], list[Pod]] = defaultdict(list)
-        for pod in scene.world.pods.values():
+        for pod in scene.simulated.pods.values():
             if self._counts(pod):
                 groups[_twins(pod), pod.node_name].append(pod)
         may_move = {pod.uid: place for place, pod in enumerate(self._filter.among(scene.pods()))}
@@ -43,7 +43,7 @@ class Duplicates:
         return bool(kinds) and not kinds & self._excluded
 
     def _count(self, scene: Scene, pod: Pod, node: str) -> int:
-        twins, snapshot = _twins(pod), scene.world.snapshot
+        twins, snapshot = _twins(pod), scene.simulated.snapshot
         infos = snapshot.pods[snapshot.row_of[node]].values()
         return sum(_twins(info.pod) == twins for info in infos)
 

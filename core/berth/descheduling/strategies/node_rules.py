@@ -39,7 +39,8 @@ class NodeAffinity:
                     (pod,), f"another node suits its preferred node affinity better than {pod.node_name}"
                 )
                 for pod in pods
-                if _preferred(pod) and _weight(pod, scene.world.nodes[pod.node_name]) < self._most(scene, pod)
+                if _preferred(pod)
+                and _weight(pod, scene.simulated.nodes[pod.node_name]) < self._most(scene, pod)
             ]
         return found
 
@@ -47,16 +48,16 @@ class NodeAffinity:
         """Better where what was wrong is not wrong there."""
         if REQUIRED in self._types and not await self._allowed(scene, pod, pod.node_name):
             return Judgement(await self._allowed(scene, pod, node), f"{node} meets its node affinity")
-        nodes = scene.world.nodes
+        nodes = scene.simulated.nodes
         before, after = _weight(pod, nodes[pod.node_name]), _weight(pod, nodes[node])
         return Judgement(after > before, f"preferred node affinity {before} there, {after} on {node}")
 
     async def _allowed(self, scene: Scene, pod: Pod, node: str) -> bool:
-        mask = await scene.world.allowed_by_nodes(PLUGIN, pod)
-        return mask is None or bool(mask[scene.world.snapshot.row_of[node]])
+        mask = await scene.simulated.allowed_by_nodes(PLUGIN, pod)
+        return mask is None or bool(mask[scene.simulated.snapshot.row_of[node]])
 
     def _most(self, scene: Scene, pod: Pod) -> int:
-        return max(_weight(pod, node) for node in scene.world.nodes.values())
+        return max(_weight(pod, node) for node in scene.simulated.nodes.values())
 
 
 def _preferred(pod: Pod) -> bool:
@@ -91,7 +92,7 @@ class NodeTaints:
         """Pods that do not tolerate a taint of their node."""
         found = []
         for pod in self._filter.among(scene.pods()):
-            taints = self._untolerated(pod, scene.world.nodes[pod.node_name])
+            taints = self._untolerated(pod, scene.simulated.nodes[pod.node_name])
             if taints:
                 named = f"{taints[0].key}:{taints[0].effect}"
                 found.append(Candidate((pod,), f"it does not tolerate {pod.node_name}'s taint {named}"))
@@ -99,7 +100,7 @@ class NodeTaints:
 
     async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
         """Better where fewer taints are untolerated."""
-        nodes = scene.world.nodes
+        nodes = scene.simulated.nodes
         before = len(self._untolerated(pod, nodes[pod.node_name]))
         after = len(self._untolerated(pod, nodes[node]))
         return Judgement(after < before, f"untolerated taints {before} there, {after} on {node}")

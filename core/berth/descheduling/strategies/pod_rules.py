@@ -30,10 +30,10 @@ class AntiAffinity:
 
     async def candidates(self, scene: Scene) -> Sequence[Candidate]:
         """Pods that a required term keeps apart from another in the same place."""
-        world = scene.world
+        simulated = scene.simulated
         terms = {
             held
-            for pods in world.snapshot.pods
+            for pods in simulated.snapshot.pods
             for info in pods.values()
             for held in info.terms
             if held.kind is TermKind.REQUIRED_ANTI_AFFINITY
@@ -42,23 +42,23 @@ class AntiAffinity:
         for pod in self._filter.among(scene.pods()):
             if not _concerned(pod, terms):
                 continue
-            another = await world.another_allowed_by(AFFINITY, pod)
-            if another is None or another[world.snapshot.row_of[pod.node_name]]:
+            another = await simulated.another_allowed_by(AFFINITY, pod)
+            if another is None or another[simulated.snapshot.row_of[pod.node_name]]:
                 # Where one more could stand this one may: taking a pod out breaks no anti-affinity.
                 continue
-            with world.trial():
-                world.take_out(pod)
-                why = await world.why_not_on(AFFINITY, pod, pod.node_name)
+            with simulated.trial():
+                simulated.take_out(pod)
+                why = await simulated.why_not_on(AFFINITY, pod, pod.node_name)
             if ANTI_AFFINITY in why:
                 found.append(Candidate((pod,), f"{pod.node_name}: {why}"))
         return found
 
     async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
         """Better where the plugin lets it be, while it does not where the pod is."""
-        if ANTI_AFFINITY not in await scene.world.why_not_on(AFFINITY, pod, pod.node_name):
+        if ANTI_AFFINITY not in await scene.simulated.why_not_on(AFFINITY, pod, pod.node_name):
             return Judgement(False, f"{pod.node_name} would do by now")
-        allowed = await scene.world.allowed_by(AFFINITY, pod)
-        better = allowed is not None and bool(allowed[scene.world.snapshot.row_of[node]])
+        allowed = await scene.simulated.allowed_by(AFFINITY, pod)
+        better = allowed is not None and bool(allowed[scene.simulated.snapshot.row_of[node]])
         return Judgement(better, f"on {node} anti-affinity is kept")
 
 
@@ -79,19 +79,19 @@ class TopologySpread:
 
     async def candidates(self, scene: Scene) -> Sequence[Candidate]:
         """Pods that would make their domain too large if they came now."""
-        world = scene.world
+        simulated = scene.simulated
         found = []
         for pod in self._filter.among(scene.pods()):
             strict = self._strict(pod)
             if strict is None:
                 continue
-            another = await world.another_allowed_by(SPREAD, strict)
-            if another is None or another[world.snapshot.row_of[pod.node_name]]:
+            another = await simulated.another_allowed_by(SPREAD, strict)
+            if another is None or another[simulated.snapshot.row_of[pod.node_name]]:
                 # Where one more would keep the skew, so does the same number of pods.
                 continue
-            with world.trial():
-                world.take_out(pod)
-                why = await world.why_not_on(SPREAD, strict, pod.node_name)
+            with simulated.trial():
+                simulated.take_out(pod)
+                why = await simulated.why_not_on(SPREAD, strict, pod.node_name)
             if why:
                 found.append(Candidate((pod,), f"{pod.node_name}: {why}"))
         return found
@@ -99,10 +99,10 @@ class TopologySpread:
     async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
         """Better where the constraints are met, while they are not where the pod is."""
         strict = self._strict(pod)
-        if strict is None or not await scene.world.why_not_on(SPREAD, strict, pod.node_name):
+        if strict is None or not await scene.simulated.why_not_on(SPREAD, strict, pod.node_name):
             return Judgement(False, f"{pod.node_name} would do by now")
-        allowed = await scene.world.allowed_by(SPREAD, strict)
-        better = allowed is not None and bool(allowed[scene.world.snapshot.row_of[node]])
+        allowed = await scene.simulated.allowed_by(SPREAD, strict)
+        better = allowed is not None and bool(allowed[scene.simulated.snapshot.row_of[node]])
         return Judgement(
             better, f"on {node} its spread constraints are {'met' if better else 'not met either'}"
         )

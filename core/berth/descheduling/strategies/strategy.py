@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from berth.descheduling.pod_facts import NO_FACTS, PodFacts
 from berth.descheduling.policy import ALL_NAMESPACES, Namespaces, Selector
 from berth.descheduling.policy_file import compiled
-from berth.descheduling.world import World
+from berth.descheduling.simulated_cluster import SimulatedCluster
 from berth.objects.pod import Pod
 
 
@@ -38,7 +38,7 @@ class Scene:
     `stays` are the UIDs of pods that have moved, `taken` counts them by strategy and node.
     """
 
-    world: World
+    simulated: SimulatedCluster
     facts: Mapping[str, PodFacts]
     ended: Mapping[str, Pod]
     sources: frozenset[str]
@@ -48,15 +48,15 @@ class Scene:
     @property
     def now(self) -> datetime:
         """The time."""
-        return self.world.now
+        return self.simulated.now
 
     def pods(self) -> list[Pod]:
         """The pods that may move, those of low priority first; a pod moves once in a plan."""
         found = [
             pod
-            for pod in self.world.pods.values()
+            for pod in self.simulated.pods.values()
             if pod.node_name in self.sources
-            and pod.node_name in self.world.nodes
+            and pod.node_name in self.simulated.nodes
             and pod.uid not in self.stays
         ]
         return sorted(found, key=_order)

@@ -9,8 +9,8 @@ from typing import Final
 
 from berth.descheduling.evictor import is_daemon, is_static
 from berth.descheduling.policy import HighNodeUtilizationArgs, LowNodeUtilizationArgs
+from berth.descheduling.simulated_cluster import SimulatedCluster
 from berth.descheduling.strategies.strategy import Candidate, Filter, Judgement, Scene
-from berth.descheduling.world import World
 from berth.objects.pod import Pod
 from berth.snapshot.pod_info import PodInfo
 
@@ -29,13 +29,15 @@ class LowUtilization:
 
     async def candidates(self, scene: Scene) -> Sequence[Candidate]:
         """Pods of overutilised nodes, the fullest first, while enough nodes are underutilised."""
-        world = scene.world
-        uses = _uses(world, self._args.thresholds)
+        simulated = scene.simulated
+        uses = _uses(simulated, self._args.thresholds)
         low, high = self._bounds(uses)
-        under = [name for name in world.nodes if _schedulable(world, name) and _below(uses, name, low)]
-        if not self._args.number_of_nodes < len(under) < len(world.nodes):
+        under = [
+            name for name in simulated.nodes if _schedulable(simulated, name) and _below(uses, name, low)
+        ]
+        if not self._args.number_of_nodes < len(under) < len(simulated.nodes):
             return []
-        over = [name for name in world.nodes if _above(uses, name, high)]
+        over = [name for name in simulated.nodes if _above(uses, name, high)]
         over.sort(key=lambda name: -sum(use.get(name, 0.0) for use in uses.values()))
         pods: dict[str, list[Pod]] = defaultdict(list)
         for pod in self._filter.among(scene.pods()):
@@ -44,17 +46,17 @@ class LowUtilization:
             Candidate((pod,), f"{name} is overutilised: {_shown(uses, name, high)}")
             for name in over
             for pod in pods[name]
-            if self._asks(world, pod, uses, high)
+            if self._asks(simulated, pod, uses, high)
         ]
 
     async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
         """Better where no target is exceeded with the pod, while its own node was above one."""
-        world = scene.world
+        simulated = scene.simulated
         most = self._args.eviction_limits.node
         if most is not None and scene.taken[LOW, pod.node_name] >= most:
             return Judgement(False, f"evictionLimits.node {most} is reached")
-        uses = _uses(world, self._args.thresholds)
-        before, after = _with(world, uses, pod, pod.node_name), _with(world, uses, pod, node)
+        uses = _uses(simulated, self._args.thresholds)
+        before, after = _with(simulated, uses, pod, pod.node_name), _with(simulated, uses, pod, node)
         _, high = self._bounds(before)
         if not _above(before, pod.node_name, high):
             return Judgement(False, f"{pod.node_name} is not overutilised any more")
@@ -72,11 +74,11 @@ class LowUtilization:
             {name: min(100.0, mean[name] + high[name]) for name in high},
         )
 
-    def _asks(self, world: World, pod: Pod, uses: Uses, high: Mapping[str, float]) -> bool:
+    def _asks(self, simulated: SimulatedCluster, pod: Pod, uses: Uses, high: Mapping[str, float]) -> bool:
         """Whether the pod asks for something that its node is above the target of."""
         node = pod.node_name
         return any(
-            uses[name].get(node, 0.0) > high[name] and _share(world, pod, name, node) > 0 for name in high
+            uses[name].get(node, 0.0) > high[name] and _share(simulated, pod, name, node) > 0 for name in high
         )
 
 
@@ -89,53 +91,53 @@ class HighUtilization:
 
     async def candidates(self, scene: Scene) -> Sequence[Candidate]:
         """The pods of each underutilised node, together; the emptiest node first."""
-        world = scene.world
-        uses, under = self._under(world)
-        busy = [name for name in under if _movable(world, name)]
-        if not self._args.number_of_nodes < len(busy) or len(under) == len(world.nodes):
+        simulated = scene.simulated
+        uses, under = self._under(simulated)
+        busy = [name for name in under if _movable(simulated, name)]
+        if not self._args.number_of_nodes < len(busy) or len(under) == len(simulated.nodes):
             return []
         busy.sort(key=lambda name: sum(use.get(name, 0.0) for use in uses.values()))
         may_move = {pod.uid for pod in self._filter.among(scene.pods())}
         found = []
         for name in busy:
-            pods = tuple(_movable(world, name))
-            if all(pod.uid in may_move and self._asks(world, pod) for pod in pods):
+            pods = tuple(_movable(simulated, name))
+            if all(pod.uid in may_move and self._asks(simulated, pod) for pod in pods):
                 text = f"{name} is underutilised: {_all(uses, name)}"
                 found.append(Candidate(pods, text))
         return found
 
     async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
         """Better on a node in use that is not underutilised itself."""
-        world = scene.world
+        simulated = scene.simulated
         if node == pod.node_name:
             return Judgement(False, f"the scheduler would place it on {node} again; score by MostAllocated")
-        _, under = self._under(world)
+        _, under = self._under(simulated)
         if node in under:
             return Judgement(False, f"{node} is underutilised as well; score by MostAllocated")
         return Judgement(True, f"{pod.node_name} is emptied")
 
-    def _under(self, world: World) -> tuple[Uses, list[str]]:
-        uses = _uses(world, self._args.thresholds)
-        return uses, [name for name in world.nodes if _below(uses, name, self._args.thresholds)]
+    def _under(self, simulated: SimulatedCluster) -> tuple[Uses, list[str]]:
+        uses = _uses(simulated, self._args.thresholds)
+        return uses, [name for name in simulated.nodes if _below(uses, name, self._args.thresholds)]
 
-    def _asks(self, world: World, pod: Pod) -> bool:
+    def _asks(self, simulated: SimulatedCluster, pod: Pod) -> bool:
         """Whether the pod asks for one of the resources, where that matters."""
         if not self._args.eviction_modes:
             return True
-        return any(_share(world, pod, name, pod.node_name) > 0 for name in self._args.thresholds)
+        return any(_share(simulated, pod, name, pod.node_name) > 0 for name in self._args.thresholds)
 
 
-def _movable(world: World, node: str) -> list[Pod]:
+def _movable(simulated: SimulatedCluster, node: str) -> list[Pod]:
     """The pods that have to leave for the node to be empty: daemons and static pods do not count."""
-    return [pod for pod in world.on(node) if not is_daemon(pod) and not is_static(pod)]
+    return [pod for pod in simulated.on(node) if not is_daemon(pod) and not is_static(pod)]
 
 
-def _schedulable(world: World, node: str) -> bool:
-    return not world.nodes[node].spec.unschedulable
+def _schedulable(simulated: SimulatedCluster, node: str) -> bool:
+    return not simulated.nodes[node].spec.unschedulable
 
 
-def _uses(world: World, resources: Mapping[str, float]) -> Uses:
-    return {name: world.use(name) for name in resources}
+def _uses(simulated: SimulatedCluster, resources: Mapping[str, float]) -> Uses:
+    return {name: simulated.use(name) for name in resources}
 
 
 def _below(uses: Uses, node: str, bounds: Mapping[str, float]) -> bool:
@@ -146,21 +148,21 @@ def _above(uses: Uses, node: str, bounds: Mapping[str, float]) -> bool:
     return any(uses[name].get(node, 0.0) > most for name, most in bounds.items())
 
 
-def _with(world: World, uses: Uses, pod: Pod, node: str) -> Uses:
+def _with(simulated: SimulatedCluster, uses: Uses, pod: Pod, node: str) -> Uses:
     """The same with the pod on that node as well."""
     return {
-        name: {**use, node: use[node] + _share(world, pod, name, node)} if node in use else use
+        name: {**use, node: use[node] + _share(simulated, pod, name, node)} if node in use else use
         for name, use in uses.items()
     }
 
 
-def _share(world: World, pod: Pod, resource: str, node: str) -> float:
+def _share(simulated: SimulatedCluster, pod: Pod, resource: str, node: str) -> float:
     """The percentage of the node that the pod asks for."""
-    row = world.snapshot.row_of[node]
+    row = simulated.snapshot.row_of[node]
     if resource == "pods":
-        offered, asked = int(world.snapshot.allowed_pods[row]), 1
+        offered, asked = int(simulated.snapshot.allowed_pods[row]), 1
     else:
-        found = world.snapshot.offered(resource)
+        found = simulated.snapshot.offered(resource)
         offered = 0 if found is None else int(found[row])
         asked = PodInfo(pod).requests.get(resource, 0)
     return 100 * asked / offered if offered else 0.0

@@ -1,6 +1,6 @@
 """The cluster as a plan has it so far, before the scheduler's own engine: who may stand where, and who would.
 
-    simulation, pending pods scheduled --> world --+-- taken_out, placed: on trial, taken back together
+    simulation, pending pods scheduled --> simulated --+-- taken_out, placed: on trial, taken back together
                                                    +-- tried(pod): the engine's verdicts and scores
                                                    +-- moved(pod, node): for good
 
@@ -38,7 +38,7 @@ class Chosen:
     message: str = ""
 
 
-class World:
+class SimulatedCluster:
     """A simulated cluster that pods are moved in."""
 
     def __init__(self, simulation: Simulation, *, now: datetime) -> None:
