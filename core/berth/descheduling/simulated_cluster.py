@@ -1,8 +1,9 @@
 """The cluster as a plan has it so far, before the scheduler's own engine: who may stand where, and who would.
 
-    simulation, pending pods scheduled --> simulated --+-- taken_out, placed: on trial, taken back together
-                                                   +-- tried(pod): the engine's verdicts and scores
-                                                   +-- moved(pod, node): for good
+    simulation, pending pods scheduled ──► SimulatedCluster
+        take_out, put_in    on trial, taken back together
+        chosen(pod)         the engine's choice
+        move(pod, node)     for good
 
 Only the snapshot knows of trials, as in a pod-group cycle.
 """
