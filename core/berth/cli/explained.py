@@ -128,9 +128,16 @@ def _attempts(attempts: list[Json]) -> Iterator[str]:
         why = f": {attempt['message']}" if attempt["message"] else ""
         yield (
             f"  {attempt['attempt']} at {attempt['startedAt']}: {attempt['result']}{where}, "
-            f"{attempt['feasibleNodes']} of {attempt['evaluatedNodes']} nodes fitted, "
+            f"{_fitted(attempt)}, "
             f"{attempt['cycleMilliseconds']:.1f} ms, trace {attempt['traceId']}{why}"
         )
+
+
+def _fitted(attempt: Json) -> str:
+    if attempt["evaluatedNodes"]:
+        return f"{attempt['feasibleNodes']} of {attempt['evaluatedNodes']} nodes fitted"
+    why = attempt["notEvaluated"]
+    return f"no node was evaluated{f': {why}' if why else ''}"
 
 
 def pod_group_page(answer: Json) -> Iterator[str]:

@@ -97,7 +97,6 @@ class SchedulePod:
             if isinstance(feasible.error, FitError):
                 answers.end(attempt)
             return feasible
-        attempt.record.feasible_count, attempt.record.evaluated_count = feasible.count, feasible.evaluated
         try:
             host = await select_host(framework, attempt, answers, feasible, self.chance)
         except PluginError as error:

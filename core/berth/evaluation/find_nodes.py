@@ -110,8 +110,11 @@ class NodeSearch:
     async def find(self, framework: Framework, attempt: Attempt, answers: Answers) -> Feasible | Status:
         """The feasible nodes, or the status that ends the cycle (a FitError where no node fits).
 
+        The attempt's record counts the nodes that were evaluated, and those of them that fit, in either case.
+
         Raises: StartOverError where answers have to be begun anew.
         """
+        attempt.record.evaluated_count = attempt.record.feasible_count = 0
         if not attempt.node_count:
             error = PluginError(NO_NODES_AVAILABLE)
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=error)
@@ -136,6 +139,7 @@ class NodeSearch:
         if attempt.pod.nominated_node_name:
             alone = await self._own_nomination(framework, attempt, why_not)
             if alone is not None:
+                attempt.record.evaluated_count = attempt.record.feasible_count = 1
                 return alone
         candidates = _candidates(attempt, pre_filter, why_not)
         asked = len(attempt.nodes) if candidates is None else int(np.count_nonzero(candidates))
@@ -144,8 +148,10 @@ class NodeSearch:
             left = await self._beside_nominated(framework, attempt, candidates, why_not)
         feasible = await _passed(attempt, answers, left, why_not)
         self._sample(framework, feasible, candidates, asked, attempt.nodes)
+        attempt.record.evaluated_count = feasible.evaluated
         if framework.extenders:
             await _leave_to_extenders(framework, attempt, feasible, why_not)
+        attempt.record.feasible_count = feasible.count
         return feasible if feasible.count else does_not_fit(why_not.diagnosis())
 
     async def _own_nomination(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from berth.framework.cycle_record import CycleRecord
-from berth.framework.diagnosis import FitError
+from berth.framework.diagnosis import NO_NODES_AVAILABLE, FitError
 
 MAX_PODS = 20_000
 ATTEMPTS_PER_POD = 5
@@ -30,6 +30,8 @@ class AttemptSummary(NamedTuple):
     evaluated_nodes: int
     score: int | None
     rejected_by: tuple[str, ...] = ()
+    not_evaluated: str = ""
+    """What ended the attempt before any node was evaluated; empty where nodes were."""
 
 
 @dataclass(slots=True)
@@ -100,6 +102,7 @@ def summary(record: CycleRecord) -> AttemptSummary:
         evaluated_nodes=record.evaluated_count,
         score=record.score,
         rejected_by=_rejected_by(record),
+        not_evaluated="" if record.evaluated_count else _not_evaluated(record),
     )
 
 
@@ -111,3 +114,20 @@ def _rejected_by(record: CycleRecord) -> tuple[str, ...]:
     if isinstance(status.error, FitError):
         return tuple(sorted(status.error.diagnosis.unschedulable_plugins))
     return (status.plugin,) if status.plugin else ()
+
+
+def _not_evaluated(record: CycleRecord) -> str:
+    """What ended the attempt before its search came to any node."""
+    status = record.status
+    if status is None or status.ok:
+        return ""
+    if isinstance(status.error, FitError):
+        diagnosis = status.error.diagnosis
+        if diagnosis.absent.plugin:
+            return f"PreFilter of {diagnosis.absent.plugin} refused"
+        return f"PreFilter of {', '.join(sorted(diagnosis.unschedulable_plugins))} left no node"
+    if not status.rejected:
+        return f"{status.plugin} failed" if status.plugin else "the attempt broke off"
+    if str(status.error) == NO_NODES_AVAILABLE:
+        return "there are no nodes"
+    return f"{status.plugin} refused" if status.plugin else "its group was refused"

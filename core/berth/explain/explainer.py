@@ -201,6 +201,7 @@ def past_attempt(attempt: AttemptSummary) -> PastAttempt:
         rejected_by=list(attempt.rejected_by),
         feasible_nodes=attempt.feasible_nodes,
         evaluated_nodes=attempt.evaluated_nodes,
+        not_evaluated=attempt.not_evaluated,
         queued_milliseconds=round(attempt.queued_milliseconds, 3),
         cycle_milliseconds=round(attempt.cycle_milliseconds, 3),
         total_milliseconds=round(attempt.total_milliseconds, 3),

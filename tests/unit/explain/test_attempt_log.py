@@ -1,7 +1,10 @@
 """The last attempts at each pod."""
 
+import pytest
+
 from berth.explain.attempt_log import ATTEMPTS_PER_POD, AttemptLog, summary
-from berth.framework.status import unschedulable
+from berth.framework.status import SUCCESS, failed, unschedulable
+from berth.pod_groups.group_result import group_unschedulable
 from berth.testing.builders import make_pod
 from tests.fakes import new_record
 
@@ -28,6 +31,25 @@ def test_a_summary_in_seconds_and_milliseconds():
         found.total_milliseconds,
     )
     assert ("unschedulable", "no room", (b"t" * 16).hex()) == (found.result, found.message, found.trace_id)
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        (None, ""),
+        (SUCCESS, ""),
+        (group_unschedulable(), "its group was refused"),
+        (failed("boom"), "the attempt broke off"),
+        (failed("boom").from_plugin("Quota"), "Quota failed"),
+        (unschedulable("no").from_plugin("Quota"), "Quota refused"),
+    ],
+)
+def test_why_no_node_was_evaluated(status, why):
+    """An attempt whose search came to no node, or that was decided with its group's."""
+    record = attempt("p")
+    record.status = status
+
+    assert why == summary(record).not_evaluated
 
 
 def test_only_the_last_attempts_are_kept():
