@@ -61,7 +61,7 @@ class Cluster:
             f"--plugins={self.files.plugins}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self.surface.port}",
-            "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics,/explain*,/apis/explain.berth.dev/*",
+            "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics,/apis/explain.berth.dev/*",
         ]
         scheduler = await self._start("scheduler", command)
         await self.surface.wait_ready(scheduler, READY_SECONDS)

@@ -2,20 +2,17 @@
 
 import pytest
 
-from berth.explain.overviews import Overviews, UnknownError
+from berth.explain.overviews import UnknownError
+from berth.objects.pod import Pod
 from berth.objects.taint import Toleration
+from berth.scheduler.pages.explaining import new_overviews
 from tests.explain.asking import Asked
 from tests.explain.pending_pods import GANGS, GPU, MEMBER, gang
+from tests.scenarios.kit.cluster import PROFILE
 
 
 def views(cluster):
-    return Overviews(
-        explainer=cluster.explainer,
-        queue=cluster.queue,
-        attempts=cluster.log,
-        groups=cluster.core.listers.pod_groups,
-        group_states=cluster.core.pod_groups,
-    )
+    return new_overviews(cluster.core, cluster.explainer, lambda: cluster.api.all(Pod))
 
 
 async def test_a_gang_that_does_not_fit_says_what_its_pods_lack():
@@ -88,7 +85,7 @@ async def test_a_node_and_the_pods_that_it_would_take():
         for i in range(2):
             cluster.add_pod(f"big{i}", cpu="4")
         cluster.add_pod("tolerates", tolerations=(Toleration("gpu", "Exists"),), cpu="1")
-        found = await views(cluster).node("n0")
+        found = await views(cluster).node("n0", {PROFILE})
 
     cpu = next(amount for amount in found.amounts if amount.resource == "cpu")
     assert (2000, 1000, 1000) == (cpu.allocatable, cpu.requested, cpu.free)
@@ -97,7 +94,7 @@ async def test_a_node_and_the_pods_that_it_would_take():
         (alike.fits, alike.count, [each.plugin for each in alike.refusals]) for alike in found.classes
     ]
     with pytest.raises(UnknownError, match="no node n1 is known"):
-        await views(cluster).node("n1")
+        await views(cluster).node("n1", {PROFILE})
 
 
 async def test_what_a_profile_s_pods_met():
@@ -131,10 +128,46 @@ async def test_the_queue():
     async with cluster.paused():
         cluster.add_pod("low")
         cluster.add_pod("high", priority=5)
-        found = await views(cluster).queued()
+        found = await views(cluster).queued(PROFILE, {PROFILE})
 
     assert ["default/high", "default/low"] == [each.pod for each in found.active]
     assert [("TaintToleration", 2)] == [(c.what, c.pods) for c in found.unschedulable]
     assert [("SchedulingGates", 1)] == [(c.what, c.pods) for c in found.gated]
     places = ("active", "backoff", "unschedulable", "gated")
     assert [2, 0, 2, 1] == [found.counts[place] for place in places]
+
+
+async def test_pods_of_profiles_that_another_replica_schedules():
+    """They wait here, too, and are that replica's to count."""
+    cluster = Asked(profiles={PROFILE: None, "batch": None})
+    cluster.add_node("n0", taints=[GPU])
+    async with cluster.paused():
+        cluster.add_pod("ours")
+        cluster.add_pod("theirs", scheduler_name="batch")
+        queue, both = (
+            await views(cluster).queued(PROFILE, ()),
+            await views(cluster).queued("batch", {PROFILE}),
+        )
+        node = await views(cluster).node("n0", {PROFILE})
+
+    assert ([PROFILE], 1, ["default/ours"]) == (
+        queue.profiles,
+        queue.counts["active"],
+        [each.pod for each in queue.active],
+    )
+    assert (["batch", PROFILE], 2) == (both.profiles, both.counts["active"])
+    assert ("0 of 1 waiting pods would fit on the node now, one at a time.", 1) == (node.cause, node.waiting)
+    with pytest.raises(UnknownError, match="no profile x; there are: default-scheduler, batch"):
+        await views(cluster).queued("x", ())
+
+
+@pytest.mark.parametrize("profile", [PROFILE, "another"])
+async def test_the_profile_of_a_group_is_its_pods(profile):
+    """Another scheduler's pods are known by the watch."""
+    cluster = Asked(gates=GANGS)
+    cluster.add(gang(3))
+    before = await views(cluster).profile_of_group("default", "g")
+    cluster.add_pod("p", scheduler_name=profile, **MEMBER)
+    await cluster.run()
+
+    assert ("", profile) == (before, await views(cluster).profile_of_group("default", "g"))

@@ -10,6 +10,7 @@ from functools import partial
 import aiohttp
 import pytest
 
+from berth.aggregated_api import kinds
 from berth.client import Api, LeaderElector, LeaseSettings, Transport, load_endpoint
 from berth.config import load
 from berth.sandbox import Options, serve
@@ -32,7 +33,7 @@ SHOWN = (
     "/readyz",
     "/metrics",
     "/configz",
-    "/explain",
+    "/apis/explain.berth.dev/*",
     "/debug/cache",
     "/plugins",
     "/debug/pprof*",
@@ -163,7 +164,7 @@ async def test_a_busy_leader_keeps_its_lease(tmp_path):
         assert before["leaseTransitions"] == scheduler.lease["leaseTransitions"]
 
 
-@pytest.mark.parametrize("path", ["/explain?name=p", "/debug/cache", "/plugins"])
+@pytest.mark.parametrize("path", [kinds.QUEUE.path("", "default-scheduler"), "/debug/cache", "/plugins"])
 async def test_what_belongs_to_a_busy_loop(tmp_path, monkeypatch, path):
     """It is asked for in vain for a while, and the answer says why; later it is there."""
     monkeypatch.setattr(process, "LoopTurns", partial(LoopTurns, answer_seconds=0.05))

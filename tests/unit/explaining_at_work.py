@@ -10,8 +10,10 @@ from types import SimpleNamespace
 
 import aiohttp
 
+from berth.aggregated_api import kinds
 from berth.aggregated_api.leaders import ANNOTATION
 from berth.config import load
+from berth.config.flags.feature_gates import FeatureGates
 from berth.operator.certificates import Authorities
 from berth.sandbox import Options, serve
 from berth.sandbox.access.attributes import User
@@ -22,9 +24,9 @@ from berth.scheduler.process_options import ProcessOptions, Serving
 from tests.unit.operator.rights import bound, documents
 from tests.unit.scheduler_at_work import eventually, node
 
-ROOT = "/apis/explain.berth.dev/v1alpha1"
 SERVICE = "berth-explain"
 JANE = User("jane", ("system:authenticated",))
+OSCAR = User("oscar", ("system:authenticated",))
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -32,18 +34,19 @@ clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
 leaderElection:
   resourceNamespace: berth-system
   resourceName: {profile}
-  leaseDuration: 5s
-  renewDeadline: 4s
+  leaseDuration: 60s
+  renewDeadline: 50s
   retryPeriod: 100ms
 profiles:
 - schedulerName: {profile}
 """
+GATES = FeatureGates({"GenericWorkload": True, "GangScheduling": True})
 RBAC = "rbac.authorization.k8s.io"
 
 
 def explanation(namespace, name):
     """The path of a pod's explanation."""
-    return f"{ROOT}/namespaces/{namespace}/podexplanations/{name}"
+    return kinds.POD.path(namespace, name)
 
 
 def pod(namespace, name, profile, cpu="400"):
@@ -55,6 +58,19 @@ def pod(namespace, name, profile, cpu="400"):
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"schedulerName": profile, "containers": [container]},
     }
+
+
+def gang(namespace, name, profile):
+    """A PodGroup of two pods, one of which is there."""
+    member = pod(namespace, f"{name}-0", profile, cpu="1")
+    member["spec"]["schedulingGroup"] = {"podGroupName": name}
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    return [group, member]
 
 
 def api_service(authority):
@@ -104,13 +120,25 @@ def viewer(user, namespace):
     }
 
 
+def cluster_viewer(user):
+    """The binding of the role that shows nodes, profiles and queues."""
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "cluster-view"},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "berth-cluster-viewer"},
+        "subjects": [{"kind": "User", "name": user.name}],
+    }
+
+
 @asynccontextmanager
 async def explaining(tmp_path, profiles, *objects, **process_options):
     """A sandbox with a scheduler for each of the profiles, and an APIService in front of them all.
 
-    Gives the sandbox, the schedulers' ports, and kubeconfigs: an administrator's, and the developer Jane's,
-    who may view namespace team-a. Two schedulers of the same profile are replicas. The APIService is
-    available, and each profile has a leader. Further keywords are the processes' own options.
+    Gives the sandbox, the schedulers' ports, and kubeconfigs: an administrator's, the developer Jane's, who
+    may view namespace team-a, and the operator Oscar's, who may see nodes, profiles and queues. Two
+    schedulers of the same profile are replicas. The APIService is available, and each profile has a leader.
+    Further keywords are the processes' own options.
     """
     async with AsyncExitStack() as stack:
         sandbox = await stack.enter_async_context(await serve(Options(rbac=True)))
@@ -118,7 +146,7 @@ async def explaining(tmp_path, profiles, *objects, **process_options):
         rights = documents("scheduler_rights.yaml", "user_roles.yaml")
         own = [one for one in rights if one["metadata"]["name"].startswith("berth-scheduler")]
         sandbox.load([*rights, *(bound(one["metadata"]["name"], account) for one in own)])
-        sandbox.load([node("n1"), viewer(JANE, "team-a"), *objects])
+        sandbox.load([node("n1"), viewer(JANE, "team-a"), cluster_viewer(OSCAR), *objects])
         authorities = Authorities().renewed(datetime.now(UTC))
         signer = authorities.signer(datetime.now(UTC))
         files = tmp_path / "tls.crt", tmp_path / "tls.key"
@@ -126,7 +154,11 @@ async def explaining(tmp_path, profiles, *objects, **process_options):
             files, signer.issue([f"{SERVICE}.berth-system.svc"], datetime.now(UTC)), strict=True
         ):
             file.write_bytes(pem)
-        kubeconfigs = {"scheduler": sandbox.kubeconfig_for(account), "jane": sandbox.kubeconfig_for(JANE)}
+        kubeconfigs = {
+            "scheduler": sandbox.kubeconfig_for(account),
+            "jane": sandbox.kubeconfig_for(JANE),
+            "oscar": sandbox.kubeconfig_for(OSCAR),
+        }
         for name, text in {**kubeconfigs, "admin": sandbox.kubeconfig()}.items():
             (tmp_path / name).write_text(text)
         ports = []
@@ -134,7 +166,7 @@ async def explaining(tmp_path, profiles, *objects, **process_options):
             ports.append(free_port())
             text = CONFIGURATION.format(kubeconfig=tmp_path / "scheduler", profile=profile)
             serving = Serving(LOOPBACK, ports[-1], *map(str, files))
-            options = ProcessOptions(load(text), serving=serving, seed=1, **process_options)
+            options = ProcessOptions(load(text, gates=GATES), serving=serving, seed=1, **process_options)
             await stack.enter_async_context(_scheduling(options))
             sandbox.load([slice_of(number, ports[-1])])
         sandbox.load(api_service(authorities.bundle()))

@@ -4,20 +4,12 @@ Source: staging/src/k8s.io/apiserver/pkg/endpoints/discovery, staging/src/k8s.io
 """
 
 import hashlib
-from typing import Any
 
 import msgspec
 
-GROUP = "explain.berth.dev"
-VERSION = "v1alpha1"
-GROUP_VERSION = f"{GROUP}/{VERSION}"
-ROOT = f"/apis/{GROUP_VERSION}"
-RESOURCE = "podexplanations"
-SINGULAR = "podexplanation"
-KIND = "Explanation"
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+from berth.aggregated_api.kinds import GROUP, GROUP_VERSION, KINDS, ROOT, VERSION, Json, Kind
 
-Json = dict[str, Any]
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 _VERSIONS = [{"groupVersion": GROUP_VERSION, "version": VERSION}]
 _GROUP: Json = {"name": GROUP, "versions": _VERSIONS, "preferredVersion": _VERSIONS[0]}
@@ -28,9 +20,22 @@ API_RESOURCES: Json = {
     "apiVersion": "v1",
     "groupVersion": GROUP_VERSION,
     "resources": [
-        {"name": RESOURCE, "singularName": SINGULAR, "namespaced": True, "kind": KIND, "verbs": ["get"]}
+        {
+            "name": kind.resource,
+            "singularName": kind.singular,
+            "namespaced": kind.namespaced,
+            "kind": kind.name,
+            "verbs": ["get"],
+        }
+        for kind in KINDS
     ],
 }
+
+
+def _group_version_kind(kind: Kind) -> Json:
+    return {"group": GROUP, "version": VERSION, "kind": kind.name}
+
+
 AGGREGATED_GROUPS: Json = {
     "kind": "APIGroupDiscoveryList",
     "apiVersion": "apidiscovery.k8s.io/v2",
@@ -43,12 +48,13 @@ AGGREGATED_GROUPS: Json = {
                     "version": VERSION,
                     "resources": [
                         {
-                            "resource": RESOURCE,
-                            "responseKind": {"group": GROUP, "version": VERSION, "kind": KIND},
-                            "scope": "Namespaced",
-                            "singularResource": SINGULAR,
+                            "resource": kind.resource,
+                            "responseKind": _group_version_kind(kind),
+                            "scope": "Namespaced" if kind.namespaced else "Cluster",
+                            "singularResource": kind.singular,
                             "verbs": ["get"],
                         }
+                        for kind in KINDS
                     ],
                     "freshness": "Current",
                 }
@@ -58,51 +64,57 @@ AGGREGATED_GROUPS: Json = {
 }
 
 _INFO: Json = {"title": "Berth explanations", "version": VERSION}
-_SCHEMA_NAME = f"dev.berth.explain.{VERSION}.{KIND}"
-# What an explanation holds is docs/explain.md's: clients that validate by schema take all of it.
-_SCHEMA: Json = {
-    "type": "object",
-    "description": "Why a pod is on its node, or on none. It is made when it is asked for.",
-    "properties": {
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": {"type": "object"},
-    },
-    "x-kubernetes-group-version-kind": [{"group": GROUP, "version": VERSION, "kind": KIND}],
-}
-_NAMED = ("namespace", "name")
+
+
+def _schema_name(kind: Kind) -> str:
+    return f"dev.berth.explain.{VERSION}.{kind.name}"
+
+
+def _schema(kind: Kind) -> Json:
+    # What a document holds is docs/explain.md's: clients that validate by schema take all of it.
+    return {
+        "type": "object",
+        "description": f"{kind.about} It is made when it is asked for.",
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+        },
+        "x-kubernetes-group-version-kind": [_group_version_kind(kind)],
+    }
+
+
+def _operations(kind: Kind) -> Json:
+    schema = {"$ref": f"#/components/schemas/{_schema_name(kind)}"}
+    return {
+        "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in (("namespace", "name") if kind.namespaced else ("name",))
+        ],
+        "get": {
+            "operationId": f"read{kind.name}",
+            "x-kubernetes-action": "get",
+            "x-kubernetes-group-version-kind": _group_version_kind(kind),
+            "responses": {
+                "200": {"description": "OK", "content": {"application/json": {"schema": schema}}},
+            },
+        },
+    }
+
+
+_SCHEMAS = {_schema_name(kind): _schema(kind) for kind in KINDS}
 OPENAPI_V3_PATH = f"/openapi/v3{ROOT}"
 OPENAPI_V3: Json = {
     "openapi": "3.0.0",
     "info": _INFO,
-    "paths": {
-        f"{ROOT}/namespaces/{{namespace}}/{RESOURCE}/{{name}}": {
-            "parameters": [
-                {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-                for name in _NAMED
-            ],
-            "get": {
-                "operationId": "readPodExplanation",
-                "x-kubernetes-action": "get",
-                "x-kubernetes-group-version-kind": _SCHEMA["x-kubernetes-group-version-kind"][0],
-                "responses": {
-                    "200": {
-                        "description": "OK",
-                        "content": {
-                            "application/json": {"schema": {"$ref": f"#/components/schemas/{_SCHEMA_NAME}"}}
-                        },
-                    }
-                },
-            },
-        }
-    },
-    "components": {"schemas": {_SCHEMA_NAME: _SCHEMA}},
+    "paths": {kind.template: _operations(kind) for kind in KINDS},
+    "components": {"schemas": _SCHEMAS},
 }
 _HASH = hashlib.sha256(msgspec.json.encode(OPENAPI_V3)).hexdigest().upper()
 OPENAPI_V3_INDEX: Json = {
     "paths": {ROOT.removeprefix("/"): {"serverRelativeURL": f"{OPENAPI_V3_PATH}?hash={_HASH}"}}
 }
-OPENAPI_V2: Json = {"swagger": "2.0", "info": _INFO, "paths": {}, "definitions": {_SCHEMA_NAME: _SCHEMA}}
+OPENAPI_V2: Json = {"swagger": "2.0", "info": _INFO, "paths": {}, "definitions": _SCHEMAS}
 
 DOCUMENTS: dict[str, Json] = {
     "/apis": API_GROUPS,

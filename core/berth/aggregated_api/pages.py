@@ -1,6 +1,7 @@
 """The paths of the group on the secure port, which has authorized each request before it comes here."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -10,34 +11,26 @@ from berth.aggregated_api.discovery import (
     AGGREGATED,
     AGGREGATED_GROUPS,
     DOCUMENTS,
-    GROUP,
-    GROUP_VERSION,
-    KIND,
-    RESOURCE,
-    ROOT,
-    SINGULAR,
-    Json,
     wants_aggregated,
     wants_table,
 )
-from berth.aggregated_api.errors import NoSuchPodError, UnavailableError
-from berth.aggregated_api.request_info import is_name
+from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
+from berth.aggregated_api.kinds import GROUP, GROUP_VERSION, KINDS, PROFILE, QUEUE, Json, Kind
+from berth.aggregated_api.request_info import is_name, is_profile_name
 from berth.aggregated_api.routing import Asked, Explanation
 from berth.aggregated_api.sending_on import SENT_ON_BY
 from berth.aggregated_api.status import http_status
 
-_NAMED = f"{ROOT}/namespaces/{{namespace}}/{RESOURCE}/{{name}}"
-_LISTS = (f"{ROOT}/{RESOURCE}", f"{ROOT}/namespaces/{{namespace}}/{RESOURCE}")
 _RETRY_SECONDS = 1
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Explain(Protocol):
-    """Explains a pod."""
+    """Explains an object."""
 
     async def __call__(self, asked: Asked, *, was_sent_on: bool) -> Explanation:
-        """What is known of it. Raises: NoSuchPodError, UnavailableError."""
+        """What is known of it. Raises: NoSuchObjectError, UnavailableError."""
 
 
 class ExplainPages:
@@ -50,34 +43,37 @@ class ExplainPages:
         """Put the paths in."""
         for path, document in DOCUMENTS.items():
             router.add_get(path, _discovery(path, document))
-        router.add_get(_NAMED, self._get)
-        for path in (*_LISTS, _NAMED):
-            router.add_route("*", path, _not_allowed)
+        for kind in KINDS:
+            router.add_get(kind.template, partial(self._get, kind))
+            lists = {kind.collection(""), kind.collection("{namespace}" if kind.namespaced else "")}
+            for path in (*sorted(lists), kind.template):
+                router.add_route("*", path, partial(_not_allowed, kind))
 
-    async def _get(self, request: web.Request) -> web.Response:
-        namespace, name = request.match_info["namespace"], request.match_info["name"]
-        details: Json = {"name": name, "group": GROUP, "kind": RESOURCE}
-        asked = Asked(namespace, name, dict(request.query))
+    async def _get(self, kind: Kind, request: web.Request) -> web.Response:
+        namespace, name = request.match_info.get("namespace", ""), request.match_info["name"]
+        details: Json = {"name": name, "group": GROUP, "kind": kind.resource}
+        asked = Asked(kind, namespace, name, dict(request.query))
         try:
             found = await self._found(asked, was_sent_on=SENT_ON_BY in request.headers)
-        except NoSuchPodError as error:
-            message = f'{RESOURCE}.{GROUP} "{name}" not found: {error}'
+        except NoSuchObjectError as error:
+            message = f'{kind.resource}.{GROUP} "{name}" not found: {error}'
             return http_status(404, "NotFound", message, details)
         except UnavailableError as error:
             later = {**details, "retryAfterSeconds": _RETRY_SECONDS}
             response = http_status(503, "ServiceUnavailable", str(error), later)
             response.headers["Retry-After"] = str(_RETRY_SECONDS)
             return response
-        head = {"apiVersion": GROUP_VERSION, "kind": KIND}
-        metadata = {"metadata": {"name": name, "namespace": namespace}}
+        head = {"apiVersion": GROUP_VERSION, "kind": kind.name}
+        metadata = {"metadata": {"name": name, **({"namespace": namespace} if namespace else {})}}
         explanation = {**head, **metadata, **msgspec.to_builtins(found)}
         if wants_table(request.headers.get("Accept", "")):
-            return _json(_table(explanation))
+            return _json(_table(kind, explanation))
         return _json(explanation)
 
     async def _found(self, asked: Asked, *, was_sent_on: bool) -> Explanation:
-        if not (is_name(asked.namespace) and is_name(asked.name)):
-            raise NoSuchPodError("no pod may have that name")
+        may_be_named = is_profile_name if asked.kind in (PROFILE, QUEUE) else is_name
+        if not (may_be_named(asked.name) and (is_name(asked.namespace) or not asked.kind.namespaced)):
+            raise NoSuchObjectError(f"{asked.kind.subject} may not have that name")
         return await self._explain(asked, was_sent_on=was_sent_on)
 
 
@@ -91,42 +87,34 @@ def _discovery(path: str, document: Json) -> Handler:
     return answer
 
 
-async def _not_allowed(request: web.Request) -> web.Response:
+async def _not_allowed(kind: Kind, request: web.Request) -> web.Response:
     if request.method in ("GET", "HEAD"):
-        remedy = f"name a pod, as in kubectl get {SINGULAR}.{GROUP} NAME -n NAMESPACE"
-        message = f"{RESOURCE} are made when they are asked for, and are not listed: {remedy}"
+        where = " -n NAMESPACE" if kind.namespaced else ""
+        remedy = f"name {kind.subject}, as in kubectl get {kind.singular}.{GROUP} NAME{where}"
+        message = f"{kind.resource} are made when they are asked for, and are not listed: {remedy}"
     else:
-        message = f"{RESOURCE} are made when they are asked for, and can't be written"
-    return http_status(405, "MethodNotAllowed", message, {"group": GROUP, "kind": RESOURCE})
+        message = f"{kind.resource} are made when they are asked for, and can't be written"
+    return http_status(405, "MethodNotAllowed", message, {"group": GROUP, "kind": kind.resource})
 
 
 def _json(document: Json) -> web.Response:
     return web.Response(body=msgspec.json.encode(document), content_type="application/json")
 
 
-def _table(explanation: Json) -> Json:
+def _table(kind: Kind, explanation: Json) -> Json:
     """The explanation in a row, as `kubectl get` prints it."""
+    metadata = explanation["metadata"]
+    name = {"name": "Name", "type": "string", "format": "name", "description": f"The name of {kind.subject}."}
     columns = [
-        {"name": name, "type": "string", "format": form, "description": about, "priority": 0}
-        for name, form, about in (
-            ("Name", "name", "The pod."),
-            ("Scheduler", "", "The profile that schedules it."),
-            ("State", "", "Where it stands on its way to a node."),
-            ("Cause", "", "Why it is there."),
-        )
+        {"name": column.name, "type": column.type, "format": "", "description": column.about}
+        for column in kind.columns
     ]
-    metadata, state = explanation["metadata"], explanation.get("state") or {}
-    cells = [
-        metadata["name"],
-        explanation.get("profile", ""),
-        state.get("kind", ""),
-        explanation.get("cause", ""),
-    ]
-    partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+    cells = [metadata["name"], *(column.cell(explanation) for column in kind.columns)]
+    partial_object = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": {},
-        "columnDefinitions": columns,
-        "rows": [{"cells": cells, "object": partial}],
+        "columnDefinitions": [{**column, "priority": 0} for column in (name, *columns)],
+        "rows": [{"cells": cells, "object": partial_object}],
     }

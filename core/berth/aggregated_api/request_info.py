@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get"}
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_PROFILE = re.compile(r"(?!\.+$)[A-Za-z0-9._-]{1,253}")
 
 
 class ResourceAttributes(NamedTuple):
@@ -58,3 +59,8 @@ def resource_of(method: str, path: str, *, watch: bool = False) -> ResourceAttri
 def is_name(text: str) -> bool:
     """Whether an object may have that name."""
     return _NAME.fullmatch(text) is not None
+
+
+def is_profile_name(text: str) -> bool:
+    """Whether a path may name a profile so: a schedulerName may be what no object's name is."""
+    return _PROFILE.fullmatch(text) is not None

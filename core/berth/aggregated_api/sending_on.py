@@ -11,8 +11,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from berth.aggregated_api.discovery import RESOURCE, ROOT
-from berth.aggregated_api.errors import NoSuchPodError, UnavailableError
+from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
 from berth.aggregated_api.leaders import Leader
 from berth.aggregated_api.routing import Asked, Explanation
 
@@ -31,15 +30,14 @@ class SendingOn:
         self._authorization = authorization
 
     async def __call__(self, leader: Leader, asked: Asked) -> Explanation:
-        """The leader's answer. Raises: NoSuchPodError, UnavailableError."""
+        """The leader's answer. Raises: NoSuchObjectError, UnavailableError."""
         published = leader.published
         who = f"{published.identity} leads (lease {leader.lease})"
         if not published.address or not published.certificate:
             raise UnavailableError(f"this scheduler stands by: {who}, which serves no secure port")
         try:
             headers = {"Authorization": await self._authorization(), SENT_ON_BY: self._identity}
-            path = f"{ROOT}/namespaces/{asked.namespace}/{RESOURCE}/{asked.name}"
-            url = f"https://{published.address}{path}"
+            url = f"https://{published.address}{asked.kind.path(asked.namespace, asked.name)}"
             trusted = aiohttp.Fingerprint(bytes.fromhex(published.certificate))
             async with asyncio.timeout(ANSWER_SECONDS):
                 status, body = await _get(url, asked.query, headers, trusted)
@@ -71,5 +69,5 @@ def _explanation(status: int, body: bytes, who: str) -> Explanation:
         return document
     message = str(document.get("message", ""))
     if status == _NOT_FOUND:
-        raise NoSuchPodError(message)
+        raise NoSuchObjectError(message)
     raise UnavailableError(f"{who}, and answers {status}: {message}")

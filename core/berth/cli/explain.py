@@ -4,7 +4,7 @@ from functools import partial
 
 import click
 
-from berth.cli.asking import Server, asks_a_server
+from berth.aggregated_api.kinds import NODE, POD, POD_GROUP, PROFILE
 from berth.cli.explained import (
     node_page,
     overview_output,
@@ -13,7 +13,23 @@ from berth.cli.explained import (
     profile_page,
     show,
 )
-from berth.cli.reaching import Explanations, asks_for_explanations, complete_namespace, complete_pod
+from berth.cli.reaching import (
+    Explanations,
+    asks_for_explanations,
+    complete_namespace,
+    complete_node,
+    complete_pod,
+    complete_pod_group,
+)
+
+in_a_namespace = click.option(
+    "-n",
+    "--namespace",
+    default="",
+    help="That of the kubeconfig's context if not given.",
+    shell_complete=complete_namespace,
+)
+"""The option of the commands about objects in namespaces."""
 
 
 @click.group()
@@ -23,13 +39,7 @@ def explain() -> None:
 
 @explain.command()
 @click.argument("name", shell_complete=complete_pod)
-@click.option(
-    "-n",
-    "--namespace",
-    default="",
-    help="That of the kubeconfig's context if not given.",
-    shell_complete=complete_namespace,
-)
+@in_a_namespace
 @asks_for_explanations
 @click.option(
     "--all-reasons",
@@ -54,7 +64,8 @@ def pod(
     name: str, *, namespace: str, explanations: Explanations, all_reasons: bool, proposals: bool, output: str
 ) -> None:
     """Explain a pod, as the cluster stands now."""
-    answer = explanations.of_pod(
+    answer = explanations.of(
+        POD,
         name,
         namespace,
         allReasons=_truth(all_reasons),
@@ -65,32 +76,31 @@ def pod(
 
 
 @explain.command()
-@click.argument("name")
-@click.option("-n", "--namespace", default="default", show_default=True)
-@asks_a_server
+@click.argument("name", shell_complete=complete_pod_group)
+@in_a_namespace
+@asks_for_explanations
 @overview_output
-def podgroup(name: str, *, namespace: str, server: Server, output: str) -> None:
+def podgroup(name: str, *, namespace: str, explanations: Explanations, output: str) -> None:
     """Explain a PodGroup: where its pods stand, and what those lack that have no node."""
-    answer = server.ask("/explain/podgroup", namespace=namespace, name=name)
-    show(answer, output, pod_group_page)
+    show(explanations.of(POD_GROUP, name, namespace), output, pod_group_page)
 
 
 @explain.command()
-@click.argument("name")
-@asks_a_server
+@click.argument("name", shell_complete=complete_node)
+@asks_for_explanations
 @overview_output
-def node(name: str, *, server: Server, output: str) -> None:
+def node(name: str, *, explanations: Explanations, output: str) -> None:
     """Explain a node: what is free on it, which waiting pods it would take, and what keeps the others off."""
-    show(server.ask("/explain/node", name=name), output, node_page)
+    show(explanations.of(NODE, name), output, node_page)
 
 
 @explain.command()
 @click.argument("name", default="default-scheduler")
-@asks_a_server
+@asks_for_explanations
 @overview_output
-def profile(name: str, *, server: Server, output: str) -> None:
+def profile(name: str, *, explanations: Explanations, output: str) -> None:
     """Explain a profile: what the last thousand of its pods met."""
-    show(server.ask("/explain/profile", name=name), output, profile_page)
+    show(explanations.of(PROFILE, name), output, profile_page)
 
 
 def _truth(value: bool) -> str:

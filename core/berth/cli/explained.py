@@ -173,8 +173,9 @@ def node_page(answer: Json) -> Iterator[str]:
         yield f"  {alike['count']:>5}  {verdict}"
         yield f"         {', '.join(alike['pods'])}"
     if answer["classesLeftOut"]:
-        cut_short = f": {answer['cutShort']}" if answer["cutShort"] else ""
-        yield f"  and {answer['classesLeftOut']} more kinds of pods{cut_short}"
+        yield f"  and {answer['classesLeftOut']} more kinds of pods"
+    if answer["cutShort"]:
+        yield f"not everything was tried: {answer['cutShort']}"
 
 
 def profile_page(answer: Json) -> Iterator[str]:
@@ -193,6 +194,7 @@ def profile_page(answer: Json) -> Iterator[str]:
 
 def queue_page(answer: Json) -> Iterator[str]:
     """The queue, line by line."""
+    yield f"profiles {', '.join(answer['profiles'])}"
     yield ", ".join(f"{place} {count}" for place, count in answer["counts"].items())
     if answer["longestWait"]:
         yield f"waits longest: {_queued(answer['longestWait'])}"

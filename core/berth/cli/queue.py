@@ -2,13 +2,15 @@
 
 import click
 
-from berth.cli.asking import Server, asks_a_server
+from berth.aggregated_api.kinds import QUEUE
 from berth.cli.explained import overview_output, queue_page, show
+from berth.cli.reaching import Explanations, asks_for_explanations
 
 
 @click.command()
-@asks_a_server
+@click.argument("profile", default="default-scheduler")
+@asks_for_explanations
 @overview_output
-def queue(*, server: Server, output: str) -> None:
-    """Show the scheduling queue: order, waits and counts."""
-    show(server.ask("/explain/queue"), output, queue_page)
+def queue(profile: str, *, explanations: Explanations, output: str) -> None:
+    """Show the queue in which the profile's pods wait: order, waits and counts."""
+    show(explanations.of(QUEUE, profile), output, queue_page)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-from urllib.parse import quote
 
 import click
 
+from berth.aggregated_api.kinds import Kind
 from berth.cli.asking import LOCAL, Server, asks_a_server
 from berth.cli.failing import fail
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-RESOURCE = "podexplanations"
-ROOT = "/apis/explain.berth.dev/v1alpha1"
 TIMEOUT_SECONDS = 60.0
 COMPLETION_SECONDS = 3.0
 MOST_NAMES = 500
@@ -38,7 +36,8 @@ _NOT_INSTALLED = (
     "kustomize/components/explain-api, or ask the scheduler itself: kubectl port-forward -n berth-system "
     f"service/berth-main 10259, and --server {LOCAL} (docs/explain-access.md)"
 )
-_MAY_NOT = "; who may view a namespace may: bind ClusterRole view or berth-viewer there"
+_MAY_NOT_IN_NAMESPACE = "; who may view a namespace may: bind ClusterRole view or berth-viewer there"
+_MAY_NOT = "; it shows pods of all namespaces: bind ClusterRole berth-cluster-viewer by a ClusterRoleBinding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +93,29 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Explanations:
-    """Where explanations of pods come from; every method ends the program with one line where that fails."""
+    """Where explanations come from; every method ends the program with one line where that fails."""
 
     server: Server
     cluster: Cluster
 
-    def of_pod(self, name: str, namespace: str, **query: Any) -> Any:
-        """The document about a pod; without a namespace it is in that of the kubeconfig's context."""
+    def of(self, kind: Kind, name: str, namespace: str = "", **query: Any) -> Any:
+        """The document about an object; without a namespace it is in that of the kubeconfig's context."""
         from berth.client.errors import ClientError  # noqa: PLC0415 (quick start of the other verbs)
 
         try:
+            path = kind.path(self._namespace(namespace) if kind.namespaced else "", name)
             if not (self.server.url or self.cluster.known):
-                return replace(self.server, url=LOCAL).ask(_path(namespace or "default", name), **query)
-            path = _path(namespace or self.cluster.namespace(), name)
+                return replace(self.server, url=LOCAL).ask(path, **query)
             if self.server.url:
                 return self._with_token().ask(path, **query)
-            return asyncio.run(self._through_api_server(path, query))
+            return asyncio.run(self._through_api_server(kind, path, query))
         except ClientError as error:
             fail(str(error))
+
+    def _namespace(self, named: str) -> str:
+        if named or not (self.server.url or self.cluster.known):
+            return named or "default"
+        return self.cluster.namespace()
 
     def _with_token(self) -> Server:
         """The server, with the token to show it."""
@@ -126,19 +130,16 @@ class Explanations:
             return self.server.token
         return await self.cluster.token()
 
-    async def _through_api_server(self, path: str, query: dict[str, Any]) -> Any:
+    async def _through_api_server(self, kind: Kind, path: str, query: dict[str, Any]) -> Any:
         from berth.client.errors import AnsweredError  # noqa: PLC0415 (quick start of the other verbs)
 
         try:
             return json.loads(await self.cluster.ask(lambda api: api.call("GET", path, query=dict(query))))
         except AnsweredError as error:
-            if error.status == _NOT_FOUND and RESOURCE not in error.message:
+            if error.status == _NOT_FOUND and kind.resource not in error.message:
                 fail(_NOT_INSTALLED)
-            fail(f"{error.message}{_MAY_NOT if error.status == _FORBIDDEN else ''}")
-
-
-def _path(namespace: str, name: str) -> str:
-    return f"{ROOT}/namespaces/{quote(namespace, safe='')}/{RESOURCE}/{quote(name, safe='')}"
+            may_not = _MAY_NOT_IN_NAMESPACE if kind.namespaced else _MAY_NOT
+            fail(f"{error.message}{may_not if error.status == _FORBIDDEN else ''}")
 
 
 def asks_for_explanations(command: F) -> F:
@@ -168,13 +169,27 @@ def complete_namespace(ctx: click.Context, _: click.Parameter, incomplete: str) 
 
 def complete_pod(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """The namespace's pods that begin so."""
+    return _names_in_namespace(ctx, "/api/v1", "pods", incomplete)
+
+
+def complete_pod_group(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """The namespace's PodGroups that begin so."""
+    return _names_in_namespace(ctx, "/apis/scheduling.k8s.io/v1alpha2", "podgroups", incomplete)
+
+
+def complete_node(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """The nodes that begin so."""
+    return _names(ctx, "/api/v1/nodes", incomplete)
+
+
+def _names_in_namespace(ctx: click.Context, root: str, resource: str, incomplete: str) -> list[str]:
     from berth.client.errors import ClientError  # noqa: PLC0415 (quick start of the other verbs)
 
     try:
         namespace = ctx.params.get("namespace") or _cluster(ctx).namespace()
     except ClientError:
         return []
-    return _names(ctx, f"/api/v1/namespaces/{namespace}/pods", incomplete)
+    return _names(ctx, f"{root}/namespaces/{namespace}/{resource}", incomplete)
 
 
 def _cluster(ctx: click.Context) -> Cluster:

@@ -197,5 +197,5 @@ def _scheduler_arguments(files: RunFiles, surface: Surface) -> list[str]:
         "--bind-address=127.0.0.1",
         f"--secure-port={surface.port}",
         "--live-page",
-        "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics,/explain*,/live*,/apis/explain.berth.dev/*",
+        "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics,/live*,/apis/explain.berth.dev/*",
     ]

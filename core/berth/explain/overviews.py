@@ -4,9 +4,9 @@ Pods that are written alike are one class here, of which one pod is tried. All l
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 import msgspec
 import numpy as np
@@ -34,9 +34,9 @@ from berth.framework.runtime import Framework
 from berth.framework.store import Store
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
-from berth.queue.places import ACTIVE, BACKOFF
+from berth.queue.places import ACTIVE, BACKOFF, UNSCHEDULABLE
 from berth.queue.scheduling_queue import SchedulingQueue
-from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
+from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
@@ -63,6 +63,8 @@ class Overviews:
     attempts: AttemptLog
     groups: Store[PodGroup]
     group_states: PodGroupStates | None
+    watched_pods: Callable[[], Iterable[Pod]]
+    """All pods that the watch brought, whichever scheduler they name."""
 
     async def pod_group(self, namespace: str, name: str) -> PodGroupExplanation:
         """Where the group's pods stand. Raises: UnknownError."""
@@ -125,8 +127,8 @@ class Overviews:
         classes = [_lacking(stuck[id(pod.template)], found, more) for pod, found, more in lacking]
         return together, classes[:CLASSES_OF_A_GROUP], cut_short
 
-    async def node(self, name: str) -> NodeExplanation:
-        """What is free on the node, and what it would take. Raises: UnknownError."""
+    async def node(self, name: str, profiles: Collection[str]) -> NodeExplanation:
+        """What is free on the node, and what it would take of these profiles' pods. Raises: UnknownError."""
         explainer = self.explainer
         async with explainer.turn:
             explainer.cache.update_snapshot(explainer.snapshot)
@@ -135,17 +137,17 @@ class Overviews:
             if row is None:
                 raise UnknownError(f"no node {name} is known; kubectl get nodes lists those that there are")
             shown = self._of_node(nodes, row)
-            classes = by_class(record.pod for record in self.queue.records())
+            classes = by_class(record.pod for record in self._records(profiles))
             fresh = explainer.cache.fresh_snapshot()
             meter = explainer.budgets.look("", len(nodes))
         found, cut_short = await self._on_node(fresh, name, classes[:MOST_CLASSES], meter)
-        taken = sum(one.count for one in found if one.fits)
-        waiting = sum(len(alike) for alike in classes)
-        cause = f"{taken} of {waiting} waiting pods would fit on the node now, one at a time."
+        fitting, waiting = sum(one.count for one in found if one.fits), sum(map(len, classes))
         return msgspec.structs.replace(
             shown,
-            cause=cause if waiting else "No pod waits.",
-            classes=sorted(found, key=lambda one: (not one.fits, -one.count)),
+            cause=cause_of_node(waiting, fitting),
+            waiting=waiting,
+            fitting=fitting,
+            classes=sorted(found, key=fitting_first),
             classes_left_out=len(classes) - len(found),
             cut_short=cut_short,
         )
@@ -210,13 +212,21 @@ class Overviews:
         every = await trying.by_plugin(framework, pod, nodes, meter)
         return [verdicts[row] for verdicts in every if row in verdicts] or [tried.against[row]]
 
+    async def profile_of_group(self, namespace: str, name: str) -> str:
+        """The profile of the group's pods, which may be another scheduler's; "" where there is no pod of it.
+
+        Cost: O(pods) where none of them is ours.
+        """
+        key = GroupKey(namespace, name)
+        async with self.explainer.turn:
+            ours = () if self.group_states is None else self.group_states.known(key).pods.values()
+            found = chain(ours, (pod for pod in self.watched_pods() if group_of(pod) == key))
+            return next((pod.spec.scheduler_name for pod in found), "")
+
     async def profile(self, name: str) -> ProfileExplanation:
         """What the profile's pods met lately. Raises: UnknownError."""
         async with self.explainer.turn:
-            framework = self.explainer.frameworks.get(name)
-            if framework is None:
-                profiles = ", ".join(self.explainer.frameworks)
-                raise UnknownError(f"no profile {name}; there are: {profiles}")
+            framework = self._framework(name)
             of_profile = (tried for tried in self.attempts.latest() if tried.profile == name)
             tried = list(islice(of_profile, LATEST_PODS))
         results = Counter(pod.attempts[-1].result for pod in tried)
@@ -233,30 +243,51 @@ class Overviews:
             extenders=[extender.name for extender in framework.extenders],
         )
 
-    async def queued(self) -> QueueOverview:
-        """The queue: who is next, who backs off until when, who waits for what."""
-        async with self.explainer.turn:
-            return self._queued()
+    def _framework(self, profile: str) -> Framework:
+        framework = self.explainer.frameworks.get(profile)
+        if framework is None:
+            profiles = ", ".join(self.explainer.frameworks)
+            raise UnknownError(f"no profile {profile}; there are: {profiles}")
+        return framework
 
-    def _queued(self) -> QueueOverview:
+    async def queued(self, profile: str, beside: Collection[str]) -> QueueOverview:
+        """The queue that the profile shares with those `beside` it: who is next, and what others wait for.
+
+        Raises: UnknownError.
+        """
+        async with self.explainer.turn:
+            self._framework(profile)
+            return self._queued({profile, *beside})
+
+    def _records(self, profiles: Collection[str]) -> Iterator[QueuedPodInfo]:
+        """The waiting pods of these profiles: a replica has those of other replicas' profiles, too."""
+        return (record for record in self.queue.records() if record.pod.spec.scheduler_name in profiles)
+
+    def _queued(self, profiles: Collection[str]) -> QueueOverview:
         queue = self.queue
         upcoming = [queue.record(pod.namespace, pod.name) for pod in queue.upcoming(MOST_IN_QUEUE)]
-        records = list(queue.records())
-        places = {record.pod.uid: queue.place_of(record) for record in records}
-        backing_off = [record for record in records if places[record.pod.uid] == BACKOFF]
-        backing_off.sort(key=lambda record: queue.position_of(record).until)
-        pool = [record for record in records if places[record.pod.uid] not in (ACTIVE, BACKOFF)]
-        oldest = min(records, key=first_seen, default=None)
+        active = [r for r in upcoming if r is not None and r.pod.spec.scheduler_name in profiles]
+        by_place: dict[str, list[QueuedPodInfo]] = {place: [] for place in (ACTIVE, BACKOFF, UNSCHEDULABLE)}
+        for record in self._records(profiles):
+            by_place[queue.place_of(record)].append(record)
+        pool = by_place[UNSCHEDULABLE]
+        gated = [record for record in pool if record.gated]
+        backing_off = sorted(by_place[BACKOFF], key=lambda record: queue.position_of(record).until)
+        oldest = min(chain.from_iterable(by_place.values()), key=first_seen, default=None)
         return QueueOverview(
             counts={
-                **queue.sizes()._asdict(),
+                ACTIVE: len(by_place[ACTIVE]),
+                BACKOFF: len(by_place[BACKOFF]),
+                UNSCHEDULABLE: len(pool) - len(gated),
+                "gated": len(gated),
                 "inFlight": sum(1 for _ in queue.in_flight()),
                 "waitingAtPermit": len(self.explainer.states.waiting_pods),
             },
-            active=[self._queued_pod(record) for record in upcoming if record is not None][:MOST_IN_QUEUE],
+            profiles=sorted(profiles),
+            active=[self._queued_pod(record) for record in active[:MOST_IN_QUEUE]],
             backing_off=[self._queued_pod(record) for record in backing_off[:MOST_IN_QUEUE]],
             unschedulable=counted((", ".join(sorted(r.rejectors)), r.pod.key) for r in pool if not r.gated),
-            gated=counted((record.gating_plugin, record.pod.key) for record in pool if record.gated),
+            gated=counted((record.gating_plugin, record.pod.key) for record in gated),
             longest_wait=None if oldest is None else self._queued_pod(oldest),
         )
 
@@ -276,6 +307,18 @@ def first_seen(record: QueuedPodInfo) -> float:
     """Since when the pod waits, over all of its attempts. Units: seconds since the epoch."""
     first = record.initial_attempt_timestamp
     return record.timestamp if first is None else first
+
+
+def cause_of_node(waiting: int, fitting: int) -> str:
+    """What is said of a node first."""
+    if not waiting:
+        return "No pod waits."
+    return f"{fitting} of {waiting} waiting pods would fit on the node now, one at a time."
+
+
+def fitting_first(one: PodClass) -> tuple[bool, int]:
+    """The key by which classes of pods are put in order: those that fit, then the largest."""
+    return not one.fits, -one.count
 
 
 def by_class(pods: Iterable[Pod]) -> list[list[Pod]]:

@@ -241,6 +241,10 @@ class NodeExplanation(Shown, frozen=True, kw_only=True, tag_field="kind", tag="N
     api_version: str = API_VERSION
     node: str
     cause: str
+    waiting: int = 0
+    """How many pods wait for a node, of all that the answer is about."""
+    fitting: int = 0
+    """How many of those that were tried this node would take, one at a time."""
     unschedulable: bool = False
     taints: list[str] = []
     pods: int = 0
@@ -251,6 +255,7 @@ class NodeExplanation(Shown, frozen=True, kw_only=True, tag_field="kind", tag="N
     """The waiting pods, by what they ask for, those first that fit."""
     classes_left_out: int = 0
     cut_short: str = ""
+    """Why not all of them were tried, or which scheduler did not answer; empty where all were."""
 
 
 class Count(Shown, frozen=True, kw_only=True):
@@ -292,6 +297,8 @@ class QueueOverview(Shown, frozen=True, kw_only=True, tag_field="kind", tag="Que
 
     api_version: str = API_VERSION
     counts: dict[str, int]
+    profiles: list[str] = []
+    """The profiles whose pods these are: those that one process schedules from one queue."""
     active: list[QueuedPod] = []
     """In the order in which they are tried."""
     backing_off: list[QueuedPod] = []

@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from berth.aggregated_api.status import http_status
 from berth.serving.access import ALWAYS_ALLOWED, Clients, Review, by_no_certificate, forbid_all
 from berth.serving.connections import Connections
 from berth.serving.gate import Gate
@@ -58,8 +57,6 @@ class Endpoints:
     """Puts the paths of plugin administration into the router."""
     explanations: Callable[[web.UrlDispatcher], None] | None = None
     """Puts the paths of the API group explain.berth.dev into the router."""
-    explain: Callable[[str, str, Mapping[str, bool]], Awaitable[msgspec.Struct]] | None = None
-    """What is known of a pod, by namespace, name and options; LookupError where nothing is."""
     cache: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
     """What cache and queue hold, and where they differ from what was watched."""
     open_metrics: Callable[[Sequence[str]], bytes] | None = None
@@ -130,8 +127,6 @@ class _Handlers:
         router.add_get("/configz", self._configuration)
         for path, page in self._endpoints.pages.items():
             router.add_get(path, page)
-        if self._endpoints.explain is not None:
-            router.add_get("/explain", partial(_explanation, self._endpoints.explain))
         if self._endpoints.cache is not None:
             router.add_get("/debug/cache", partial(_cache, self._endpoints.cache))
         for mount in (self._endpoints.plugins, self._endpoints.explanations):
@@ -184,27 +179,6 @@ class _Handlers:
     async def _configuration(self, _request: web.Request) -> web.Response:
         body = msgspec.json.encode({"componentconfig": self._endpoints.configuration()})
         return web.Response(body=body, content_type="application/json")
-
-
-EXPLAIN_OPTIONS = {"allReasons": "all_reasons", "proposals": "proposals", "wide": "wide"}
-
-
-def explain_options(query: Mapping[str, str]) -> dict[str, bool]:
-    """What a request's query says an explanation is to have, by Wanted's names."""
-    return {name: query[key] == "true" for key, name in EXPLAIN_OPTIONS.items() if key in query}
-
-
-async def _explanation(
-    explain: Callable[[str, str, Mapping[str, bool]], Awaitable[msgspec.Struct]], request: web.Request
-) -> web.Response:
-    query = request.query
-    try:
-        answer = await explain(
-            query.get("namespace", "default"), query.get("name", ""), explain_options(query)
-        )
-    except LookupError as error:
-        return http_status(404, "NotFound", str(error))
-    return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
 
 
 async def _cache(report: Callable[[], Awaitable[Mapping[str, Any]]], _request: web.Request) -> web.Response:

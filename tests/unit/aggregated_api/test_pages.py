@@ -2,8 +2,10 @@
 
 import pytest
 
-from berth.aggregated_api.discovery import AGGREGATED, OPENAPI_V3_PATH, ROOT
-from berth.aggregated_api.errors import NoSuchPodError, UnavailableError
+from berth.aggregated_api import kinds
+from berth.aggregated_api.discovery import AGGREGATED, OPENAPI_V3_PATH
+from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
+from berth.aggregated_api.kinds import ROOT
 from berth.aggregated_api.leaders import Leader, Published
 from berth.aggregated_api.routing import Asked
 from berth.aggregated_api.sending_on import SendingOn
@@ -19,7 +21,7 @@ async def explain(asked, *, was_sent_on):
     """Explain one pod; another is unknown, and of a third the leader is."""
     del was_sent_on
     if asked.name == "gone":
-        raise NoSuchPodError('pod "gone" not found')
+        raise NoSuchObjectError('pod "gone" not found')
     if asked.name == "later":
         raise UnavailableError("b leads")
     return EXPLANATION | ({"query": asked.query} if asked.query else {})
@@ -56,11 +58,62 @@ async def test_a_table(kubectl):
     assert ["Name", "Scheduler", "State", "Cause"] == [one["name"] for one in table["columnDefinitions"]]
 
 
+CAUSE = {"cause": "why"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "document", "cells"),
+    [
+        (kinds.POD_GROUP, {"pods": 3, "scheduled": 1, "fitTogether": 2, **CAUSE}, [3, 1, 2, "why"]),
+        (kinds.NODE, {"pods": 3, "waiting": 2, "fitting": 1, **CAUSE}, [3, 2, 1, "why"]),
+        (kinds.PROFILE, {"pods": 3, **CAUSE}, [3, "why"]),
+        (
+            kinds.QUEUE,
+            {"counts": {"active": 4, "backoff": 3, "unschedulable": 2, "gated": 1, "inFlight": 0}},
+            [4, 3, 2, 1],
+        ),
+    ],
+    ids=lambda value: getattr(value, "resource", ""),
+)
+async def test_the_other_kinds(kind, document, cells):
+    """Each is an object of its name at its path, and a row of a table."""
+    namespace = "team" if kind.namespaced else ""
+    path = kind.path(namespace, "x")
+
+    async def explained(asked, *, was_sent_on):
+        assert (kind, namespace, "x", False) == (asked.kind, asked.namespace, asked.name, was_sent_on)
+        return document
+
+    async with serving(explained, allow_all) as server, client(server) as session:
+        found, (_, table) = await fetch(session, path), await fetch(session, path, Accept=TABLE)
+        listed, _ = await fetch(session, kind.collection(namespace))
+
+    metadata = {"name": "x", **({"namespace": namespace} if namespace else {})}
+    head = {"apiVersion": "explain.berth.dev/v1alpha1", "kind": kind.name, "metadata": metadata}
+    assert (200, head | document) == found
+    assert ["x", *cells] == table["rows"][0]["cells"]
+    assert len(table["columnDefinitions"]) == 1 + len(cells)
+    assert 405 == listed
+
+
+async def test_a_profile_may_have_a_name_that_no_object_has(kubectl):
+    """Whatever may be a schedulerName and a part of a path."""
+    assert 200 == (await fetch(kubectl, kinds.QUEUE.path("", "My_Profile")))[0]
+    for name in ("a/b", "...", "a b"):
+        code, status = await fetch(kubectl, kinds.QUEUE.path("", name))
+        assert (404, True) == (code, "a profile may not have that name" in status["message"])
+
+
 @pytest.mark.parametrize(
     ("name", "code", "reason", "text"),
     [
         ("gone", 404, "NotFound", 'podexplanations.explain.berth.dev "gone" not found: pod "gone" not found'),
-        ("A", 404, "NotFound", 'podexplanations.explain.berth.dev "A" not found: no pod may have that name'),
+        (
+            "A",
+            404,
+            "NotFound",
+            'podexplanations.explain.berth.dev "A" not found: a pod may not have that name',
+        ),
         ("later", 503, "ServiceUnavailable", "b leads"),
     ],
 )
@@ -104,10 +157,14 @@ async def test_aggregated_discovery(kubectl):
 
     version = document["items"][0]["versions"][0]
     assert AGGREGATED == response.headers["Content-Type"]
-    assert ("v1alpha1", ["podexplanations"]) == (
-        version["version"],
-        [one["resource"] for one in version["resources"]],
-    )
+    assert "v1alpha1" == version["version"]
+    assert {
+        ("podexplanations", "Namespaced"),
+        ("podgroupexplanations", "Namespaced"),
+        ("nodeexplanations", "Cluster"),
+        ("profileexplanations", "Cluster"),
+        ("queues", "Cluster"),
+    } == {(one["resource"], one["scope"]) for one in version["resources"]}
 
 
 async def test_openapi(kubectl):
@@ -164,7 +221,7 @@ async def test_sending_on():
         return {"asked": [asked.namespace, asked.name, asked.query], "was_sent_on": was_sent_on}
 
     async with serving(explain_here, review) as server:
-        found = await SendingOn("a", bearer)(leader(server), Asked("default", "p", {"q": "1"}))
+        found = await SendingOn("a", bearer)(leader(server), Asked(kinds.POD, "default", "p", {"q": "1"}))
 
     assert ["t"] == seen
     assert (["default", "p", {"q": "1"}], True) == (found["asked"], found["was_sent_on"])
@@ -189,7 +246,7 @@ async def test_a_leader_that_cannot_be_asked(changes, text):
 
     async with serving(explain, review) as server:
         with pytest.raises(UnavailableError, match=f"b leads.*{text}"):
-            await SendingOn("a", bearer)(leader(server, **changes), Asked("default", "p"))
+            await SendingOn("a", bearer)(leader(server, **changes), Asked(kinds.POD, "default", "p"))
 
     assert [] == seen
 
@@ -197,7 +254,7 @@ async def test_a_leader_that_cannot_be_asked(changes, text):
 async def test_what_a_leader_refuses():
     """Its own words come through: there is no such pod, or it can't say now."""
     async with serving(explain, allow_all) as server:
-        with pytest.raises(NoSuchPodError, match='pod "gone" not found'):
-            await SendingOn("a", bearer)(leader(server), Asked("default", "gone"))
+        with pytest.raises(NoSuchObjectError, match='pod "gone" not found'):
+            await SendingOn("a", bearer)(leader(server), Asked(kinds.POD, "default", "gone"))
         with pytest.raises(UnavailableError, match="answers 503: b leads"):
-            await SendingOn("a", bearer)(leader(server), Asked("default", "later"))
+            await SendingOn("a", bearer)(leader(server), Asked(kinds.POD, "default", "later"))

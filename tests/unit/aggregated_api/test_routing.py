@@ -1,15 +1,19 @@
 """Who answers for a pod."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from berth.aggregated_api.errors import NoSuchPodError, UnavailableError
+from berth.aggregated_api import kinds
+from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
 from berth.aggregated_api.leaders import ANNOTATION, Leader, Published, leaders
-from berth.aggregated_api.routing import Asked, Routing
+from berth.aggregated_api.routing import MOST_ASKED, Asked, Routing
 from berth.client.errors import DeadlineError, NotFoundError
 
-POD = Asked("default", "p")
+POD = Asked(kinds.POD, "default", "p")
+GROUP = Asked(kinds.POD_GROUP, "default", "g")
+NODE = Asked(kinds.NODE, "", "n1")
 
 
 class ApiServer:
@@ -39,11 +43,14 @@ class ApiServer:
 
 
 class Here:
-    """A scheduler with one profile."""
+    """A scheduler with one profile; `group` is the profile of the group's pods."""
 
-    def __init__(self, *, leads, knows=True):
+    identity = "a"
+
+    def __init__(self, *, leads, knows=True, group=""):
         self._leads = leads
         self._knows = knows
+        self._group = group
 
     def serves(self, profile):
         return profile == "ours"
@@ -51,9 +58,15 @@ class Here:
     def leads(self, profile):
         return self._leads and self.serves(profile)
 
+    def leads_any(self):
+        return self._leads
+
+    async def profile_of_group(self, _namespace, _name):
+        return self._group
+
     async def explain(self, asked):
         if not self._knows:
-            raise LookupError(f"no pod {asked.name}")
+            raise LookupError(f"no {asked.name} is known here")
         return {"answered": "here"}
 
 
@@ -61,24 +74,32 @@ def published(identity="b", *profiles):
     return Published(identity, "10.0.0.2:10259", "ab", profiles or ("ours",))
 
 
-def routing(profile="ours", *, leads=False, knows=True, known=()):
+def routing(profile="ours", *, leads=False, knows=True, group="", known=(), elsewhere=None):
+    """A scheduler beside those of the leases `known`; `elsewhere` has what these answer, by identity."""
     api = ApiServer(profile)
     for name, holder, said in known:
         api.lease(name, holder, said)
 
     async def send_on(leader, asked):
-        return {"answered": leader.published.identity, "asked": asked}
+        answer = (elsewhere or {}).get(leader.published.identity)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer or {"answered": leader.published.identity, "asked": asked}
 
     return Routing(
         pods=api,
-        here=Here(leads=leads, knows=knows),
+        here=Here(leads=leads, knows=knows, group=group),
         leaders=lambda: leaders(api, "berth-system"),
         send_on=send_on,
+        merged=lambda answers, failures: {
+            "answered": [one["answered"] for one in answers],
+            "failures": list(failures),
+        },
     )
 
 
-async def answered(route, *, was_sent_on=False):
-    return (await route.explain(POD, was_sent_on=was_sent_on))["answered"]
+async def answered(route, asked=POD, *, was_sent_on=False):
+    return (await route.explain(asked, was_sent_on=was_sent_on))["answered"]
 
 
 async def test_the_leader_answers():
@@ -131,7 +152,7 @@ async def test_a_pod_of_another_scheduler_between_leaders():
 async def test_a_pod_that_no_scheduler_is_for():
     """What is known here is said, and where nothing is, its schedulerName."""
     assert "here" == await answered(routing("x"))
-    with pytest.raises(NoSuchPodError, match='schedulerName "x", which no scheduler of Berth serves'):
+    with pytest.raises(NoSuchObjectError, match='schedulerName "x", which no scheduler of Berth serves'):
         await answered(routing("x", knows=False))
 
 
@@ -141,8 +162,8 @@ async def test_a_pod_that_was_not_heard_of_yet():
 
 
 async def test_no_such_pod():
-    with pytest.raises(NoSuchPodError, match='pod "q" not found in namespace "default"'):
-        await routing().explain(Asked("default", "q"), was_sent_on=False)
+    with pytest.raises(NoSuchObjectError, match='pod "q" not found in namespace "default"'):
+        await routing().explain(Asked(kinds.POD, "default", "q"), was_sent_on=False)
 
 
 async def test_leases_that_cannot_be_read():
@@ -152,7 +173,7 @@ async def test_leases_that_cannot_be_read():
         raise DeadlineError("late")
 
     with pytest.raises(UnavailableError, match="can't read who leads: late"):
-        await answered(Routing(pods=route.pods, here=route.here, leaders=unreadable, send_on=route.send_on))
+        await answered(replace(route, leaders=unreadable))
 
 
 async def test_leaders_by_lease():
@@ -162,3 +183,82 @@ async def test_leaders_by_lease():
     api.lease("l", "b", published())
 
     assert [Leader("l", published())] == await leaders(api, "berth-system")
+
+
+@pytest.mark.parametrize("kind", [kinds.PROFILE, kinds.QUEUE])
+async def test_a_profile_and_its_queue_are_its_leader_s(kind):
+    """Their name says whose they are."""
+    ours, theirs = Asked(kind, "", "ours"), Asked(kind, "", "theirs")
+    known = [("l", "b", published("b", "ours")), ("m", "c", published("c", "theirs"))]
+
+    assert "here" == await answered(routing(leads=True, known=known), ours)
+    assert "b" == await answered(routing(known=known), ours)
+    assert "c" == await answered(routing(leads=True, known=known), theirs)
+    with pytest.raises(NoSuchObjectError, match="no x is known here"):
+        await answered(routing(leads=True, knows=False, known=known), Asked(kind, "", "x"))
+
+
+async def test_a_group_is_its_pods_scheduler_s():
+    known = [("l", "b", published("b", "ours")), ("m", "c", published("c", "theirs"))]
+
+    assert "here" == await answered(routing(leads=True, group="ours"), GROUP)
+    assert "b" == await answered(routing(group="ours", known=known), GROUP)
+    assert "c" == await answered(routing(leads=True, group="theirs", known=known), GROUP)
+
+
+async def test_a_group_without_pods_is_the_first_scheduler_s_that_knows_it():
+    """Of those that follow no groups, none does."""
+    known = [("l", "b", published("b", "theirs")), ("m", "c", published("c", "more"))]
+    unaware = {"b": NoSuchObjectError("no g")}
+
+    assert "here" == await answered(routing(known=known), GROUP)
+    assert "c" == await answered(routing(knows=False, known=known, elsewhere=unaware), GROUP)
+    for was_sent_on, leases in ((True, known), (False, known[:1])):
+        route = routing(knows=False, known=leases, elsewhere=unaware)
+        with pytest.raises(NoSuchObjectError, match="no g is known here"):
+            await answered(route, GROUP, was_sent_on=was_sent_on)
+
+
+async def test_a_node_is_every_leader_s():
+    """Each is asked once, however many leases it holds, and a former leader is not."""
+    known = [
+        ("l", "b", published("b", "theirs")),
+        ("l2", "b", published("b", "more")),
+        ("m", "a", published("a", "ours")),
+        ("n", "", published("c", "those")),
+    ]
+
+    assert ["here", "b"] == await answered(routing(leads=True, known=known), NODE)
+    assert ["b"] == await answered(routing(known=known), NODE)
+    assert ["here"] == await answered(routing(leads=True, known=known), NODE, was_sent_on=True)
+
+
+async def test_a_leader_that_does_not_answer_about_a_node():
+    """The others' answer says that it is missing; alone, there is none."""
+    known = [("l", "b", published("b", "theirs"))]
+    late = {"b": UnavailableError("b is late")}
+
+    assert ["b is late"] == (
+        await routing(leads=True, known=known, elsewhere=late).explain(NODE, was_sent_on=False)
+    )["failures"]
+    with pytest.raises(UnavailableError, match="b is late"):
+        await answered(routing(known=known, elsewhere=late), NODE)
+
+
+async def test_a_node_while_nothing_leads():
+    with pytest.raises(UnavailableError, match="no scheduler leads"):
+        await answered(routing(known=[("l", "", published())]), NODE)
+
+
+async def test_a_node_that_no_leader_knows():
+    known = [("l", "b", published("b", "theirs"))]
+    route = routing(leads=True, knows=False, known=known, elsewhere={"b": NoSuchObjectError("no n1")})
+
+    with pytest.raises(NoSuchObjectError, match="no n1 is known here"):
+        await answered(route, NODE)
+
+
+async def test_few_leaders_are_asked_about_a_node():
+    known = [(f"l{i}", f"s{i}", published(f"s{i}", f"p{i}")) for i in range(MOST_ASKED + 5)]
+
+    assert MOST_ASKED == len(await answered(routing(known=known), NODE))

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from berth.cli import main
 from berth.cli.reaching import Cluster
-from tests.unit.explaining_at_work import RBAC, explaining, explanation, pod
+from tests.unit.explaining_at_work import RBAC, explaining, explanation, gang, pod
 from tests.unit.scheduler_at_work import eventually
 
 BIN = Path(sys.executable).parent
@@ -52,7 +52,8 @@ async def jane(tmp_path):
         "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}],
     }
     pods = pod("team-a", "p", "first"), pod("team-a", "other", "first"), pod("team-b", "p", "first")
-    async with explaining(tmp_path, ["first", "first"], listing, *pods) as world:
+    group, member = gang("team-a", "g", "first")
+    async with explaining(tmp_path, ["first", "first"], listing, *pods, group, member) as world:
         yield Developer(world)
 
 
@@ -71,6 +72,22 @@ async def test_a_developer_with_kubectl(jane):
         code, _, complaints = await jane.run(*command)
         assert 0 != code
         assert 'User "jane" cannot get resource "podexplanations"' in complaints
+
+
+async def test_the_other_questions(jane):
+    """A group is explained to her by her kubeconfig; the cluster's views take a role that the error names."""
+    berth, kubectl = [BIN / "berth"], [BIN / "kubectl", "berth"]
+    for command in (berth, kubectl):
+        code, said, complaints = await jane.run(*command, "explain", "podgroup", "g", "-n", "team-a")
+        assert (0, "podgroup team-a/g: 1 pods") == (code, said.splitlines()[0].partition(",")[0]), complaints
+    questions = ("explain", "node", "n1"), ("explain", "profile", "first"), ("queue", "first")
+    for question in questions:
+        code, _, complaints = await jane.run(*berth, *question)
+        assert (2, True) == (code, "berth-cluster-viewer" in complaints), complaints
+    for question, first in zip(questions, ("node n1: ", "profile first", "profiles first"), strict=True):
+        kubeconfig = f"--kubeconfig={jane.world.folder}/oscar"
+        code, said, complaints = await jane.run(*kubectl, *question, kubeconfig)
+        assert (0, True) == (code, said.startswith(first)), complaints
 
 
 async def test_a_table(jane):
@@ -123,7 +140,9 @@ async def test_completion(jane):
         return [line.split("\t")[0] for line in found]
 
     assert ["explain"] == await completed("expl")
-    assert ["other", "p"] == await completed("explain", "pod", "-n", "team-a", "")
+    assert ["g-0", "other", "p"] == await completed("explain", "pod", "-n", "team-a", "")
+    assert ["g"] == await completed("explain", "podgroup", "-n", "team-a", "", user="admin")
+    assert ["n1"] == await completed("explain", "node", "", user="admin")
     assert ["other"] == await completed("explain", "pod", "-n", "team-a", "o")
     assert [] == await completed("explain", "pod", "-n", "team-b", "")
     assert ["team-a", "team-b"] == await completed("explain", "pod", "-n", "team", user="admin")

@@ -3,7 +3,7 @@
 import asyncio
 
 from berth.aggregated_api.authentication_config import AuthenticationConfig
-from berth.aggregated_api.discovery import RESOURCE, ROOT
+from berth.aggregated_api.kinds import KINDS
 from berth.aggregated_api.leaders import leaders
 from berth.aggregated_api.request_info import resource_of
 from berth.aggregated_api.users import User
@@ -161,11 +161,14 @@ async def is_asked_for_an_explanation(kubeconfig, user):
         config = AuthenticationConfig(api)
         await config.read()
         (leader,) = await leaders(api, "default")
-        path = f"{ROOT}/namespaces/default/{RESOURCE}/never"
-        access = await DelegatedAccess(api)(Asked("", "get", path, User(user.name), resource_of("GET", path)))
+        review = DelegatedAccess(api)
+        paths = [kind.path("default" if kind.namespaced else "", "never") for kind in KINDS]
+        access = {
+            await review(Asked("", "get", path, User(user.name), resource_of("GET", path))) for path in paths
+        }
     assert config.trust.pem
     assert ("default-scheduler",) == leader.published.profiles
-    assert (user.name, True) == access
+    assert {(user.name, True)} == access
 
 
 def gang(name, size):

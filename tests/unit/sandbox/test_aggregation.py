@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from berth.aggregated_api.front_proxy import read_trust
+from berth.aggregated_api.kinds import ROOT
 from berth.aggregated_api.pages import ExplainPages
 from berth.operator.certificates import Authorities
 from berth.sandbox import Options, serve
@@ -15,7 +16,6 @@ from berth.serving.access import Access
 from berth.serving.endpoints import Endpoints, SecureServer
 from berth.serving.serving_certificate import context_of
 from tests.unit.explaining_at_work import (
-    ROOT,
     SERVICE,
     api_service,
     ask,

@@ -3,17 +3,16 @@
 status_pages.py mounts the pages; election.py has the leases carry what `published` gives.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from berth.aggregated_api.leaders import ANNOTATION, Leader, Published, leaders
-from berth.aggregated_api.routing import Asked, Explanation, Routing
+from berth.aggregated_api.routing import Explanation, Here, Routing
 from berth.client.api import Api
 from berth.client.transport import Transport
 from berth.config.shards import Shard
 from berth.config.types import LeaderElection
-from berth.scheduler.leading.leaderships import Leaderships
 
 if TYPE_CHECKING:
     from berth.aggregated_api.pages import ExplainPages
@@ -32,27 +31,6 @@ def published(
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainingHere:
-    """This scheduler, as routing asks for it."""
-
-    leaderships: Leaderships
-    shards: tuple[Shard, ...]
-    explain_pod: Callable[[Asked], Awaitable[Explanation]]
-
-    def serves(self, profile: str) -> bool:
-        """Whether one of its profiles has that name."""
-        return any(profile in shard.profiles for shard in self.shards)
-
-    def leads(self, profile: str) -> bool:
-        """Whether this process schedules the profile's pods."""
-        return any(profile in shard.profiles and self.leaderships.leads(shard.name) for shard in self.shards)
-
-    async def explain(self, asked: Asked) -> Explanation:
-        """What is known of a pod. Raises: LookupError."""
-        return await self.explain_pod(asked)
-
-
-@dataclass(frozen=True, slots=True)
 class ExplainAccess:
     """What routing takes beside the scheduler itself; everything here belongs to the control thread."""
 
@@ -60,8 +38,10 @@ class ExplainAccess:
     election: LeaderElection
     identity: str
 
-    def pages(self, here: ExplainingHere) -> "ExplainPages":
-        """The pages that explain pods here, or have them explained where that is known."""
+    def pages(
+        self, here: Here, merged: Callable[[Sequence[Explanation], Sequence[str]], Explanation]
+    ) -> "ExplainPages":
+        """The pages that explain what is known here, and have the rest explained where that is known."""
         # Imported here: aiohttp takes 0.3 s of CPU, which the first lists need not wait for.
         from berth.aggregated_api.pages import ExplainPages  # noqa: PLC0415 (see above)
         from berth.aggregated_api.sending_on import SendingOn  # noqa: PLC0415 (see above)
@@ -73,7 +53,11 @@ class ExplainAccess:
             return await leaders(api, self.election.resource_namespace) if elects else []
 
         routing = Routing(
-            pods=api, here=here, leaders=known, send_on=SendingOn(self.identity, self._authorization)
+            pods=api,
+            here=here,
+            leaders=known,
+            send_on=SendingOn(self.identity, self._authorization),
+            merged=merged,
         )
         return ExplainPages(routing.explain)
 

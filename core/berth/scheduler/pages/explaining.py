@@ -1,29 +1,30 @@
-"""The explanations of a scheduler process: its parts put together for them, and the pages that serve them.
+"""What explains a scheduler's pods, groups, nodes, profiles and queue, made of the scheduler's parts.
 
-/explain?namespace=&name=[&allReasons=true][&proposals=false][&wide=true]    a pod (endpoints.py)
-/explain/podgroup?namespace=&name=   /explain/node?name=   /explain/profile?name=   /explain/queue
+Requests come from berth.aggregated_api.routing, which explain_access.py puts in front.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
-from berth.aggregated_api.status import http_status
+from berth.aggregated_api.kinds import NODE, POD, POD_GROUP, PROFILE
+from berth.aggregated_api.routing import Asked, Explanation
+from berth.config.shards import Shard
 from berth.explain.attempt_log import AttemptLog
-from berth.explain.explainer import Explainer
+from berth.explain.explainer import Explainer, Wanted
 from berth.explain.overviews import Overviews
 from berth.explain.pod_states import PodStates
+from berth.explain.schema import NodeExplanation
+from berth.explain.several_answers import merged
 from berth.explain.trying import Trying
 from berth.objects.pod import Pod
 from berth.preemption.evaluator import Evaluator
+from berth.scheduler.leading.leaderships import Leaderships
 from berth.scheduler.loop.loop_turns import LoopTurns
 from berth.scheduler.scheduler import Scheduler
-
-Answer = Coroutine[Any, Any, msgspec.Struct]
-Page = Callable[[web.Request], Awaitable[web.Response]]
 
 
 def new_explainer(
@@ -66,30 +67,79 @@ def new_explainer(
     )
 
 
-def overview_pages(scheduler: Scheduler, explainer: Explainer, turns: LoopTurns) -> Mapping[str, Page]:
-    """The pages about groups, nodes, profiles and the queue, by path."""
-    views = Overviews(
+def new_overviews(
+    scheduler: Scheduler, explainer: Explainer, watched_pods: Callable[[], Iterable[Pod]]
+) -> Overviews:
+    """The wider views of that scheduler, beside its explainer of pods."""
+    return Overviews(
         explainer=explainer,
         queue=scheduler.queue,
         attempts=explainer.attempts,
         groups=scheduler.listers.pod_groups,
         group_states=scheduler.pod_groups,
+        watched_pods=watched_pods,
     )
 
-    def page(view: Callable[[str, str], Answer]) -> Page:
-        async def answered(request: web.Request) -> web.Response:
-            namespace, name = request.query.get("namespace", "default"), request.query.get("name", "")
-            try:
-                answer = await turns.ask(lambda: view(namespace, name))
-            except LookupError as error:
-                return http_status(404, "NotFound", str(error))
-            return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
 
-        return answered
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainingHere:
+    """This scheduler, as routing asks for it; its loop answers."""
 
-    return {
-        "/explain/podgroup": page(views.pod_group),
-        "/explain/node": page(lambda _, name: views.node(name)),
-        "/explain/profile": page(lambda _, name: views.profile(name)),
-        "/explain/queue": page(lambda *_: views.queued()),
-    }
+    identity: str
+    leaderships: Leaderships
+    shards: tuple[Shard, ...]
+    turns: LoopTurns
+    explainer: Explainer
+    overviews: Overviews
+
+    def serves(self, profile: str) -> bool:
+        """Whether one of its profiles has that name."""
+        return any(profile in shard.profiles for shard in self.shards)
+
+    def leads(self, profile: str) -> bool:
+        """Whether this process schedules the profile's pods."""
+        return profile in self._led()
+
+    def leads_any(self) -> bool:
+        """Whether this process schedules anything."""
+        return bool(self._led())
+
+    def _led(self) -> frozenset[str]:
+        led = (shard for shard in self.shards if self.leaderships.leads(shard.name))
+        return frozenset(profile for shard in led for profile in shard.profiles)
+
+    async def profile_of_group(self, namespace: str, name: str) -> str:
+        """The profile of the group's pods; "" where no pod of it is known."""
+        return await self.turns.ask(lambda: self.overviews.profile_of_group(namespace, name))
+
+    async def explain(self, asked: Asked) -> Explanation:
+        """What is known here. Raises: LookupError."""
+        return await self.turns.ask(lambda: self._answer(asked))
+
+    def _answer(self, asked: Asked) -> Coroutine[Any, Any, msgspec.Struct]:
+        match asked.kind.name:
+            case POD.name:
+                wanted = Wanted(**explain_options(asked.query))
+                return self.explainer.explain(asked.namespace, asked.name, wanted)
+            case POD_GROUP.name:
+                return self.overviews.pod_group(asked.namespace, asked.name)
+            case NODE.name:
+                return self.overviews.node(asked.name, self._led())
+            case PROFILE.name:
+                return self.overviews.profile(asked.name)
+            case _:
+                return self.overviews.queued(asked.name, self._led())
+
+
+OPTIONS = {"allReasons": "all_reasons", "proposals": "proposals", "wide": "wide"}
+"""What a request's query may say, and what it is called in Wanted."""
+
+
+def explain_options(query: Mapping[str, str]) -> dict[str, bool]:
+    """What a request's query says an explanation of a pod is to have, by Wanted's names."""
+    return {name: query[key] == "true" for key, name in OPTIONS.items() if key in query}
+
+
+def merged_nodes(answers: Sequence[Explanation], failures: Sequence[str]) -> NodeExplanation:
+    """Several schedulers' answers about one node as one, those of others as they came over the network."""
+    return merged([msgspec.convert(msgspec.to_builtins(one), NodeExplanation) for one in answers], failures)

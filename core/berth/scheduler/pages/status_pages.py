@@ -24,7 +24,7 @@ from berth.objects.pod import Pod
 from berth.scheduler.leading.leaderships import Leaderships
 from berth.scheduler.loop.loop_turns import LoopTurns
 from berth.scheduler.pages.cache_debugger import CacheDebugger
-from berth.scheduler.pages.explain_access import ExplainAccess, ExplainingHere
+from berth.scheduler.pages.explain_access import ExplainAccess
 from berth.scheduler.process_options import ProcessOptions
 from berth.scheduler.process_recording import no_plugins_while_recorded
 from berth.scheduler.scheduler import Scheduler
@@ -68,12 +68,16 @@ class StatusPages:
         """Everything that is served."""
         # Imported here: with aiohttp and gRPC it takes half a second of CPU, which the first lists need not
         # wait for.
-        from berth.explain.explainer import Wanted  # noqa: PLC0415 (see above)
-        from berth.scheduler.pages.explaining import new_explainer, overview_pages  # noqa: PLC0415 (see above)
+        from berth.scheduler.pages.explaining import (  # noqa: PLC0415 (see above)
+            ExplainingHere,
+            merged_nodes,
+            new_explainer,
+            new_overviews,
+        )
         from berth.scheduler.pages.object_sizes import SizesPage  # noqa: PLC0415 (see above)
         from berth.scheduler.sidecars.plugin_admin import PluginAdmin  # noqa: PLC0415 (see above)
         from berth.serving.component_pages import component_pages  # noqa: PLC0415 (see above)
-        from berth.serving.endpoints import Endpoints, explain_options  # noqa: PLC0415 (see above)
+        from berth.serving.endpoints import Endpoints  # noqa: PLC0415 (see above)
         from berth.serving.profiling import profiling_pages  # noqa: PLC0415 (see above)
 
         configuration = self.options.loaded.configuration
@@ -81,7 +85,8 @@ class StatusPages:
         leading = self.leaderships.checks()
         turning: dict[str, Check] = {"schedulingLoop": NotedCheck(self.turns.check, self.turns.note)}
         ask = self.turns.ask
-        explainer = new_explainer(self.scheduler, self.attempts, self.turn, self.debugger.pods.objects)
+        watched = self.debugger.pods.objects
+        explainer = new_explainer(self.scheduler, self.attempts, self.turn, watched)
         return Endpoints(
             self.metrics.text,
             lambda: ask(self._reset_metrics),
@@ -102,25 +107,21 @@ class StatusPages:
                     elects=configuration.leader_election.leader_elect, plugins_file=self.options.plugins_file
                 ),
             ).mount,
-            explain=lambda namespace, name, options: ask(
-                lambda: explainer.explain(namespace, name, Wanted(**options))
-            ),
             explanations=self.explain_access.pages(
                 ExplainingHere(
-                    self.leaderships,
-                    self.shards,
-                    lambda asked: ask(
-                        lambda: explainer.explain(
-                            asked.namespace, asked.name, Wanted(**explain_options(asked.query))
-                        )
-                    ),
-                )
+                    identity=self.explain_access.identity,
+                    leaderships=self.leaderships,
+                    shards=self.shards,
+                    turns=self.turns,
+                    explainer=explainer,
+                    overviews=new_overviews(self.scheduler, explainer, watched),
+                ),
+                merged_nodes,
             ).mount,
             cache=lambda: ask(self.debugger.report),
             open_metrics=partial(self.metrics.text, open_metrics=True),
             resource_metrics=self._resource_metrics,
             pages={
-                **overview_pages(self.scheduler, explainer, self.turns),
                 "/debug/sizes": SizesPage(self, self.turn, self.turns).answer,
                 **component_pages(self.options.flags, self.scheduler.feature_enabled),
                 **(profiling_pages(self.turns.loop, self.loop_thread) if profiled else {}),

@@ -5,8 +5,9 @@ import json
 
 import pytest
 
+from berth.aggregated_api import kinds
 from berth.sandbox.access.identity import service_account
-from tests.unit.explaining_at_work import JANE, ROOT, ask, explaining, explanation, pod
+from tests.unit.explaining_at_work import JANE, OSCAR, ask, explaining, explanation, gang, pod
 
 
 @pytest.fixture
@@ -14,16 +15,17 @@ async def world(tmp_path):
     """Two replicas of one scheduler and one of another, pods in two namespaces."""
     pods = (pod("team-a", "p", "first"), pod("team-b", "p", "first"), pod("team-a", "q", "second"))
     foreign = pod("team-a", "r", "third")
-    async with explaining(tmp_path, ["first", "first", "second"], *pods, foreign) as found:
+    gangs = [*gang("team-a", "g", "first"), *gang("team-a", "h", "second"), *gang("team-b", "g", "first")]
+    async with explaining(tmp_path, ["first", "first", "second"], *pods, foreign, *gangs) as found:
         yield found
 
 
-async def until_answered(url, path, token):
-    """The first answer that does not ask to try again."""
+async def until_answered(url, path, token, settled=lambda _document: True):
+    """The first answer that does not ask to try again, and in which what is waited for has come about."""
     async with asyncio.timeout(30):
         while True:
             code, document = await ask(url, path, token)
-            if code != 503:
+            if code not in (429, 503) and settled(document):
                 return code, document
             await asyncio.sleep(0.05)
 
@@ -45,11 +47,58 @@ async def test_every_address_answers_the_same(world):
     token = world.sandbox.access.issue(JANE)
     answers = []
     for port in world.ports:
-        code, document = await until_answered(f"https://127.0.0.1:{port}", explanation("team-a", "p"), token)
+        url = f"https://127.0.0.1:{port}"
+        code, document = await until_answered(
+            url, explanation("team-a", "p"), token, lambda found: found["attempts"]
+        )
         answers.append((code, len(document["attempts"]) > 0, document["pod"]))
         assert 403 == (await ask(f"https://127.0.0.1:{port}", explanation("team-b", "p"), token))[0]
 
     assert [(200, True, "team-a/p")] * 3 == answers
+
+
+async def test_groups_of_her_namespace(world):
+    """Of whichever scheduler, whatever address is asked; next door they are refused like pods."""
+    token = world.sandbox.access.issue(JANE)
+    for url in (world.sandbox.url, *(f"https://127.0.0.1:{port}" for port in world.ports)):
+        for name in ("g", "h"):
+            code, document = await until_answered(
+                url, kinds.POD_GROUP.path("team-a", name), token, lambda found: found["pods"] == 1
+            )
+            assert (200, "PodGroupExplanation") == (code, document["kind"])
+            assert "The gang needs 2 pods and has 1: 1 more have to be created." == document["cause"]
+        assert 403 == (await until_answered(url, kinds.POD_GROUP.path("team-b", "g"), token))[0]
+        code, status = await until_answered(url, kinds.POD_GROUP.path("team-a", "x"), token)
+        assert (404, True) == (code, "no PodGroup team-a/x is known" in status["message"])
+
+
+async def test_nodes_profiles_and_queues(world):
+    """They take a role for the cluster; each address gives what the leaders know."""
+    jane, token = world.sandbox.access.issue(JANE), world.sandbox.access.issue(OSCAR)
+    for url in (world.sandbox.url, *(f"https://127.0.0.1:{port}" for port in world.ports)):
+        for kind, name in ((kinds.NODE, "n1"), (kinds.PROFILE, "first"), (kinds.QUEUE, "first")):
+            assert 403 == (await until_answered(url, kind.path("", name), jane))[0]
+            code, document = await until_answered(url, kind.path("", name), token)
+            assert (200, kind.name, name) == (code, document["kind"], document["metadata"]["name"])
+            code, _ = await until_answered(url, kind.path("", "x"), token)
+            assert 404 == code
+        for profile, pods in (("first", 2), ("second", 1)):
+            tried = await until_answered(
+                url, kinds.PROFILE.path("", profile), token, lambda found, pods=pods: found["pods"] == pods
+            )
+            assert profile == tried[1]["profile"]
+            _, document = await until_answered(url, kinds.QUEUE.path("", profile), token)
+            assert [profile] == document["profiles"]
+
+
+async def test_a_node_and_the_waiting_pods_of_all_schedulers(world):
+    """Pods of both schedulers wait for it, and each address counts all of them."""
+    token = world.sandbox.access.issue(OSCAR)
+    for url in (world.sandbox.url, *(f"https://127.0.0.1:{port}" for port in world.ports)):
+        _, document = await until_answered(
+            url, kinds.NODE.path("", "n1"), token, lambda found: found["waiting"] == 6
+        )
+        assert {"first", "second"} == {one["profile"] for one in document["classes"]}
 
 
 async def test_who_may_explain_nothing(world):
@@ -64,7 +113,13 @@ async def test_discovery(world):
     """The group stands among those of the API server, with its resource."""
     token, url = world.sandbox.access.issue(JANE), world.sandbox.url
     _, groups = await ask(url, "/apis", token)
-    _, resources = await ask(url, ROOT, token)
+    _, resources = await ask(url, kinds.ROOT, token)
 
     assert "explain.berth.dev" in [one["name"] for one in groups["groups"]]
-    assert ["podexplanations"] == [one["name"] for one in resources["resources"]]
+    assert {
+        "podexplanations": True,
+        "podgroupexplanations": True,
+        "nodeexplanations": False,
+        "profileexplanations": False,
+        "queues": False,
+    } == {one["name"]: one["namespaced"] for one in resources["resources"]}
