@@ -1,5 +1,7 @@
 """A plugin as a process of its own, which holds pods up where their label `stops` says.
 
+Of pods with the label `most-milli-cpu` it lets pass those that request no more than that.
+
 Called by tests as `python quota_plugin.py SOCKET`.
 """
 
@@ -19,6 +21,12 @@ class Quota(Plugin):
 
     def filter(self, pod, node):
         del node
+        if "most-milli-cpu" in pod.labels:
+            return (
+                "more than the team may use"
+                if pod.request("cpu") > int(pod.labels["most-milli-cpu"])
+                else None
+            )
         return "the quota is used up" if pod.labels.get("stops") == "filter" else None
 
     def permit(self, pod, node):

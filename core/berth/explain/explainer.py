@@ -16,7 +16,7 @@ from berth.explain.more_priority import MorePriority
 from berth.explain.pod_states import PodStates
 from berth.explain.proposals import Proposed, Search, by_row
 from berth.explain.schema import Explanation, Nodes, PastAttempt, State, StateKind, rfc3339
-from berth.explain.trying import Tried, Trying, Verdict, unplaced
+from berth.explain.trying import Tried, Trying, Verdict, in_other_processes, unplaced
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.runtime import Framework
 from berth.framework.store import Store
@@ -120,7 +120,7 @@ class Explainer:
             nodes=found.nodes,
             meter=found.meter,
             turn=self.turn,
-            against=by_row(list(tried.against), every),
+            against=by_row(list(tried.against), every, in_other_processes(framework)),
             priority=priority,
         )
         return await search.run()

@@ -61,7 +61,7 @@ class MorePriority:
         Raises: OverBudgetError.
         """
         pod = self._with(priority)
-        tried: Tried = await self._trying.tried(self._framework, pod, self._nodes, meter)
+        tried: Tried = await self._trying.tried(self._framework, pod, self._nodes, meter, self._pod)
         if tried.broken or tried.fits.any():
             return None
         request = PreemptionRequest(PLUGIN, tried.attempt.pod, tried.attempt.state, tried.diagnosis)

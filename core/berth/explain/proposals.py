@@ -6,7 +6,7 @@ One change of the pod is looked for first; where none does, several for one node
 and the scheduling loop has its turn between two trials.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from berth.explain.edits import EDITORS, Edit, share_free
 from berth.explain.more_priority import MorePriority
 from berth.explain.node_edits import NODE_EDITORS, Exchanged, NodeEdit, new_nodes
 from berth.explain.schema import Proposal, Target
-from berth.explain.trying import Trying, Verdict
+from berth.explain.trying import Trying, Verdict, in_other_processes, in_this_process
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
@@ -26,6 +26,8 @@ from berth.snapshot.columns import Mask
 from berth.snapshot.snapshot import Snapshot
 
 MOST_TRIALS = 40
+MOST_ASKED = 12
+"""So many of them ask programs in other processes: those that all plugins in this one let pass."""
 MOST_OF_A_KIND = {"Requests": 1}
 MOST_OF_OTHER_KINDS = 2
 MOST_ROWS = {"NodeResourcesFit": 10, "TaintToleration": 200, "NodeAffinity": 50}
@@ -47,7 +49,7 @@ class Proposed(NamedTuple):
 
 
 class _EnoughError(Exception):
-    """No more trials."""
+    """No more trials, and why."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,6 +66,13 @@ class Search:
     priority: MorePriority | None = None
     _found: list[Proposal] = field(default_factory=list)
     _trials: int = 0
+    _asked: int = 0
+    _here: Framework | None = field(init=False)
+    """What answers in this process, where more than that is asked."""
+
+    def __post_init__(self) -> None:
+        others = self.framework.extenders or in_other_processes(self.framework)
+        self._here = in_this_process(self.framework) if others else None
 
     async def run(self) -> Proposed:
         """Try the changes, the smallest first."""
@@ -76,8 +85,8 @@ class Search:
             await self._more_priority()
         except OverBudgetError as error:
             return Proposed(self._found, str(error))
-        except _EnoughError:
-            return Proposed(self._found, f"stopped after {MOST_TRIALS} trials")
+        except _EnoughError as error:
+            return Proposed(self._found, str(error))
         return Proposed(self._found)
 
     def _nearest(self) -> list[int]:
@@ -169,6 +178,7 @@ class Search:
         middle = high
         while low <= high:
             self._count()
+            self._count_asked()
             async with self.turn:
                 found = await self.meter.timed(looked.victims(priorities[middle], self.meter))
             if found is not None:
@@ -218,12 +228,26 @@ class Search:
                 return fits & only
 
     async def _fits(self, pod: Pod) -> Mask:
-        return await self.meter.timed(self.trying.fits(self.framework, pod, self.nodes, self.meter))
+        """Where the pod fits; others than this process are asked only where it would fit without them."""
+        if self._here is not None:
+            fits = await self._fits_by(self._here, pod)
+            if not fits.any():
+                return fits
+            self._count_asked()
+        return await self._fits_by(self.framework, pod)
+
+    async def _fits_by(self, framework: Framework, pod: Pod) -> Mask:
+        return await self.meter.timed(self.trying.fits(framework, pod, self.nodes, self.meter, self.pod))
 
     def _count(self) -> None:
         self._trials += 1
         if self._trials > MOST_TRIALS:
-            raise _EnoughError
+            raise _EnoughError(f"stopped after {MOST_TRIALS} trials")
+
+    def _count_asked(self) -> None:
+        self._asked += self._here is not None
+        if self._asked > MOST_ASKED:
+            raise _EnoughError(f"stopped after {MOST_ASKED} trials that asked other processes")
 
     def _enough_of(self, kind: str) -> bool:
         return sum(proposal.kind == kind for proposal in self._found) >= MOST_OF_A_KIND.get(
@@ -246,14 +270,24 @@ class Search:
         )
 
 
-def by_row(rows: Sequence[int], every: Sequence[Mapping[int, Verdict]]) -> Against:
-    """The verdicts of all plugins, by row and plugin."""
+def by_row(
+    rows: Sequence[int], every: Sequence[Mapping[int, Verdict]], asked_again: Collection[str] = ()
+) -> Against:
+    """The verdicts of all plugins, by row and plugin.
+
+    Those `asked_again`, about the pod as it would be, count only where no other plugin is against a row.
+    """
     found: dict[int, dict[str, Verdict]] = {row: {} for row in rows}
     for verdicts in every:
         for row, verdict in verdicts.items():
             if row in found:
                 found[row][verdict.plugin] = verdict
-    return {row: verdicts for row, verdicts in found.items() if verdicts}
+    return {row: _first_of(against, asked_again) for row, against in found.items() if against}
+
+
+def _first_of(against: Mapping[str, Verdict], asked_again: Collection[str]) -> Mapping[str, Verdict]:
+    """What plugins have against a node that answer for the pod as it is, or all where only others have."""
+    return {plugin: verdict for plugin, verdict in against.items() if plugin not in asked_again} or against
 
 
 def _without_cordon(plugins: Sequence[str]) -> Sequence[str]:

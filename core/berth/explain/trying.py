@@ -3,7 +3,7 @@
 Extenders are asked one after the other, as in a cycle, so that each is named that turns a node down.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from berth.framework.interface import FilterPlugin, PreFilterPlugin
 from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework, PluginSet
 from berth.framework.status import PluginError, Status, unschedulable
+from berth.framework.supposition import Supposition
 from berth.objects.pod import Pod
 from berth.snapshot.columns import Mask
 from berth.snapshot.snapshot import Snapshot
@@ -70,24 +71,34 @@ class Trying:
 
     nominator: Nominator
 
-    async def tried(self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter) -> Tried:
-        """Each node's verdict, and the scores of those that fit. Raises: OverBudgetError."""
-        attempt = _attempt(framework, pod, nodes, meter)
+    async def tried(
+        self,
+        framework: Framework,
+        pod: Pod,
+        nodes: Snapshot,
+        meter: CycleMeter,
+        instead_of: Pod | None = None,
+    ) -> Tried:
+        """Each node's verdict, and the scores of those that fit; `instead_of` is the pod as it is written.
+
+        Raises: OverBudgetError.
+        """
+        attempt = _attempt(framework, pod, nodes, meter, instead_of)
         answers = Answers(NodePlugins(framework.plugins), detailed=True)
         found = await self._found(framework, attempt, answers)
         if found.fits.any():
             found = await _scored(framework, found, answers)
         return found
 
-    async def fits(self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter) -> Mask:
-        """Where a pod fits that is written otherwise than the one that there is; nowhere if a plugin fails.
+    async def fits(
+        self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter, instead_of: Pod
+    ) -> Mask:
+        """Where a pod fits that is written so, instead of as it is; nowhere if a plugin fails.
 
         Shapes: result bool (n,). Raises: OverBudgetError.
         """
-        attempt = _attempt(framework, pod, nodes, meter)
-        return (
-            await self._found(framework, attempt, Answers(NodePlugins(framework.plugins)), _supposed)
-        ).fits
+        attempt = _attempt(framework, pod, nodes, meter, instead_of)
+        return (await self._found(framework, attempt, Answers(NodePlugins(framework.plugins)))).fits
 
     async def by_plugin(
         self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter
@@ -111,13 +122,7 @@ class Trying:
                 found.append(dict(tried.against))
         return found
 
-    async def _found(
-        self,
-        framework: Framework,
-        attempt: Attempt,
-        answers: Answers,
-        to_extenders: Callable[[Attempt], Attempt] = lambda attempt: attempt,
-    ) -> Tried:
+    async def _found(self, framework: Framework, attempt: Attempt, answers: Answers) -> Tried:
         search = NodeSearch(self.nominator, Rotation(), exhaustive=True)
         without = Framework(framework.profile_name, framework.plugins, percentage_of_nodes_to_score=0)
         found = await search.find(without, attempt, answers)
@@ -126,15 +131,36 @@ class Trying:
         diagnosis = found.why_not.diagnosis()
         tried = Tried(attempt, found.mask, _against(diagnosis, found.mask), diagnosis, feasible=found)
         if framework.extenders:
-            return await _left_by_extenders(framework, tried, to_extenders(attempt))
+            return await _left_by_extenders(framework, tried, attempt)
         return tried
 
 
-def _attempt(framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter) -> Attempt:
+def _attempt(
+    framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter, instead_of: Pod | None = None
+) -> Attempt:
     """An attempt whose record is shown to no one; the pod is on no node and nominated to none."""
+    state = CycleState(meter)
+    if instead_of is not None and instead_of is not pod:
+        state.write(Supposition, Supposition(instead_of, pod))
     pod = unplaced(pod)
     record = CycleRecord(pod, framework.profile_name, 0, b"", b"", 0, 0, 0)
-    return Attempt(pod, nodes, CycleState(meter), record)
+    return Attempt(pod, nodes, state, record)
+
+
+def in_this_process(framework: Framework) -> Framework:
+    """The profile without extenders and without plugins in other processes, which answer at once."""
+    plugins = framework.plugins
+    return _alone(
+        framework,
+        [plugin for plugin in plugins.pre_filter if plugin.in_process],
+        [plugin for plugin in plugins.filter if plugin.in_process],
+    )
+
+
+def in_other_processes(framework: Framework) -> frozenset[str]:
+    """The names of the plugins that are asked about nodes in other processes."""
+    plugins = framework.plugins
+    return frozenset(p.name for p in (*plugins.pre_filter, *plugins.filter) if not p.in_process)
 
 
 def unplaced(pod: Pod) -> Pod:
@@ -174,13 +200,6 @@ def _against(diagnosis: Diagnosis, fits: Mask) -> dict[int, Verdict]:
 def _narrowed_by(diagnosis: Diagnosis) -> str:
     """The plugins that kept nodes from being looked at, as the diagnosis has them."""
     return ", ".join(sorted(diagnosis.unschedulable_plugins))
-
-
-def _supposed(attempt: Attempt) -> Attempt:
-    """The attempt under another UID: an extender is sent the bytes of the pod that there is otherwise."""
-    pod = attempt.pod
-    metadata = msgspec.structs.replace(pod.metadata, uid=f"{pod.uid}-supposed")
-    return replace(attempt, pod=msgspec.structs.replace(pod, metadata=metadata))
 
 
 async def _left_by_extenders(framework: Framework, tried: Tried, attempt: Attempt) -> Tried:

@@ -17,6 +17,7 @@ from berth.framework.clock import SYSTEM_CLOCK
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.queued_pod import SortKey
+from berth.framework.supposition import Supposition
 from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
@@ -84,13 +85,21 @@ class Caller:
         """The head of a request: which pod and attempt, against which state."""
         if with_state:
             self.feed.catch_up()
-        record = state.get(CycleRecord)
+        record: CycleRecord | None = state.get(CycleRecord)
+        supposed: Supposition | None = state.get(Supposition)
         return common_pb2.Call(
             epoch=self.connection.epoch,
             generation=self.feed.generation,
             deltas=self.feed.carried(self.connection.acknowledged) if with_state else (),
             profile=self.profile,
-            pod=self.ref(pod, record.attempt if record else 0),
+            pod=self._supposed(supposed) if supposed else self.ref(pod, record.attempt if record else 0),
+        )
+
+    def _supposed(self, pod: Supposition) -> common_pb2.PodRef:
+        """A pod in a message that there is not, as it would be."""
+        data = pod.object(self.around.pods.get(pod.before.uid))
+        return common_pb2.PodRef(
+            uid=pod.uid, namespace=pod.before.namespace, name=pod.before.name, object=data
         )
 
     def ref(self, pod: Pod, attempt: int = 0) -> common_pb2.PodRef:

@@ -3,10 +3,12 @@
 import asyncio
 import json
 
+import msgspec
 import pytest
 
 from berth.client.write_guard import WriteGuard
 from berth.framework.extender import Victims
+from berth.framework.supposition import Supposition
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
@@ -42,6 +44,23 @@ async def test_filter_sends_whole_objects():
 
 
 NAMED_N0 = {"metadata": {"name": "n0"}}
+
+
+async def test_filter_sends_a_pod_as_it_would_be():
+    """With what scheduling never reads, under a UID of its own."""
+    pod = {"metadata": {"name": "p", "namespace": "d", "uid": "u"}, "spec": {"hostname": "kept"}}
+    async with serving(Webhook(filter={"NodeNames": ["n1"]})) as webhook:
+        entry = {"urlPrefix": webhook.url, "filterVerb": "filter", "nodeCacheCapable": True}
+        async with extending(entry) as ([client], _, pods):
+            typed = pods.decoding(decode_pod)(json.dumps(pod).encode())
+            changed = typed.with_spec(msgspec.structs.replace(typed.spec, priority=7))
+            trial, supposed = attempt(changed), Supposition(typed, changed)
+            trial.state.write(Supposition, supposed)
+            await client.filter(trial, NODES)
+
+    [request] = webhook.asked("filter")
+    assert {"hostname": "kept", "priority": 7} == request["Pod"]["spec"]
+    assert ("p", supposed.uid) == (request["Pod"]["metadata"]["name"], request["Pod"]["metadata"]["uid"])
 
 
 async def test_filter_sends_names():

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from berth.cache.cache import Cache
+from berth.config.duration import Duration
 from berth.config.loading import load
 from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
 from berth.framework.cycle_record import CycleRecord
@@ -57,7 +58,8 @@ class World:
     """A cluster with GPUs, two profiles that ask one plugin about it, and only one of them remembers."""
 
     def __init__(self, path):
-        spec = SidecarSpec("gpu-share", f"unix:{path}")
+        # An answer that comes late on a busy machine would make a difference that is none.
+        spec = SidecarSpec("gpu-share", f"unix:{path}", Duration(60 * 10**9))
         loaded = load(CONFIGURATION, out_of_tree=catalogue_of([spec]))
         self.cache, self.snapshot = Cache(), Snapshot()
         self.host = PluginHost(

@@ -16,6 +16,7 @@ from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.extender import ExtenderVerdicts, Victims
+from berth.framework.supposition import Supposition
 from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
 from berth.objects.pod import Pod
@@ -138,7 +139,7 @@ class HttpExtender:
         Raises: ExtenderError.
         """
         data = await self._ask(
-            self._settings.filter_verb, self._about(attempt.pod, nodes), attempt.record, again=True
+            self._settings.filter_verb, self._about(attempt, nodes), attempt.record, again=True
         )
         reply = wire.filter_reply(data, by_name=self._settings.node_cache_capable)
         sent = {node.metadata.name for node in nodes}
@@ -155,7 +156,7 @@ class HttpExtender:
         return asyncio.create_task(self._prioritize(attempt, nodes), name=f"scores of {self.name}")
 
     async def _prioritize(self, attempt: Attempt, nodes: Sequence[Node]) -> Mapping[str, int]:
-        body = self._about(attempt.pod, nodes)
+        body = self._about(attempt, nodes)
         data = await self._ask(self._settings.prioritize_verb, body, attempt.record, again=True)
         return wire.prioritize_reply(data)
 
@@ -234,11 +235,16 @@ class HttpExtender:
         """Close the connections."""
         await self._client.close()
 
-    def _about(self, pod: Pod, nodes: Sequence[Node]) -> bytes:
+    def _about(self, attempt: Attempt, nodes: Sequence[Node]) -> bytes:
+        supposed: Supposition | None = attempt.state.get(Supposition)
+        if supposed is None:
+            pod = self._pod(attempt.pod)
+        else:
+            pod = supposed.object(self._context.pods.get(supposed.before.uid))
         if self._settings.node_cache_capable:
-            return wire.nodes_body(self._pod(pod), nodes=None, names=[node.metadata.name for node in nodes])
+            return wire.nodes_body(pod, nodes=None, names=[node.metadata.name for node in nodes])
         known = self._context.nodes
-        return wire.nodes_body(self._pod(pod), nodes=[_json(node, known) for node in nodes], names=None)
+        return wire.nodes_body(pod, nodes=[_json(node, known) for node in nodes], names=None)
 
     def _pod(self, pod: Pod) -> bytes:
         return _json(pod, self._context.pods)

@@ -13,6 +13,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import Plugin
 from berth.framework.status import SUCCESS, Status, failed
+from berth.framework.supposition import Supposition
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError
@@ -34,6 +35,8 @@ class Answers:
 
     caller: Caller
     """The version of the plugin that the attempt began with."""
+    supposed: Supposition | None = None
+    """The pod is asked about as it would be: what is said holds for no pod that there is."""
     excused: bool = False
     """The attempt began after the plugin was told to leave: it has no say in it."""
     failed: bool = False
@@ -87,7 +90,7 @@ class SidecarPoint(Plugin):
         key = (Answers, self.name)
         known: Answers | None = state.get(key)
         if known is None:
-            known = Answers(self.caller, excused=self.leaving)
+            known = Answers(self.caller, state.get(Supposition), self.leaving)
             state.write(key, known)
             record = state.get(CycleRecord)
             if record is not None and record.attempt:

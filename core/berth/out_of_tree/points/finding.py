@@ -24,6 +24,7 @@ from berth.framework.interface import (
     Scores,
 )
 from berth.framework.status import Status
+from berth.framework.supposition import Supposition
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, SidecarError
@@ -92,7 +93,10 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         """What the plugin said of nodes, up to date with what changed before this cycle."""
         if answers.of_nodes is None:
             shown = self._handle.snapshot
-            signature = self._signature(answers.caller, pod)
+            if answers.supposed is None:
+                signature = self._signature(answers.caller, pod)
+            else:
+                signature = self._signature_of(answers.supposed, answers.caller)
             if signature is None:
                 answers.of_nodes = NodeAnswers(self.name, len(shown))
             else:
@@ -109,6 +113,13 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
             return None
         self.known.rest_on(basis)
         return self.sign_pod(pod)
+
+    def _signature_of(self, supposed: Supposition, caller: Caller) -> Hashable | None:
+        """That of pods which the supposed one would be like; None where nothing is known of such."""
+        if self._signature(caller, supposed.before) is None:
+            return None
+        signature = self._validity.signs(supposed.object(caller.around.pods.get(supposed.before.uid)))
+        return None if self.known.peek(signature) is None else signature
 
     def _example(self, pod: Pod, signature: Hashable) -> Example | None:
         """A pod to ask about ahead; None where there is none, or the signature is that pod's alone."""
