@@ -114,9 +114,9 @@ func (m *meter) write(out io.Writer) {
 	head := func(name, kind, help string) { line("# HELP %s %s\n# TYPE %s %s", name, help, name, kind) }
 	head("berth_plugin_info", "gauge", "The plugin.")
 	line("berth_plugin_info%s 1", m.info)
-	head("berth_plugin_calls_total", "counter", "Calls answered, by method and gRPC code.")
+	head("berth_plugin_answered_calls_total", "counter", "Calls answered, by method and gRPC code.")
 	for _, key := range slices.SortedFunc(maps.Keys(m.calls), compareKeys) {
-		line("berth_plugin_calls_total{method=%q,code=%q} %d", key[0], key[1], m.calls[key])
+		line("berth_plugin_answered_calls_total{method=%q,code=%q} %d", key[0], key[1], m.calls[key])
 	}
 	head("berth_plugin_call_duration_seconds", "histogram", "Time to answer a call, waiting for state included.")
 	for _, method := range slices.Sorted(maps.Keys(m.durations)) {

@@ -230,8 +230,8 @@ func TestMetricsTellOfCallsVerdictsAndState(t *testing.T) {
 
 	for _, line := range []string{
 		`berth_plugin_info{plugin="team-nodes",version="0.0.0"} 1`,
-		`berth_plugin_calls_total{method="Filter",code="OK"} 1`,
-		`berth_plugin_calls_total{method="Filter",code="FAILED_PRECONDITION"} 1`,
+		`berth_plugin_answered_calls_total{method="Filter",code="OK"} 1`,
+		`berth_plugin_answered_calls_total{method="Filter",code="FAILED_PRECONDITION"} 1`,
 		`berth_plugin_call_duration_seconds_count{method="Filter"} 2`,
 		`berth_plugin_node_verdicts_total{verdict="rejected"} 2`,
 		`berth_plugin_state_generation 1`,

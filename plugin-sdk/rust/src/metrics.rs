@@ -105,9 +105,9 @@ impl Meter {
         let mut page = Page::default();
         page.head("berth_plugin_info", "gauge", "The plugin.");
         page.line("berth_plugin_info", &[("plugin", &self.plugin), ("version", &self.version)], 1);
-        page.head("berth_plugin_calls_total", "counter", "Calls answered, by method and gRPC code.");
+        page.head("berth_plugin_answered_calls_total", "counter", "Calls answered, by method and gRPC code.");
         for ((method, code), number) in &counted.calls {
-            page.line("berth_plugin_calls_total", &[("method", method), ("code", code)], number);
+            page.line("berth_plugin_answered_calls_total", &[("method", method), ("code", code)], number);
         }
         page.head(DURATION, "histogram", "Time to answer a call, waiting for state included.");
         for (method, durations) in &counted.durations {

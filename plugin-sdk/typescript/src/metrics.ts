@@ -66,8 +66,8 @@ export class Meter {
     const text = [
       ...head("berth_plugin_info", "gauge", "The plugin."),
       this.#info,
-      ...head("berth_plugin_calls_total", "counter", "Calls answered, by method and gRPC code."),
-      ...table("berth_plugin_calls_total", this.#calls),
+      ...head("berth_plugin_answered_calls_total", "counter", "Calls answered, by method and gRPC code."),
+      ...table("berth_plugin_answered_calls_total", this.#calls),
       ...head(
         "berth_plugin_call_duration_seconds",
         "histogram",

@@ -198,7 +198,7 @@ test("pages tell of calls, verdicts and what is held, and what the author adds",
   await rm(folder, { recursive: true });
 
   for (const line of [
-    'berth_plugin_calls_total{method="Filter",code="OK"} 1',
+    'berth_plugin_answered_calls_total{method="Filter",code="OK"} 1',
     'berth_plugin_node_verdicts_total{verdict="rejected"} 1',
     'berth_plugin_state_objects{kind="nodes"} 2',
     'berth_plugin_call_duration_seconds_count{method="Filter"} 1',

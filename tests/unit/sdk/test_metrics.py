@@ -7,7 +7,9 @@ import sys
 import aiohttp
 import grpc
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from berth.telemetry.metrics import SchedulerMetrics
 from berth_plugin_proto import state_pb2
 from berth_sdk import AddressError, Metric, Plugin, flags, main
 from berth_sdk.metrics import SECONDS, Answering, Held, Meter
@@ -42,6 +44,17 @@ async def page(port, path, method="GET"):
         return answer.status, await answer.text()
 
 
+def test_no_name_is_the_scheduler_s_too():
+    """One Prometheus reads both: a name with labels of two kinds would mix what they count."""
+    names = [
+        {family.name for family in text_string_to_metric_families(text)}
+        for text in (SchedulerMetrics().text().decode(), Meter("p", "1").text(Held(0, 0, 0, 0)))
+    ]
+
+    assert all(names)
+    assert set() == set.intersection(*names)
+
+
 async def test_pages(tmp_path):
     """Calls, verdicts, what is held and the author's own are at /metrics; how things stand is at /state."""
     plugin = Counting()
@@ -63,7 +76,7 @@ async def test_pages(tmp_path):
     lines = text.splitlines()
     for line in (
         'berth_plugin_info{plugin="counting",version="1.2.3"} 1.0',
-        'berth_plugin_calls_total{code="OK",method="Filter"} 1.0',
+        'berth_plugin_answered_calls_total{code="OK",method="Filter"} 1.0',
         'berth_plugin_call_duration_seconds_count{method="Filter"} 1.0',
         'berth_plugin_node_verdicts_total{verdict="passed"} 2.0',
         'berth_plugin_node_verdicts_total{verdict="rejected"} 1.0',
@@ -107,7 +120,9 @@ def test_codes(error, code):
     except (ValueError, asyncio.CancelledError):
         pass
 
-    assert f'berth_plugin_calls_total{{code="{code}",method="Filter"}} 1.0\n' in meter.text(Held(0, 0, 0, 0))
+    assert f'berth_plugin_answered_calls_total{{code="{code}",method="Filter"}} 1.0\n' in meter.text(
+        Held(0, 0, 0, 0)
+    )
 
 
 async def test_refusals(tmp_path):

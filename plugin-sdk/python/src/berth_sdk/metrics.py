@@ -94,7 +94,7 @@ class Meter:
         yield _family("berth_plugin_info", "gauge", "The plugin.", [(self._info, 1)])
         calls = [({"method": method, "code": code}, n) for (method, code), n in self._calls.items()]
         about = "Calls answered, by method and gRPC code."
-        yield _family("berth_plugin_calls_total", "counter", about, calls)
+        yield _family("berth_plugin_answered_calls_total", "counter", about, calls)
         yield self._histogram()
         about = "Nodes that passed Filter or were turned down."
         verdicts = [({"verdict": "passed"}, self._passed), ({"verdict": "rejected"}, self._rejected)]

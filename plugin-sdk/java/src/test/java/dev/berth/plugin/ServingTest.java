@@ -69,7 +69,7 @@ class ServingTest {
 
     List<String> lines = meter.exposition().lines().toList();
 
-    String calls = "berth_plugin_calls_total{method=\"Filter\",code=";
+    String calls = "berth_plugin_answered_calls_total{method=\"Filter\",code=";
     assertTrue(lines.contains(calls + "\"OK\"} 2"));
     assertTrue(lines.contains(calls + "\"FAILED_PRECONDITION\"} 1"));
     String bucket = "berth_plugin_call_duration_seconds_bucket{method=\"Filter\",le=";
