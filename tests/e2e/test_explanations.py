@@ -28,7 +28,10 @@ def explanation(namespace):
 
 
 def objects(port, authority, role):
-    """Two namespaces, a pod in each that fits nowhere, a developer with a role in the first, and the API."""
+    """Two namespaces, a pod in each that fits nowhere, a developer with a role in the first, and the API.
+
+    Who runs the cluster has the role for nodes, profiles and queues.
+    """
     large = pod("p")
     large["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "400"
     for namespace in ("berth-system", "team-a", "team-b"):
@@ -44,6 +47,15 @@ def objects(port, authority, role):
         "kind": "RoleBinding",
         "metadata": {"name": "developer", "namespace": "team-a"},
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", **account}],
+    }
+    account = {"name": "operator", "namespace": "berth-system"}
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}
+    yield {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "operator"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "berth-cluster-viewer"},
         "subjects": [{"kind": "ServiceAccount", **account}],
     }
     # This machine's: there is no network of pods that a Service could lead to.
@@ -107,17 +119,21 @@ def test_a_developer(name, role, tmp_path):
             cluster.kubectl(
                 "wait", "--for=condition=Available", "apiservice/v1alpha1.explain.berth.dev", "--timeout=55s"
             )
-            document = json.loads(admin.read_text())
-            token = cluster.kubectl("create", "token", "developer", "-n", "team-a").strip()
-            document["users"][0]["user"] = {"token": token}
-            developer = tmp_path / "developer"
-            developer.write_text(json.dumps(document))
+            developer, operator = tmp_path / "developer", tmp_path / "operator"
+            for file, namespace in ((developer, "team-a"), (operator, "berth-system")):
+                document = json.loads(admin.read_text())
+                token = cluster.kubectl("create", "token", file.name, "-n", namespace).strip()
+                document["users"][0]["user"] = {"token": token}
+                file.write_text(json.dumps(document))
             seen = run("kubectl", "get", "--raw", explanation("team-a"), "--kubeconfig", developer)
             listed = run("kubectl", "get", "podexplanations", "p", "-n", "team-a", "--kubeconfig", developer)
             named = ["-o", "json", "--kubeconfig", developer]
             explained = run("berth", "explain", "pod", "p", "-n", "team-a", *named)
             refused = run("berth", "explain", "pod", "p", "-n", "team-b", *named)
             raw = run("kubectl", "get", "--raw", explanation("team-b"), "--kubeconfig", developer)
+            queue = run("berth", "queue", "--kubeconfig", developer)
+            queued = run("berth", "queue", "--kubeconfig", operator)
+            row = run("kubectl", "get", "nodeexplanations", "n1", "--kubeconfig", operator)
 
     for code, said, complaints in (seen, explained):
         assert (0, "team-a/p") == (code, json.loads(said)["pod"]), complaints
@@ -125,6 +141,10 @@ def test_a_developer(name, role, tmp_path):
     for code, _, complaints in (refused, raw):
         assert 0 != code
         assert 'cannot get resource "podexplanations" in API group "explain.berth.dev"' in complaints
+    assert 'cannot get resource "queues" in API group "explain.berth.dev" at the cluster scope' in queue[2]
+    assert (0, "profiles default-scheduler") == (queued[0], queued[1].splitlines()[0]), queued
+    assert ["NAME", "PODS", "WAITING", "FITTING", "CAUSE"] == row[1].splitlines()[0].split(), row
+    assert row[1].splitlines()[1].startswith("n1")
 
 
 def run(*command):
