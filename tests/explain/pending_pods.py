@@ -472,6 +472,22 @@ VOLUMES = [
         ),
         "PersistentVolume's node affinity",
         "VolumeBinding",
+        ("NewNode",),
+    ),
+    Case(
+        "the volume's own labels name another zone",
+        on(
+            ZONE_A,
+            others=[
+                make_class(),
+                make_claim("c", volume_name="v"),
+                make_volume("v", labels={ZONE: "b__c"}, kept_for=make_claim("c", volume_name="v")),
+            ],
+            volumes=(claim_volume("c"),),
+        ),
+        "no available volume zone",
+        "VolumeZone",
+        ("NewNode",),
     ),
     Case(
         "the claim is in use by one pod",

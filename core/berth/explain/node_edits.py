@@ -1,6 +1,6 @@
 """Changes of nodes that would let a pod in: a label, a cordon taken back, one node more."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -65,15 +65,21 @@ NODE_EDITORS = {"NodeAffinity": with_labels, "NodeUnschedulable": uncordoned}
 """By the plugin that turns the node down."""
 
 
-def new_nodes(pod: Pod, nodes: Snapshot, most: int) -> Iterator[NodeEdit]:
-    """Empty nodes of the shapes that there are, the largest of those that let the pod in first."""
+def new_nodes(
+    pod: Pod, nodes: Snapshot, most: int, places: Sequence[Mapping[str, str]] = ()
+) -> Iterator[NodeEdit]:
+    """Empty nodes of the shapes that there are, the largest of those that let the pod in first.
+
+    After them the same with the labels of each of these places.
+    """
     shapes: dict[tuple[Any, ...], Node] = {}
     for node in sorted(nodes.nodes, key=lambda node: _preference(pod, node)):
         shapes.setdefault(_shape(node), node)
         if len(shapes) >= most:
             break
-    for node in shapes.values():
-        yield _new_node(node)
+    for place in ({}, *places):
+        for node in shapes.values():
+            yield _new_node(node, place)
 
 
 def _preference(pod: Pod, node: Node) -> tuple[Any, ...]:
@@ -88,8 +94,8 @@ def _shape(node: Node) -> tuple[Any, ...]:
     return tuple(sorted(node.status.allocatable.items())), node.spec.taints, labels
 
 
-def _new_node(like: Node) -> NodeEdit:
-    labels = {**like.metadata.labels, HOSTNAME: NEW_NODE}
+def _new_node(like: Node, place: Mapping[str, str]) -> NodeEdit:
+    labels = {**like.metadata.labels, HOSTNAME: NEW_NODE, **place}
     taints = tuple(taint for taint in like.spec.taints if taint.key != CORDONED)
     node = replace(
         like,
@@ -98,7 +104,8 @@ def _new_node(like: Node) -> NodeEdit:
     )
     written = msgspec.to_builtins(node)
     amounts = ", ".join(f"{amount} {name}" for name, amount in list(like.status.allocatable.items())[:4])
-    sentence = f"add a node like {like.name} ({amounts})"
+    there = " and ".join(f"{key}={value}" for key, value in place.items())
+    sentence = f"add a node like {like.name} ({amounts}){f' with {there}' if there else ''}"
     return NodeEdit("NewNode", sentence, ({"op": "add", "path": "", "value": written},), node)
 
 

@@ -18,6 +18,7 @@ from berth.explain.more_priority import MorePriority
 from berth.explain.node_edits import NODE_EDITORS, Exchanged, NodeEdit, new_nodes
 from berth.explain.schema import Proposal, Target
 from berth.explain.trying import Trying, Verdict, in_other_processes, in_this_process
+from berth.explain.volume_places import VolumePlaces
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
@@ -36,6 +37,9 @@ NEAREST_ROWS = 200
 MOST_SHAPES = 3
 MOST_COMBINED = 4
 MOST_NODE_NAMES = 5
+
+VOLUME_PLUGINS = frozenset({"VolumeBinding", "VolumeZone"})
+"""Those that turn nodes down for where they are."""
 
 Against = Mapping[int, Mapping[str, Verdict]]
 """What each plugin has against each row that does not fit."""
@@ -63,6 +67,7 @@ class Search:
     meter: CycleMeter
     turn: AbstractAsyncContextManager[object]
     against: Against
+    volume_places: VolumePlaces
     priority: MorePriority | None = None
     _found: list[Proposal] = field(default_factory=list)
     _trials: int = 0
@@ -148,7 +153,9 @@ class Search:
                     await self._try_node(edit, Target(kind="Node", name=edit.node.name))
 
     async def _new_nodes(self) -> None:
-        for edit in new_nodes(self.pod, self.nodes, MOST_SHAPES):
+        of_volumes = any(not VOLUME_PLUGINS.isdisjoint(plugins) for plugins in self.against.values())
+        places = self.volume_places.of(self.pod) if of_volumes else ()
+        for edit in new_nodes(self.pod, self.nodes, MOST_SHAPES, places):
             if await self._try_node(edit, Target(kind="Node")):
                 return
 

@@ -1,0 +1,70 @@
+"""Where a pod's volumes are, as the labels of a node that reaches them: for proposals of one node more.
+
+Each is only a guess: the engine tries a node with these labels before it is shown.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from berth.framework.store import Store
+from berth.objects.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
+from berth.objects.pod import Pod
+from berth.objects.pod_volumes import named_claims
+from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
+
+MOST_CLAIMS = 20
+MOST_VOLUMES = 1000
+"""So many volumes are looked through for those that a claim without one could have."""
+MOST_PLACES = 3
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class VolumePlaces:
+    """Reads claims and volumes as the watches brought them."""
+
+    claims: Store[PersistentVolumeClaim]
+    volumes: Store[PersistentVolume]
+
+    def of(self, pod: Pod) -> Sequence[Labels]:
+        """Labels with which a node may be where the pod's volumes are, or those that its claims may get.
+
+        Cost: O(claims + volumes), of which so many are looked at.
+        """
+        named = named_claims(pod)[:MOST_CLAIMS]
+        claims = [claim for name in named if (claim := self.claims.get(name, pod.namespace)) is not None]
+        bound: dict[str, str] = {}
+        for claim in claims:
+            volume = self.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None
+            if volume is not None:
+                bound |= place_of(volume)
+        places = [
+            bound | found for claim in claims if not claim.spec.volume_name for found in self._free(claim)
+        ]
+        distinct = {tuple(sorted(place.items())): place for place in places or [bound] if place}
+        return list(distinct.values())[:MOST_PLACES]
+
+    def _free(self, claim: PersistentVolumeClaim) -> Iterator[dict[str, str]]:
+        """Where volumes of the claim's class are that belong to no claim yet."""
+        for volume in islice(self.volumes, MOST_VOLUMES):
+            free = volume.spec.claim_ref is None or volume.kept_for(claim)
+            if free and volume.storage_class == claim.storage_class:
+                yield place_of(volume)
+
+
+def place_of(volume: PersistentVolume) -> dict[str, str]:
+    """Labels of a node that reaches the volume: of several places the first."""
+    labels = volume.metadata.labels
+    found = {
+        key: labels[key].split(ZONES_DELIMITER)[0]
+        for key in (BETA_ZONE, BETA_REGION, ZONE, REGION)
+        if key in labels
+    }
+    affinity = volume.spec.node_affinity
+    terms = affinity.required.node_selector_terms if affinity is not None and affinity.required else ()
+    for requirement in terms[0].match_expressions if terms else ():
+        if requirement.operator == "In" and requirement.values:
+            found[requirement.key] = requirement.values[0]
+    return found
