@@ -1,8 +1,12 @@
 """Explanations of pods that are made to cost much: their work grows no faster than the pods do."""
 
+import msgspec
 import pytest
 
 from berth.explain.edits import EDITORS
+from berth.explain.volume_places import MOST_VOLUMES, VolumePlaces
+from berth.framework.store import Store
+from berth.framework.supposition import Supposition
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
 from berth.objects.pod import (
@@ -16,7 +20,8 @@ from berth.objects.pod import (
 from berth.objects.taint import Taint, Toleration
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
-from tests.hostile.work import growth
+from berth.testing.storage import claim_volume, make_claim, make_volume
+from tests.hostile.work import calls, growth
 
 
 def containers(n):
@@ -67,3 +72,32 @@ def test_guesses_for_large_pods(plugin, shape):
 
     assert growth(guesses, 200) < 1.5
     assert len(guesses(800)()) <= 10
+
+
+def test_a_large_pod_as_it_would_be():
+    """What is sent of it to other processes is made in one pass, and once for all of them."""
+
+    def made(n):
+        before = make_pod("p", **containers(n))
+        less = Resources(requests={"cpu": "500m"})
+        changed = tuple(msgspec.structs.replace(one, resources=less) for one in before.spec.containers)
+        after = before.with_spec(msgspec.structs.replace(before.spec, containers=changed))
+        known = msgspec.json.encode(before.written())
+        return lambda: Supposition(before, after).object(known)
+
+    assert growth(made, 50) < 1.1
+
+
+def test_the_place_of_one_more_node_among_many_volumes():
+    """So many volumes are looked at and no more, and once for all of the pod's claims."""
+
+    def looked(n):
+        claims, volumes = Store(), Store()
+        for i in range(n):
+            claims.put(make_claim(f"c{i}"))
+            volumes.put(make_volume(f"v{i}", near={"zone": ["a"]}))
+        pod = make_pod("p", volumes=tuple(claim_volume(f"c{i}") for i in range(50)))
+        return lambda: VolumePlaces(claims, volumes).of(pod)
+
+    few, many = calls(looked(2 * MOST_VOLUMES)), calls(looked(4 * MOST_VOLUMES))
+    assert many < 1.1 * few

@@ -29,7 +29,7 @@ class VolumePlaces:
     volumes: Store[PersistentVolume]
 
     def of(self, pod: Pod) -> Sequence[Labels]:
-        """Labels with which a node may be where the pod's volumes are, or those that its claims may get.
+        """Labels with which a node may be where the pod's volumes are, or one that its claims may get.
 
         Cost: O(claims + volumes), of which so many are looked at.
         """
@@ -40,17 +40,23 @@ class VolumePlaces:
             volume = self.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None
             if volume is not None:
                 bound |= place_of(volume)
-        places = [
-            bound | found for claim in claims if not claim.spec.volume_name for found in self._free(claim)
-        ]
-        distinct = {tuple(sorted(place.items())): place for place in places or [bound] if place}
-        return list(distinct.values())[:MOST_PLACES]
+        unbound = [claim for claim in claims if not claim.spec.volume_name]
+        places: dict[tuple[tuple[str, str], ...], Labels] = {}
+        for found in self._free(unbound) if unbound else ({},):
+            place = bound | found
+            if place:
+                places.setdefault(tuple(sorted(place.items())), place)
+            if len(places) == MOST_PLACES:
+                break
+        return list(places.values())
 
-    def _free(self, claim: PersistentVolumeClaim) -> Iterator[dict[str, str]]:
-        """Where volumes of the claim's class are that belong to no claim yet."""
+    def _free(self, claims: Sequence[PersistentVolumeClaim]) -> Iterator[dict[str, str]]:
+        """Where volumes of the claims' classes are that belong to no other claim."""
+        classes = {claim.storage_class for claim in claims}
         for volume in islice(self.volumes, MOST_VOLUMES):
-            free = volume.spec.claim_ref is None or volume.kept_for(claim)
-            if free and volume.storage_class == claim.storage_class:
+            if volume.storage_class not in classes:
+                continue
+            if volume.spec.claim_ref is None or any(map(volume.kept_for, claims)):
                 yield place_of(volume)
 
 
