@@ -74,14 +74,14 @@ def published(identity="b", *profiles):
     return Published(identity, "10.0.0.2:10259", "ab", profiles or ("ours",))
 
 
-def routing(profile="ours", *, leads=False, knows=True, group="", known=(), elsewhere=None):
-    """A scheduler beside those of the leases `known`; `elsewhere` has what these answer, by identity."""
+def routing(profile="ours", *, leads=False, knows=True, group="", known=(), theirs=None):
+    """A scheduler beside those of the leases `known`; `theirs` has what these answer, by identity."""
     api = ApiServer(profile)
     for name, holder, said in known:
         api.lease(name, holder, said)
 
     async def send_on(leader, asked):
-        answer = (elsewhere or {}).get(leader.published.identity)
+        answer = (theirs or {}).get(leader.published.identity)
         if isinstance(answer, Exception):
             raise answer
         return answer or {"answered": leader.published.identity, "asked": asked}
@@ -212,9 +212,9 @@ async def test_a_group_without_pods_is_the_first_scheduler_s_that_knows_it():
     unaware = {"b": NoSuchObjectError("no g")}
 
     assert "here" == await answered(routing(known=known), GROUP)
-    assert "c" == await answered(routing(knows=False, known=known, elsewhere=unaware), GROUP)
+    assert "c" == await answered(routing(knows=False, known=known, theirs=unaware), GROUP)
     for was_sent_on, leases in ((True, known), (False, known[:1])):
-        route = routing(knows=False, known=leases, elsewhere=unaware)
+        route = routing(knows=False, known=leases, theirs=unaware)
         with pytest.raises(NoSuchObjectError, match="no g is known here"):
             await answered(route, GROUP, was_sent_on=was_sent_on)
 
@@ -239,10 +239,10 @@ async def test_a_leader_that_does_not_answer_about_a_node():
     late = {"b": UnavailableError("b is late")}
 
     assert ["b is late"] == (
-        await routing(leads=True, known=known, elsewhere=late).explain(NODE, was_sent_on=False)
+        await routing(leads=True, known=known, theirs=late).explain(NODE, was_sent_on=False)
     )["failures"]
     with pytest.raises(UnavailableError, match="b is late"):
-        await answered(routing(known=known, elsewhere=late), NODE)
+        await answered(routing(known=known, theirs=late), NODE)
 
 
 async def test_a_node_while_nothing_leads():
@@ -252,7 +252,7 @@ async def test_a_node_while_nothing_leads():
 
 async def test_a_node_that_no_leader_knows():
     known = [("l", "b", published("b", "theirs"))]
-    route = routing(leads=True, knows=False, known=known, elsewhere={"b": NoSuchObjectError("no n1")})
+    route = routing(leads=True, knows=False, known=known, theirs={"b": NoSuchObjectError("no n1")})
 
     with pytest.raises(NoSuchObjectError, match="no n1 is known here"):
         await answered(route, NODE)
