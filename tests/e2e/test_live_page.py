@@ -102,7 +102,10 @@ async def grown(page, scene):
 
 async def visit(folder):
     scene = Scene(collected(text=HOSTILE))
-    pages = {**scene.pages, "/explain": explained}
+    pages = {
+        **scene.pages,
+        "/apis/explain.berth.dev/v1alpha1/namespaces/{namespace}/podexplanations/{name}": explained,
+    }
     async with served(pages) as url, browser(folder) as open_page:
         _, dark = await seen_in(open_page, f"{url}/live", dark=True)
         page, light = await seen_in(open_page, f"{url}/live", dark=False)

@@ -17,11 +17,12 @@ from http import HTTPStatus
 import aiohttp
 from aiohttp import web
 
+from berth.aggregated_api.kinds import ROOT as EXPLANATIONS
 from berth.live_page.pages import HEADERS, ROOT
 
 LOOPBACK = "127.0.0.1"
 TIMEOUT_SECONDS = 60.0
-PASSED_ON = (ROOT, "/explain")
+PASSED_ON = (ROOT, EXPLANATIONS)
 ASKED = ("If-None-Match",)
 ANSWERED = ("Content-Type", "ETag", "Retry-After")
 

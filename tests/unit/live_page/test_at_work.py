@@ -111,7 +111,11 @@ async def test_who_is_bound_to_the_role_may_look(tmp_path):
     robot = service_account("team-a", "robot")
     async with explaining(tmp_path, ["first"], viewers(JANE), live_page=True) as world:
         url, issue = f"https://127.0.0.1:{world.ports[0]}", world.sandbox.access.issue
-        for path in ("/live/state.json", "/live/nodes.json", "/explain/node?name=n1"):
+        for path in (
+            "/live/state.json",
+            "/live/nodes.json",
+            "/apis/explain.berth.dev/v1alpha1/nodeexplanations/n1",
+        ):
             assert 200 == (await ask(url, path, issue(JANE)))[0]
             code, status = await ask(url, path, issue(robot))
             assert (403, "Forbidden") == (code, status["reason"])

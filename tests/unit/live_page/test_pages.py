@@ -142,14 +142,15 @@ async def test_without_the_right_there_is_no_page(path):
 
 
 def test_the_role_of_viewers_has_every_path():
-    """ClusterRole berth-live-viewer of kustomize/base, whose patterns may end in a star."""
+    """ClusterRole berth-live-viewer of kustomize/base, whose patterns may end in a star; and explanations."""
     documents = yaml.safe_load_all((ROOT / "kustomize/base/user_roles.yaml").read_text(encoding="utf-8"))
     [role] = [each for each in documents if each["metadata"]["name"] == "berth-live-viewer"]
-    [rule] = role["rules"]
+    page, explanations = role["rules"]
 
-    assert ["get"] == rule["verbs"]
-    for path in (*Scene(collected()).pages, "/explain", "/explain/node"):
-        assert any(fnmatchcase(path, pattern) for pattern in rule["nonResourceURLs"]), path
+    assert [["get"]] * 2 == [rule["verbs"] for rule in role["rules"]]
+    for path in Scene(collected()).pages:
+        assert any(fnmatchcase(path, pattern) for pattern in page["nonResourceURLs"]), path
+    assert ["podexplanations", "nodeexplanations"] == explanations["resources"]
 
 
 async def test_a_busy_loop_is_an_answer():

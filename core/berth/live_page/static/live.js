@@ -182,19 +182,20 @@ function showAttempt() {
 // ---------------------------------------------------------------- explanations
 
 function explainPod(namespace, name) {
-  explain(`Pod ${namespace}/${name}`, here(`../explain?${new URLSearchParams({ namespace, name })}`));
+  explain(`Pod ${namespace}/${name}`, `namespaces/${encodeURIComponent(namespace)}/podexplanations`, name);
 }
 
 function explainNode(name) {
-  explain(`Node ${name}`, here(`../explain/node?${new URLSearchParams({ name })}`));
+  explain(`Node ${name}`, "nodeexplanations", name);
 }
 
-async function explain(title, url) {
+async function explain(title, resource, name) {
   const body = $("explanation-body");
   say($("explained"), title);
   body.replaceChildren(make("p", "", "Asking the scheduler…"));
   $("explanation").showModal();
   try {
+    const url = here(`../apis/explain.berth.dev/v1alpha1/${resource}/${encodeURIComponent(name)}`);
     const answer = await fetch(url, { cache: "no-store" });
     if (!answer.ok) throw new Error(await reason(answer));
     const found = await answer.json();
