@@ -33,7 +33,7 @@ def text_of(name):
 
 async def explained(request):
     """A page beside the live one, as the scheduler has it."""
-    asked = dict(request.query)
+    asked = dict(request.match_info)
     return web.json_response({"cause": HOSTILE, "remedy": "Request less.", "asked": asked})
 
 

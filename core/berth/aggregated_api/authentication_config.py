@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 NAMESPACE = "kube-system"
 NAME = "extension-apiserver-authentication"
 READ_SECONDS = 60.0
+FIRST_READ_SECONDS = 5.0
 
 
 class Reader(Protocol):
@@ -44,10 +45,10 @@ class AuthenticationConfig:
         self._problem = ""
 
     async def follow(self) -> None:
-        """Read again and again, until cancelled."""
+        """Read again and again, until cancelled; more often while nothing could be read yet."""
         while True:
+            await asyncio.sleep(READ_SECONDS if self._data else FIRST_READ_SECONDS)
             await self.read()
-            await asyncio.sleep(READ_SECONDS)
 
     async def read(self) -> None:
         """Read once; what can't be read leaves the trust as it is."""

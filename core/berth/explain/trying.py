@@ -91,7 +91,12 @@ class Trying:
         return found
 
     async def fits(
-        self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter, instead_of: Pod
+        self,
+        framework: Framework,
+        pod: Pod,
+        nodes: Snapshot,
+        meter: CycleMeter,
+        instead_of: Pod | None = None,
     ) -> Mask:
         """Where a pod fits that is written so, instead of as it is; nowhere if a plugin fails.
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # sooner: what serves takes half a second of imports, and lists and first decisions go before.
 SERVE_WITHIN_SECONDS = 3.0
 FIRST_DECISIONS_SECONDS = 0.1
+TRUST_WITHIN_SECONDS = 3.0
+"""How long the first answers wait for the authorities of client certificates."""
 
 
 class SecurePort:
@@ -90,6 +92,10 @@ class SecurePort:
             )
 
             self._front_proxies = AuthenticationConfig(self._api)
+            # A connection is known by what was trusted when it began, so the first ones have to wait for it.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TRUST_WITHIN_SECONDS):
+                    await self._front_proxies.read()
             self._following = asyncio.create_task(self._front_proxies.follow(), name="front proxies")
         assert self._listener is not None, "there is something to be served"
         return await SecureServer.start(

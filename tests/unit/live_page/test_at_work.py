@@ -5,6 +5,7 @@ import asyncio
 import aiohttp
 import pytest
 
+from berth.aggregated_api.kinds import ROOT
 from berth.sandbox.access.identity import service_account
 from berth.sandbox.free_port import free_port
 from berth.scheduler.process_options import Serving
@@ -114,7 +115,7 @@ async def test_who_is_bound_to_the_role_may_look(tmp_path):
         for path in (
             "/live/state.json",
             "/live/nodes.json",
-            "/apis/explain.berth.dev/v1alpha1/nodeexplanations/n1",
+            f"{ROOT}/nodeexplanations/n1",
         ):
             assert 200 == (await ask(url, path, issue(JANE)))[0]
             code, status = await ask(url, path, issue(robot))
