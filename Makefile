@@ -11,13 +11,13 @@ JOBS ?= 2
 # What the checks say comes in one piece each, where make can do that.
 IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: run test bench lint lint-python lint-types lint-proto lint-go lint-java lint-node lint-rust proto manifests dist docs release-check clean
+.PHONY: run test bench lint lint-python lint-types lint-proto lint-go lint-java lint-node lint-rust proto manifests dist images images-check docs release-check clean
 
 $(UV):
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet uv==$(UV_VERSION)
 
-$(STAMP): pyproject.toml uv.lock $(wildcard core/distributions/*/pyproject.toml) plugin-sdk/python/pyproject.toml proto/python/pyproject.toml out-of-tree-plugins/gpu-share/pyproject.toml \
+$(STAMP): pyproject.toml uv.lock $(wildcard core/distributions/*/pyproject.toml) core/packaging/pyproject.toml plugin-sdk/python/pyproject.toml proto/python/pyproject.toml out-of-tree-plugins/gpu-share/pyproject.toml \
 		out-of-tree-plugins/capacity-scheduling/pyproject.toml out-of-tree-plugins/fair-share/pyproject.toml \
 		out-of-tree-plugins/http-extender/pyproject.toml | $(UV)
 	$(UV) sync --frozen --quiet --no-python-downloads
@@ -69,6 +69,13 @@ manifests: $(STAMP)
 DIST ?= dist
 dist: $(STAMP)
 	$(BIN)/python -m tests.release dist $(DIST)
+
+# Images as OCI layouts, and the tests that build and start all of them: docs/decisions/0037-images.md.
+images: $(STAMP)
+	$(BIN)/python -m tests.release images $(DIST)/images $(ARGS)
+
+images-check: $(STAMP)
+	BERTH_EVERY_IMAGE=1 $(BIN)/python -m pytest tests/e2e/test_image_layouts.py tests/unit/images $(ARGS)
 
 release-check: $(STAMP)
 	$(BIN)/python -m tests.release check

@@ -1,12 +1,17 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from berth_images.errors import ImageError
+from berth_images.platforms import of_this_machine
 from tests.e2e.api_servers import api_server_called
+from tests.e2e.image_process import every, missing, unpacked
+from tests.release.images import image
 
 # kubectl as the wheel brings it, so that the tests need nothing on PATH; KUBECTL names another one to try.
 KUBECTL = os.environ.get("KUBECTL", str(Path(sys.executable).with_name("kubectl")))
@@ -65,6 +70,33 @@ class Cluster:
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
         self.kubectl("create", "--raw", path, "-f", "-", stdin=body)
+
+
+@pytest.fixture(scope="session")
+def image_program(tmp_path_factory):
+    """A function that gives the program of an image, built and unpacked once."""
+    found, folder = {}, tmp_path_factory.mktemp("images")
+
+    def program(name):
+        if name not in found:
+            try:
+                layout = image(name, of_this_machine())
+            except ImageError as error:
+                pytest.skip(f"the image is not built here: {error}")
+            found[name] = unpacked(layout, folder / name)
+        return found[name]
+
+    yield program
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def run_images(image_program):
+    """What --run-image is given beside the checkout's programs: the images' in `make images-check`."""
+    if missing() or not every():
+        return ()
+    names = ("operator", "scheduler", "gpu-share")
+    return tuple(f"berth/{name}:*={image_program(name)}" for name in names)
 
 
 @pytest.fixture(params=["in-memory", "real"])

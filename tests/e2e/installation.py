@@ -122,13 +122,16 @@ class Installation:
         return None
 
     def kill(self, pod):
-        """End a pod's scheduler at once, so that it can finish nothing; its arguments tell which it is."""
+        """End a pod's scheduler at once, so that it can finish nothing."""
+        os.kill(int(self.process(pod).name), signal.SIGKILL)
+
+    def process(self, pod):
+        """Give the folder below /proc of a pod's scheduler; its arguments tell which it is."""
         listening = f"--bind-address={pod['status']['podIP']}".encode()
-        for process in Path("/proc").glob("[0-9]*/cmdline"):
+        for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                if listening in process.read_bytes().split(b"\0"):
-                    os.kill(int(process.parent.name), signal.SIGKILL)
-                    return
+                if listening in (process / "cmdline").read_bytes().split(b"\0"):
+                    return process
         raise AssertionError(f"no process listens on {pod['status']['podIP']}")
 
     def submit(self, name, scheduler, cpu="100m", labels=None):

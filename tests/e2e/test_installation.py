@@ -14,8 +14,8 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture
-def cluster(tmp_path):
-    found = Installation(tmp_path)
+def cluster(tmp_path, run_images):
+    found = Installation(tmp_path, run_images)
     try:
         found.start()
         yield found

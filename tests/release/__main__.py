@@ -6,9 +6,14 @@ from pathlib import Path
 
 import click
 
+from berth_images.cli import summary
+from berth_images.errors import ImageError
+from berth_images.platforms import PLATFORMS, by_name
 from tests.release.changelog import section
 from tests.release.dist import checksums
 from tests.release.dist import dist as build
+from tests.release.images import RECIPES
+from tests.release.images import images as build_images
 from tests.release.version import set_version, unlike
 from tests.release.version import version as current
 
@@ -28,6 +33,19 @@ def dist(folder: Path) -> None:
     for sentence in lacking:
         click.echo(f"Warning: {sentence}", err=True)
     click.echo(f"{folder}: Berth {current()}, {sum(path.is_file() for path in folder.rglob('*'))} files")
+
+
+@main.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=Path("dist/images"))
+@click.option("--image", "names", multiple=True, type=click.Choice(list(RECIPES)), default=list(RECIPES))
+@click.option("--platform", "platforms", multiple=True, default=[each.name for each in PLATFORMS])
+def images(folder: Path, names: tuple[str, ...], platforms: tuple[str, ...]) -> None:
+    """Build each image into FOLDER/NAME, an OCI layout, with its SBOMs and provenance beside it."""
+    try:
+        for built in build_images(folder, names, [by_name(each) for each in platforms]):
+            click.echo(summary(built))
+    except ImageError as error:
+        sys.exit(f"Error: {error}")
 
 
 @main.command()

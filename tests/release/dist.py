@@ -40,22 +40,22 @@ class ToolMissingError(RuntimeError):
 
 def wheels(folder: Path, *chosen: str) -> None:
     """Build a wheel of each distribution, or of those that uv's words choose."""
-    _run([UV, "build", "--quiet", "--wheel", *(chosen or ["--all-packages"]), "--out-dir", folder])
+    run([UV, "build", "--quiet", "--wheel", *(chosen or ["--all-packages"]), "--out-dir", folder])
     (folder / ".gitignore").unlink(missing_ok=True)
 
 
 def source_archive(folder: Path) -> None:
     """Pack the tree that the distributions of `berth` are built of."""
-    _run([UV, "build", "--quiet", "--sdist", "--out-dir", folder])
+    run([UV, "build", "--quiet", "--sdist", "--out-dir", folder])
     (folder / ".gitignore").unlink(missing_ok=True)
 
 
 def npm_package(folder: Path) -> None:
     """Compile the TypeScript SDK and pack it."""
     sdk, environment = node_toolchain.NODE_SDK, node_toolchain.environment()
-    _run([node_toolchain.tool("tsc"), "-p", "tsconfig.build.json"], at=sdk, environment=environment)
+    run([node_toolchain.tool("tsc"), "-p", "tsconfig.build.json"], at=sdk, environment=environment)
     npm = [node_toolchain.NODE, node_toolchain.NPM, "pack", "--silent", "--ignore-scripts"]
-    _run([*npm, "--pack-destination", folder], at=sdk, environment=environment)
+    run([*npm, "--pack-destination", folder], at=sdk, environment=environment)
 
 
 def go_module(folder: Path) -> None:
@@ -83,7 +83,7 @@ def crate(folder: Path) -> None:
         raise ToolMissingError("cargo is not on this machine")
     command = [rust_toolchain.CARGO, "package", "--quiet", "--no-verify", "--allow-dirty", "--locked"]
     target = {**os.environ, **rust_toolchain.ENVIRONMENT}
-    _run(command, at=rust_toolchain.RUST_SDK, environment=target)
+    run(command, at=rust_toolchain.RUST_SDK, environment=target)
     name = f"berth-plugin-sdk-{version()}.crate"
     shutil.copyfile(rust_toolchain.BUILDS / "package" / name, folder / name)
 
@@ -159,15 +159,19 @@ def built(*kinds: str) -> Path:
 
     Raises: ToolMissingError where the machine lacks a tool.
     """
-    BUILT.mkdir(parents=True, exist_ok=True)
-    with _alone():
-        for kind in kinds:
-            build, sources = KINDS[kind]
-            stamp, state = BUILT / f".{kind}", _state(sources)
-            if not stamp.is_file() or stamp.read_text() != state:
-                build(BUILT)
-                stamp.write_text(state)
+    for kind in kinds:
+        kept(kind, *KINDS[kind])
     return BUILT
+
+
+def kept(kind: str, build: Callable[[Path], object], sources: tuple[str, ...]) -> None:
+    """Build a kind into that folder, unless it was built of its sources as they are now."""
+    BUILT.mkdir(parents=True, exist_ok=True)
+    stamp, state = BUILT / f".{kind}", _state(sources)
+    with _alone():
+        if not stamp.is_file() or stamp.read_text() != state:
+            build(BUILT)
+            stamp.write_text(state)
 
 
 def checksums(folder: Path) -> str:
@@ -190,8 +194,11 @@ def _within(top: Path) -> Iterator[Path]:
     return (path for path in candidates if path.is_file() and left_out.isdisjoint(path.parts))
 
 
-def _run(command: list[object], at: Path = ROOT, environment: dict[str, str] | None = None) -> None:
-    """Raises: RuntimeError with what the tool said."""
+def run(command: list[object], at: Path = ROOT, environment: dict[str, str] | None = None) -> str:
+    """What a tool prints.
+
+    Raises: RuntimeError with what the tool said.
+    """
     done = subprocess.run(
         [str(word) for word in command],
         cwd=at,
@@ -202,6 +209,7 @@ def _run(command: list[object], at: Path = ROOT, environment: dict[str, str] | N
     )
     if done.returncode:
         raise RuntimeError(f"{command[0]} {command[1]}: {done.stdout}{done.stderr}")
+    return done.stdout
 
 
 @contextmanager

@@ -14,6 +14,7 @@ _TAG = rf"--tag berth/[a-z-]+:({NUMBER})\b"
 PLACES = (
     ("pyproject.toml", _PROJECT),
     ("core/distributions/*/pyproject.toml", _PROJECT),
+    ("core/packaging/pyproject.toml", _PROJECT),
     ("proto/python/pyproject.toml", _PROJECT),
     ("plugin-sdk/python/pyproject.toml", _PROJECT),
     ("out-of-tree-plugins/*/pyproject.toml", _PROJECT),

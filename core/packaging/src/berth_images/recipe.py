@@ -1,0 +1,67 @@
+"""What an image is: a TOML file beside what it packs.
+
+name = "registry.example.com/hello"
+title = "hello"
+base = "python"                                  # static, c or python
+entrypoint = ["python3", "/plugin/hello.py"]
+lock = "pylock.toml"                             # Python packages, with their hashes (PEP 751)
+
+[[files]]
+source = "hello.py"                              # {architecture} stands for amd64 or arm64
+target = "/plugin/hello.py"
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from berth_images.errors import ImageError
+
+
+class PackedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of this machine, and where the image has it."""
+
+    source: str
+    target: str
+    executable: bool = False
+
+
+class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An image's description. Names of files are relative to the folder of inputs."""
+
+    name: str
+    title: str
+    base: str
+    entrypoint: list[str]
+    command: list[str] = []
+    description: str = ""
+    licenses: str = ""
+    url: str = ""
+    lock: str = ""
+    programs: list[str] = []
+    """Distributions whose console scripts the image has in /usr/local/bin."""
+    files: list[PackedFile] = []
+    environment: dict[str, str] = {}
+
+    @property
+    def short_name(self) -> str:
+        """The last part of the name, which the layout's folder has."""
+        return self.name.rpartition("/")[2]
+
+
+def read(path: Path) -> Recipe:
+    """Return the recipe in a file.
+
+    Raises: ImageError that names the file and the field.
+    """
+    try:
+        recipe = msgspec.toml.decode(path.read_bytes(), type=Recipe)
+    except OSError as error:
+        raise ImageError(f"{path}: {error.strerror}") from None
+    except msgspec.MsgspecError as error:
+        raise ImageError(f"{path}: {error}") from None
+    if recipe.lock and recipe.base != "python":
+        raise ImageError(f'{path}: `lock` needs `base = "python"`, which has the interpreter')
+    if not recipe.entrypoint:
+        raise ImageError(f"{path}: `entrypoint` names no program")
+    return recipe

@@ -1,0 +1,90 @@
+"""The images' processes, from their unpacked layouts: read-only root, user 65532, nothing of this checkout.
+
+The scheduler's image is built in every run of the tests; `make images-check` builds all of them.
+"""
+
+import pytest
+
+from berth_images.cli import summary
+from berth_images.platforms import PLATFORMS
+from tests.e2e.image_process import every, missing, output
+from tests.e2e.installation import KUSTOMIZE, Installation
+from tests.release.images import RECIPES, images
+from tests.release.version import version
+
+EVERY = pytest.mark.skipif(not every(), reason="`make images-check` builds every image")
+pytestmark = [pytest.mark.e2e, pytest.mark.skipif(bool(missing()), reason=missing())]
+
+
+@pytest.fixture
+def program(image_program):
+    """The program that starts the scheduler's image."""
+    return image_program("scheduler")
+
+
+def test_the_scheduler_starts(program):
+    """The image's entry point runs on the image's Python, libraries and packages."""
+    done = output(program, "--version")
+
+    assert (0, f"berth, version {version()}\n") == (done.returncode, done.stdout), done.stderr
+
+
+PROBE = """
+import berth, json, os, ssl
+from pathlib import Path
+print(os.getuid(), os.getgid())
+try:
+    open("/written", "w")
+except OSError as error:
+    print(error.strerror)
+print(Path(json.__cached__).is_file(), Path(berth.__cached__).is_file())
+print(len(ssl.create_default_context().get_ca_certs()) > 100)
+"""
+
+
+def test_what_the_process_is_and_has(program):
+    """It is user 65532, cannot write to its root, has bytecode, and trusts public authorities."""
+    interpreter = program.with_name("python")
+    interpreter.write_text(program.read_text().replace(' berth "$@"', ' python3 "$@"'))
+    interpreter.chmod(0o755)
+
+    done = output(interpreter, "-c", PROBE)
+
+    assert ["65532 65532", "Read-only file system", "True True", "True"] == done.stdout.splitlines(), (
+        done.stderr
+    )
+
+
+def test_the_operators_scheduler_is_the_images(program, tmp_path):
+    """What the operator starts from the image becomes available, and binds a pod."""
+    cluster = Installation(tmp_path, images=[f"berth/scheduler:*={program}"])
+    try:
+        cluster.start()
+        cluster.install(KUSTOMIZE / "overlays" / "secondary")
+        cluster.until(lambda: cluster.condition("Available")[0] == "True", "the Scheduler is available")
+        cluster.submit("pod", "berth")
+        cluster.until(lambda: cluster.is_bound("pod"), "the pod is bound")
+        (replica,) = cluster.pods()
+        command = (cluster.process(replica) / "cmdline").read_bytes()
+    finally:
+        cluster.stop()
+
+    assert [b"/usr/bin/python3.13", b"/usr/local/bin/berth"] == command.split(b"\0")[:2]
+
+
+@EVERY
+@pytest.mark.parametrize("name", RECIPES)
+def test_an_image_starts(image_program, name):
+    """Every image's entry point runs, and knows its flags."""
+    done = output(image_program(name), "--help")
+
+    assert 0 == done.returncode, done.stderr
+    assert "Usage" in f"{done.stdout}{done.stderr}"
+
+
+@EVERY
+def test_what_is_built_twice_is_the_same(tmp_path):
+    """Two builds of every image, for all platforms, have the same digests."""
+    first, second = ([summary(each) for each in images(tmp_path / name, RECIPES, PLATFORMS)] for name in "ab")
+
+    assert first == second
