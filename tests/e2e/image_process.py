@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from contextlib import contextmanager
 from functools import cache
 
 from berth.sandbox.containers.folders import ROOT_VARIABLE
@@ -76,11 +77,18 @@ def unpacked(layout, folder):
     return program
 
 
-def output(program, *arguments, shared=""):
-    """Run an image's process to its end, with a folder of this machine in it."""
-    environment = {"PATH": os.environ["PATH"]}
-    if shared:
-        environment[ROOT_VARIABLE] = f"{shared}/0"
-    return subprocess.run(
-        [program, *arguments], env=environment, capture_output=True, text=True, check=False, timeout=60
-    )
+def output(program, *arguments):
+    """Run an image's process to its end."""
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=60)
+
+
+@contextmanager
+def started(program, *arguments, shared):
+    """Run an image's process, which sees a folder under its name here, until the block ends."""
+    environment = {**os.environ, ROOT_VARIABLE: f"{shared}/0"}
+    process = subprocess.Popen([program, *arguments], env=environment)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(60)

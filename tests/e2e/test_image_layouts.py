@@ -3,15 +3,25 @@
 The scheduler's image is built in every run of the tests; `make images-check` builds all of them.
 """
 
+import os
+import re
+import shutil
+import subprocess
+
 import pytest
 
 from berth_images.cli import summary
 from berth_images.platforms import PLATFORMS
-from tests.e2e.image_process import every, missing, output
+from berth_images.recipe import read
+from tests.e2e.image_process import every, missing, output, started, unpacked
 from tests.e2e.installation import KUSTOMIZE, Installation
+from tests.e2e.page import Page
+from tests.go_toolchain import GO_ROOT, ROOT
+from tests.release.dist import UV, built
 from tests.release.images import RECIPES, images
 from tests.release.version import version
 
+SECONDS = 600
 EVERY = pytest.mark.skipif(not every(), reason="`make images-check` builds every image")
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(bool(missing()), reason=missing())]
 
@@ -76,7 +86,7 @@ def test_the_operators_scheduler_is_the_images(program, tmp_path):
 @pytest.mark.parametrize("name", RECIPES)
 def test_an_image_starts(image_program, name):
     """Every image's entry point runs, and knows its flags."""
-    done = output(image_program(name), "--help")
+    done = output(image_program(name), *read(RECIPES[name]).command, "--help")
 
     assert 0 == done.returncode, done.stderr
     assert "Usage" in f"{done.stdout}{done.stderr}"
@@ -88,3 +98,31 @@ def test_what_is_built_twice_is_the_same(tmp_path):
     first, second = ([summary(each) for each in images(tmp_path / name, RECIPES, PLATFORMS)] for name in "ab")
 
     assert first == second
+
+
+@EVERY
+@pytest.mark.parametrize("language", ["python", "go"])
+def test_a_copied_template_becomes_an_image(language, tmp_path):
+    """Outside of the repository the page's commands build an image, whose process is a plugin."""
+    copy, shared = tmp_path / "copy", tmp_path / "shared"
+    shutil.copytree(ROOT / "plugin-sdk" / language / "template", copy)
+    path = (UV.parent, GO_ROOT / "bin", os.environ["PATH"])
+    variables = {**os.environ, "DIST": str(built("wheels", "go")), "PATH": os.pathsep.join(map(str, path))}
+    building((copy / "README.md").read_text()).run(copy, variables, SECONDS)
+    program = unpacked(copy / "images/hello", tmp_path / "image")
+    shared.mkdir()
+    address = f"unix:{shared}/plugin.sock"
+
+    with started(program, "--address", address, shared=shared):
+        verify = ("plugin", "verify", address, "--timeout=60", "--only=handshake/*")
+        done = subprocess.run([UV.with_name("berth"), *verify], capture_output=True, text=True, check=False)
+
+    assert (0, True) == (done.returncode, " passed" in done.stdout), done.stdout
+
+
+def building(page):
+    """The commands of a page that test the copy, and those that build its image."""
+    blocks = re.findall(r"^```(sh|shell)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    return Page(
+        "".join(f"```sh\n{body}```\n" for kind, body in blocks if kind == "sh" or "berth-images" in body)
+    )

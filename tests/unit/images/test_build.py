@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from berth_images import bases, cli
+from berth_images import build as building
 from berth_images.build import build
 from berth_images.errors import ImageError
 from berth_images.layout import unpack
@@ -45,9 +46,7 @@ def inputs(tmp_path, monkeypatch):
     monkeypatch.setattr(bases, "fetched", fetched)
     # What is made of a test's packages is no other test's base.
     monkeypatch.setattr(bases, "_layer", bases._layer.__wrapped__)
-    monkeypatch.setattr(
-        "berth_images.build._with_bytecode", lambda _, platform: bases.base_layers("static", platform)[0].tree
-    )
+    monkeypatch.setattr(building, "_packed_base", building._packed_base.__wrapped__)
     (tmp_path / "image.toml").write_text(RECIPE)
     for platform in PLATFORMS:
         (tmp_path / f"plugin-{platform.architecture}").write_text(platform.name)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from berth_images.errors import ImageError
-from berth_images.layout import Layout, qualified, unpack
+from berth_images.layout import Layout, pack, qualified, unpack
 from berth_images.platforms import PLATFORMS
 from berth_images.tree import File, Tree
 
@@ -18,7 +18,7 @@ def written(folder, content=b"content"):
     layout = Layout(folder)
     tree = Tree()
     tree.add("etc/file", File(content))
-    image = layout.add_image(AMD64, CONFIG, [layout.add_layer(tree, "a layer")])
+    image = layout.add_image(AMD64, CONFIG, [layout.add_layer(pack(tree, "a layer"))])
     return layout.finish([image], "berth/x", "1", {})["digest"]
 
 

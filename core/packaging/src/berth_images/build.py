@@ -19,7 +19,7 @@ from berth_images.bytecode import add_bytecode
 from berth_images.debian import Package
 from berth_images.documents import bill_of_materials, inputs_of, provenance
 from berth_images.errors import ImageError
-from berth_images.layout import CREATED, Image, Json, Layer, Layout
+from berth_images.layout import CREATED, Image, Json, Layer, Layout, Packed, pack
 from berth_images.platforms import Platform
 from berth_images.python_packages import Installed, Wheel, installed
 from berth_images.recipe import Recipe, read
@@ -84,13 +84,13 @@ class _Part:
         self.files: list[tuple[str, str]] = []
         layers = []
         for base in base_layers(recipe.base, platform):
-            layers.append(layout.add_layer(_with_bytecode(base.name, platform), f"Debian: {base.name}"))
+            layers.append(layout.add_layer(_packed_base(base.name, platform)))
             self.debian += base.packages
         with TemporaryDirectory() as folder:
             packages = self._packages(source, platform, Path(folder))
             layers += _package_layers(layout, packages)
         if recipe.files:
-            layers.append(layout.add_layer(self._packed(source, platform), "files of the recipe"))
+            layers.append(layout.add_layer(pack(self._packed(source, platform), "files of the recipe")))
         self.image = layout.add_image(platform, configuration(recipe, version), layers)
 
     @property
@@ -129,17 +129,17 @@ def _package_layers(layout: Layout, packages: Sequence[Installed]) -> list[Layer
                 tree.update(each.tree)
         if len(tree):
             add_bytecode(tree)
-            layers.append(layout.add_layer(tree, comment))
+            layers.append(layout.add_layer(pack(tree, comment)))
     return layers
 
 
 @cache
-def _with_bytecode(name: str, platform: Platform) -> Tree:
+def _packed_base(name: str, platform: Platform) -> Packed:
     tree = Tree()
     tree.update(base_layers(name, platform)[-1].tree)
     if name == "python":
         add_bytecode(tree)
-    return tree
+    return pack(tree, f"Debian: {name}")
 
 
 def configuration(recipe: Recipe, version: str) -> Json:

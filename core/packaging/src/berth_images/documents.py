@@ -25,8 +25,8 @@ def bill_of_materials(
     """Return an SPDX document of one platform's image; a wheel comes with its licence."""
     digest = image.descriptor["digest"].removeprefix("sha256:")
     packages = [
-        _package(_IMAGE, name, version, f"pkg:oci/{quote(name, safe='')}@sha256%3A{digest}", digest),
-        *(_debian(each, image.platform.debian) for each in debian),
+        _package(_IMAGE, name, version, f"pkg:oci/{name.rpartition('/')[2]}@sha256%3A{digest}", digest),
+        *map(_debian, debian),
         *(_wheel(each, licence) for each, licence in wheels),
     ]
     relations = [_relation("SPDXRef-DOCUMENT", "DESCRIBES", _IMAGE)]
@@ -75,7 +75,8 @@ def inputs_of(debian: Sequence[Package], wheels: Sequence[Wheel]) -> Iterator[tu
     yield from ((each.address or each.file, each.sha256) for each in wheels)
 
 
-def _debian(package: Package, architecture: str) -> Json:
+def _debian(package: Package) -> Json:
+    architecture = package.path.rpartition("_")[2].removesuffix(".deb")
     distribution = f"debian-{lock().release.split('.')[0]}"
     version = quote(package.version, safe="")
     purl = f"pkg:deb/debian/{quote(package.name)}@{version}?arch={architecture}&distro={distribution}"

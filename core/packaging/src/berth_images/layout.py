@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import IO, Any
+from typing import Any
 
 from berth_images.errors import ImageError
 from berth_images.platforms import Platform
@@ -38,6 +37,14 @@ class Layer:
     diff_id: str
     size: int
     unpacked_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A layer with its blob's content."""
+
+    layer: Layer
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +75,10 @@ class Layout:
         self._blobs.mkdir(parents=True)
         (folder / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}', encoding="utf-8")
 
-    def add_layer(self, tree: Tree, comment: str) -> Layer:
-        """Write a layer.
-
-        The same tree gives the same diff_id everywhere, and the same digest where zlib is the same.
-        """
-        with NamedTemporaryFile(dir=self._blobs, delete=False) as file:
-            blob = _Hashed(file)
-            # No name and no time in gzip's header.
-            with gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=blob, mtime=0) as packed:
-                content = _Hashed(packed)
-                tree.write_archive(content)  # type: ignore[arg-type]
-        self._keep(Path(file.name), blob.digest)
-        return Layer(comment, blob.digest, content.digest, blob.size, content.size)
+    def add_layer(self, packed: Packed) -> Layer:
+        """Write a layer's blob."""
+        self._path(packed.layer.digest).write_bytes(packed.content)
+        return packed.layer
 
     def add_image(self, platform: Platform, config: Json, layers: Sequence[Layer]) -> Image:
         """Write an image's configuration and manifest; `config` is what a container is started with."""
@@ -129,12 +127,26 @@ class Layout:
     def _add_json(self, value: Json, media_type: str) -> Json:
         content = _encoded(value)
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
-        (self._blobs / digest.removeprefix("sha256:")).write_bytes(content)
+        self._path(digest).write_bytes(content)
         return {"mediaType": media_type, "digest": digest, "size": len(content)}
 
-    def _keep(self, file: Path, digest: str) -> None:
-        file.chmod(0o644)
-        file.rename(self._blobs / digest.removeprefix("sha256:"))
+    def _path(self, digest: str) -> Path:
+        return self._blobs / digest.removeprefix("sha256:")
+
+
+def pack(tree: Tree, comment: str) -> Packed:
+    """Archive and compress a layer.
+
+    The same tree gives the same diff_id everywhere, and the same digest where zlib is the same.
+    """
+    made = io.BytesIO()
+    # No name and no time in gzip's header.
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=made, mtime=0) as compressed:
+        archive = _Hashed(compressed)
+        tree.write_archive(archive)  # type: ignore[arg-type]
+    content = made.getvalue()
+    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return Packed(Layer(comment, digest, archive.digest, len(content), archive.size), content)
 
 
 def qualified(name: str) -> str:
@@ -197,9 +209,9 @@ def _encoded(value: Json) -> bytes:
 
 
 class _Hashed:
-    """A file that is written through, with the size and the digest of what was."""
+    """A compressed file that is written through, with the size and the digest of what was."""
 
-    def __init__(self, target: IO[bytes] | gzip.GzipFile) -> None:
+    def __init__(self, target: gzip.GzipFile) -> None:
         self._target = target
         self._hash = hashlib.sha256()
         self.size = 0
@@ -211,9 +223,6 @@ class _Hashed:
 
     def tell(self) -> int:
         return self.size
-
-    def flush(self) -> None:
-        self._target.flush()
 
     @property
     def digest(self) -> str:

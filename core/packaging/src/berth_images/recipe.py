@@ -39,7 +39,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     url: str = ""
     lock: str = ""
     programs: list[str] = []
-    """Distributions whose console scripts the image has in /usr/local/bin."""
+    """Distributions whose console scripts, if they have any, the image has in /usr/local/bin."""
     files: list[PackedFile] = []
     environment: dict[str, str] = {}
 
