@@ -5,6 +5,7 @@ with the libraries of the base, which needs neither root nor chroot. Bytecode is
 this machine's base compiles for the others.
 """
 
+import marshal
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -15,46 +16,56 @@ from berth_images.errors import ImageError
 from berth_images.platforms import of_this_machine
 from berth_images.tree import File, Tree
 
+_FORMAT = 2
+"""Of marshal: what every version of Python reads."""
+_PROGRAM = f"""
+import marshal, sys
+from importlib._bootstrap_external import _code_to_hash_pyc
+from importlib.util import cache_from_source, source_hash
+compiled = {{}}
+for name, source in marshal.load(sys.stdin.buffer).items():
+    try:
+        code = compile(source, "/" + name, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        continue  # templates, and tests of other versions of Python
+    compiled[cache_from_source(name)] = bytes(_code_to_hash_pyc(code, source_hash(source), False))
+sys.stdout.buffer.write(marshal.dumps(compiled, {_FORMAT}))
+"""
 _KEEP: list[TemporaryDirectory[str]] = []
 """The folder of the interpreter, which goes with the process."""
 
 
 def add_bytecode(tree: Tree) -> None:
-    """Add the bytecode of each source file that lies in a folder of Python's.
+    """Add the bytecode of each source file.
 
     One process compiles them in the order of their names. Python never compares them with their sources.
 
     Raises: ImageError.
     """
-    sources = Tree()
-    for name in sorted(tree):
-        entry = tree[name]
-        if name.endswith(".py") and isinstance(entry, File):
-            sources.add(name, File(entry.content))
-    with TemporaryDirectory() as place:
-        folder = Path(place)
-        sources.write_folder(folder)
-        _compile(folder)
-        for path in sorted(folder.rglob("*.pyc")):
-            tree.add(path.relative_to(folder).as_posix(), File(path.read_bytes()))
+    sources = {
+        name: entry.read()
+        for name in sorted(tree)
+        if name.endswith(".py") and isinstance(entry := tree[name], File)
+    }
+    for name, content in _compiled(sources).items():
+        tree.add(name, File(content))
 
 
-def _compile(folder: Path) -> None:
+def _compiled(sources: dict[str, bytes]) -> dict[str, bytes]:
     root = _interpreter()
     platform = of_this_machine()
     command = [
         str(root / platform.loader),
-        "--library-path",
-        str(root / platform.libraries),
-        str(root / f"usr/bin/python{bases().python}"),
-        *("-S", "-s", "-m", "compileall", "-q", "-q", "--invalidation-mode", "unchecked-hash"),
-        *("-s", str(folder), "-p", "/", str(folder)),
+        *("--library-path", str(root / platform.libraries)),
+        *(str(root / f"usr/bin/python{bases().python}"), "-S", "-s", "-W", "ignore", "-c", _PROGRAM),
     ]
     environment = {"PYTHONHOME": str(root / "usr"), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
-    # Status 1 says that some file does not compile: packages carry such files for tests and other versions.
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode not in (0, 1):
-        raise ImageError(f"compileall of the base's Python: {done.stderr.strip() or done.returncode}")
+    given = marshal.dumps(sources, _FORMAT)
+    done = subprocess.run(command, env=environment, input=given, capture_output=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise ImageError(f"the base's Python does not compile: {done.stderr.decode().strip()}")
+    compiled: dict[str, bytes] = marshal.loads(done.stdout)  # noqa: S302 (of the process started here)
+    return compiled
 
 
 @cache

@@ -84,7 +84,7 @@ def installed(lock: Path, programs: list[str], platform: Platform, folder: Path)
 
 def _install(lock: Path, platform: Platform, folder: Path) -> None:
     command = [
-        *(find_uv_bin(), "pip", "install", "--quiet", "--no-build", "--link-mode", "copy"),
+        *(find_uv_bin(), "pip", "install", "--quiet", "--no-build"),
         *("--python", sys.executable, "--python-version", bases().python),
         *("--python-platform", f"{platform.machine}-manylinux_2_{_LIBC}"),
         *("--target", str(folder), "--requirement", str(lock.absolute())),
