@@ -71,6 +71,31 @@ def test_a_damaged_blob_is_named(tmp_path):
         unpack(tmp_path / "a", AMD64, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["../outside", "/../outside"])
+def test_a_layer_that_leads_out_of_the_folder_is_refused(tmp_path, name):
+    """No file is written beside the folder that an image is unpacked to."""
+    tree = Tree()
+    tree._entries[name] = File(b"")
+    layout = Layout(tmp_path / "a")
+    image = layout.add_image(AMD64, CONFIG, [layout.add_layer(pack(tree, "a layer"))])
+    layout.finish([image], "berth/x", "1", {})
+
+    with pytest.raises(ImageError, match="a layer that is not unpacked"):
+        unpack(tmp_path / "a", AMD64, tmp_path / "root")
+    assert not (tmp_path / "outside").exists()
+
+
+def test_a_layout_of_several_images_is_refused(tmp_path):
+    """The error counts them."""
+    written(tmp_path / "a")
+    path = tmp_path / "a/index.json"
+    index = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**index, "manifests": index["manifests"] * 2}))
+
+    with pytest.raises(ImageError, match="has 2 images"):
+        unpack(tmp_path / "a", AMD64, tmp_path)
+
+
 def test_a_platform_that_is_absent_is_named(tmp_path):
     """The error says which platform the layout lacks."""
     written(tmp_path / "a")

@@ -168,9 +168,16 @@ def unpack(layout: Path, platform: Platform, folder: Path) -> Json:
         content = gzip.decompress(_blob(layout, layer["digest"]))
         if f"sha256:{hashlib.sha256(content).hexdigest()}" != diff_id:
             raise ImageError(f"{layout}: the content of {layer['digest']} is not {diff_id}")
+        _extract(layout, content, folder)
+    return configuration
+
+
+def _extract(layout: Path, content: bytes, folder: Path) -> None:
+    try:
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
             archive.extractall(folder, filter=_within)  # noqa: S202 (the filter keeps members below the folder)
-    return configuration
+    except tarfile.TarError as error:
+        raise ImageError(f"{layout}: a layer that is not unpacked: {error}") from None
 
 
 def _within(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
@@ -183,9 +190,11 @@ def _manifest(layout: Path, platform: Platform) -> Json:
         top = json.loads((layout / "index.json").read_bytes())
     except (OSError, ValueError) as error:
         raise ImageError(f"{layout}: no OCI image layout: {error}") from None
-    (entry,) = top["manifests"]
-    index = json.loads(_blob(layout, entry["digest"]))
-    for descriptor in index["manifests"]:
+    entries = top.get("manifests", [])
+    if len(entries) != 1:
+        raise ImageError(f"{layout}: index.json has {len(entries)} images; a layout of berth-images has one")
+    index = json.loads(_blob(layout, entries[0]["digest"]))
+    for descriptor in index.get("manifests", []):
         if descriptor["platform"]["architecture"] == platform.architecture:
             manifest: Json = json.loads(_blob(layout, descriptor["digest"]))
             return manifest
