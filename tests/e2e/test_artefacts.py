@@ -73,7 +73,7 @@ def test_what_is_built_twice_is_the_same(tmp_path):
     assert wheel("berth-operator").read_bytes() == (tmp_path / wheel("berth-operator").name).read_bytes()
 
 
-@pytest.mark.parametrize("distribution", [*SHARING, "berth-plugin-sdk", "berth-plugin-proto"])
+@pytest.mark.parametrize("distribution", [*SHARING, "berth-images", "berth-plugin-sdk", "berth-plugin-proto"])
 def test_the_licence_comes_along(distribution):
     """A wheel carries the text of the licence."""
     assert any(name.endswith("/LICENSE") for name in zipfile.ZipFile(wheel(distribution)).namelist())
