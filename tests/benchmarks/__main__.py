@@ -37,6 +37,7 @@ NAMES = (
     "joint",
     "fill",
     "deschedule",
+    "would_fit",
     "simulate",
     "live_page",
     "replay_day",
@@ -77,7 +78,9 @@ def main():
     sharing.add_argument("--alone", action="store_true", help="drive the plugin without the scheduler")
     sharing.add_argument("--at-once", type=int, default=1, help="runs side by side")
     sharing.add_argument("--results", type=Path, help="a file for the runs, a line each; those in it stand")
-    parser.add_argument("--random", type=int, default=0, help="clusters by chance, by fill and deschedule")
+    parser.add_argument(
+        "--random", type=int, default=0, help="clusters by chance, by fill, would_fit and deschedule"
+    )
     options = parser.parse_args()
     unknown = set(options.names) - {*NAMES, *BY_NAME_ONLY}
     if unknown:

@@ -17,8 +17,9 @@ from berth.config.loading import load
 from berth.objects.pod import Pod
 from berth.scheduler.loop.event_loop import collect_seldom
 from berth.simulation.engine import Options, simulate
-from berth.simulation.fill import copy_of, fill, without_post_filter
+from berth.simulation.fill import copy_of, fill
 from berth.simulation.inputs import read_cluster, read_pods
+from berth.simulation.one_by_one import without_post_filter
 from tests.benchmarks.tables import Table
 from tests.chance.affinity import affinity, spreading, tolerations
 from tests.chance.cluster import draw

@@ -172,12 +172,13 @@ def _add_node(text: str, words: list[str]) -> Act:
             while (name := f"{model.name}-copy-{number}") in taken:
                 number += 1
             number += 1
-            cluster.put(_renamed(model, name))
+            cluster.put(renamed(model, name))
 
     return act
 
 
-def _renamed(model: Node, name: str) -> Node:
+def renamed(model: Node, name: str) -> Node:
+    """A copy of the node under another name, which its hostname label says, too."""
     labels = {**model.labels, HOSTNAME: name}
     return replace(model, metadata=replace(model.metadata, name=name, uid=f"/{name}", labels=labels))
 

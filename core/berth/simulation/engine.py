@@ -193,6 +193,7 @@ class Simulation:
         assert isinstance(loop, VirtualTimeLoop), "a simulation runs in virtual time"
         self._loop = loop
         self._bound = 0
+        self.chance = random.Random(self.options.seed)
         self.clock = LoopClock(loop, _last_start(self.cluster))
         self._began = self._progress = self.clock.now()
         self.timeline = Timeline()
@@ -209,7 +210,7 @@ class Simulation:
             recorder=Recorder(self._on_event),
             background=self._background,
             clock=self.clock,
-            chance=random.Random(self.options.seed),
+            chance=self.chance,
             on_record=self._on_record,
             on_ready=ready.set,
         )

@@ -1,34 +1,25 @@
 """How many more copies of a pod fit, where, and what stops the next one.
 
-    copy of the pod --> decision on the class's known answers --> assumed, Reserve --> the next copy
-
-Each copy is decided on as in a scheduling cycle of its own, after those before it, so spreading, affinity and
-ties are those of pods that come one by one. Copies are neither queued nor bound, and nothing is preempted for
-them: that makes a copy cost some tens of microseconds.
+Copies are placed one by one (one_by_one.py), so spreading, affinity and ties are those of pods that come one
+after the other.
 
 Called by: `berth simulate fill`.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import msgspec
 
-from berth.config.catalogue import ExtensionPoint
-from berth.config.loading import Loaded
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
-from berth.framework.queued_pod import QueuedPodInfo
-from berth.framework.runtime import Framework
 from berth.framework.status import Status
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.simulation.engine import Options, Simulation, after
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import ClusterInput
+from berth.simulation.one_by_one import OneByOne, check_alone, without_post_filter
 from berth.simulation.outcome import API_VERSION, USUAL, Use, utilization
 from berth.simulation.timeline import PREFIX
 
@@ -88,7 +79,7 @@ def fill(
     """
     names = {profile.scheduler_name for profile in options.loaded.profiles}
     for pod in pods:
-        _check(pod, names)
+        check_alone(pod, names)
     running = cluster.copy()
     running.objects[Pod] = {key: pod for key, pod in cluster.of(Pod).items() if pod.node_name}
     plain = replace(options, loaded=without_post_filter(options.loaded))
@@ -99,31 +90,6 @@ def fill(
         return _found(simulation, filling, stop, labels)
 
     return after(running, plain, run)
-
-
-def without_post_filter(loaded: Loaded) -> Loaded:
-    """The configuration with no plugin that makes room."""
-    profiles = tuple(
-        replace(profile, points={**profile.points, ExtensionPoint.POST_FILTER: ()})
-        for profile in loaded.profiles
-    )
-    return replace(loaded, profiles=profiles)
-
-
-def _check(pod: Pod, profiles: set[str]) -> None:
-    if pod.spec.scheduler_name not in profiles:
-        known = ", ".join(sorted(profiles))
-        raise InputError(
-            f"Pod {pod.key}: spec.schedulerName: found {pod.spec.scheduler_name!r}; there are {known}"
-        )
-    if pod.spec.scheduling_group is not None:
-        raise InputError(
-            f"Pod {pod.key}: spec.schedulingGroup: copies are tried one by one; take the group out"
-        )
-    if pod.spec.scheduling_gates:
-        raise InputError(
-            f"Pod {pod.key}: spec.schedulingGates: a gated pod is never tried; take the gates out"
-        )
 
 
 def _weight(pod: Pod) -> int:
@@ -144,14 +110,6 @@ def in_turn(weights: Sequence[int]) -> Iterator[int]:
         yield index
 
 
-@dataclass(slots=True)
-class _Placed:
-    """What became of one copy."""
-
-    node: str = ""
-    status: Status | None = None
-
-
 class _Filling:
     """Places one copy after another."""
 
@@ -159,38 +117,20 @@ class _Filling:
         self.nodes: Counter[str] = Counter()
         self.counts = [0] * len(pods)
         self.pods = pods
-        self._core = simulation.core
-        self._frameworks = [self._core.profiles.frameworks[pod.spec.scheduler_name] for pod in pods]
-        self._now = simulation.clock.now()
+        self._one_by_one = OneByOne(simulation)
         self._turns = in_turn([_weight(pod) for pod in pods])
 
     async def place(self, most: int) -> Stop | None:
         """Place until a copy does not fit; None where all do."""
         for number in range(most):
             index = next(self._turns)
-            copy = copy_of(self.pods[index], number)
-            placed = await self._one(self._frameworks[index], copy)
-            if placed.status is not None:
-                reason = "Unschedulable" if placed.status.rejected else "SchedulerError"
-                return Stop(self.pods[index].key, reason, placed.status.message)
+            placed = await self._one_by_one.place(copy_of(self.pods[index], number))
+            if isinstance(placed, Status):
+                reason = "Unschedulable" if placed.rejected else "SchedulerError"
+                return Stop(self.pods[index].key, reason, placed.message)
             self.nodes[placed.node] += 1
             self.counts[index] += 1
         return None
-
-    async def _one(self, framework: Framework, pod: Pod) -> _Placed:
-        core, cycle = self._core, self._core.schedule_one
-        record = cycle.attempts.begin(QueuedPodInfo(pod, self._now), framework.profile_name)
-        core.cache.update_snapshot(core.snapshot)
-        state = CycleState()
-        state.write(CycleRecord, record)
-        attempt = Attempt(pod, core.snapshot, state, record)
-        decision = await cycle.algorithm.decide(framework, attempt)
-        if not decision.status.ok:
-            return _Placed(status=decision.status)
-        placed = pod.placed_on(decision.node_name)
-        core.cache.assume_pod(placed)
-        reserved = await framework.run_reserve(state, placed, decision.node_name, record)
-        return _Placed(decision.node_name, None if reserved.ok else reserved)
 
 
 def copy_of(pod: Pod, number: int) -> Pod:

@@ -1,0 +1,112 @@
+"""Pods decided on one after the other, each as in a scheduling cycle of its own, and taken back at will.
+
+    pod --> decision on the class's known answers --> assumed, Reserve --> the next pod
+
+A pod is neither queued nor bound, and nothing is preempted for it: that makes a decision cost some tens of
+microseconds. Nodes can join and go between two pods.
+
+Called by: fill, fitting.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from berth.config.catalogue import ExtensionPoint
+from berth.config.loading import Loaded
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_record import CycleRecord
+from berth.framework.cycle_state import CycleState
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.runtime import Framework
+from berth.framework.status import Status
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.simulation.engine import Simulation
+from berth.simulation.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A pod that counts on its node, and what its Reserve plugins need to let go of it."""
+
+    pod: Pod
+    framework: Framework
+    state: CycleState
+    record: CycleRecord
+
+    @property
+    def node(self) -> str:
+        """The node's name."""
+        return self.pod.node_name
+
+
+class OneByOne:
+    """Places pods in a simulation in which everything has happened."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._core = simulation.core
+        self._now = simulation.clock.now()
+
+    async def place(self, pod: Pod) -> Placed | Status:
+        """Decide on the pod: it counts on its node from now on, or the status says why it has none."""
+        core, cycle = self._core, self._core.schedule_one
+        framework = core.profiles.frameworks[pod.spec.scheduler_name]
+        record = cycle.attempts.begin(QueuedPodInfo(pod, self._now), framework.profile_name)
+        core.cache.update_snapshot(core.snapshot)
+        state = CycleState()
+        state.write(CycleRecord, record)
+        decision = await cycle.algorithm.decide(framework, Attempt(pod, core.snapshot, state, record))
+        if not decision.status.ok:
+            return decision.status
+        placed = Placed(pod.placed_on(decision.node_name), framework, state, record)
+        core.cache.assume_pod(placed.pod)
+        reserved = await framework.run_reserve(state, placed.pod, placed.node, record)
+        if not reserved.ok:
+            await self.take_back(placed)
+            return reserved
+        return placed
+
+    async def take_back(self, placed: Placed) -> None:
+        """Let the pod count no more; Reserve plugins let go of what they held for it."""
+        await placed.framework.run_unreserve(placed.state, placed.pod, placed.node, placed.record)
+        self._core.cache.forget_pod(placed.pod)
+
+    def add(self, node: Node) -> None:
+        """Let the node join; its name is one that no other node has."""
+        self._simulation.put(node)
+        self._simulation.state.deliver()
+
+    def remove(self, node: Node) -> None:
+        """Let the node go, which has no pods.
+
+        Where nodes go in the reverse order of their coming, the others keep their places.
+        """
+        self._simulation.remove(node)
+        self._simulation.state.deliver()
+
+
+def without_post_filter(loaded: Loaded) -> Loaded:
+    """The configuration with no plugin that makes room."""
+    profiles = tuple(
+        replace(profile, points={**profile.points, ExtensionPoint.POST_FILTER: ()})
+        for profile in loaded.profiles
+    )
+    return replace(loaded, profiles=profiles)
+
+
+def check_alone(pod: Pod, profiles: Collection[str]) -> None:
+    """Refuse a pod that is not decided on by itself. Raises: InputError."""
+    if pod.spec.scheduler_name not in profiles:
+        known = ", ".join(sorted(profiles))
+        raise InputError(
+            f"Pod {pod.key}: spec.schedulerName: found {pod.spec.scheduler_name!r}; there are {known}"
+        )
+    if pod.spec.scheduling_group is not None:
+        raise InputError(
+            f"Pod {pod.key}: spec.schedulingGroup: pods are tried one by one; take the group out"
+        )
+    if pod.spec.scheduling_gates:
+        raise InputError(
+            f"Pod {pod.key}: spec.schedulingGates: a gated pod is never tried; take the gates out"
+        )

@@ -1,0 +1,150 @@
+"""Which nodes would make pods fit, beside adding nodes one by one and scheduling.
+
+`--random N` compares on N clusters by chance; without it, how long an answer takes for `--pods` pods and
+three shapes on a full cluster of `--nodes` nodes. The figures are CPU seconds of this process.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from berth.config.loading import load
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.simulation.changes import renamed
+from berth.simulation.engine import Options, after
+from berth.simulation.fitting import Shape, would_fit
+from berth.simulation.inputs import ClusterInput, read_cluster
+from berth.simulation.kinds import KINDS
+from berth.simulation.one_by_one import without_post_filter
+from tests.benchmarks.tables import Table
+from tests.chance.cluster import draw
+from tests.chance.draw import Chance
+from tests.unit.simulation.kit import node, pod, written
+
+PODS = 1_000
+NODES = 5_000
+MOST = 6
+"""Nodes of a shape on clusters by chance."""
+
+
+def run(options):
+    """A row a pod, or how many clusters differ."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        if options.random:
+            compared(options.random, Path(folder))
+        else:
+            timed(options.pods or PODS, options.nodes or NODES, Path(folder)).show()
+
+
+def timed(pods, nodes, folder):
+    machines = [node(f"n{i}", cpu="8") for i in range(nodes)]
+    fillers = [pod(f"f{i}", cpu="8", nodeName=f"n{i}") for i in range(nodes)]
+    cluster = read_cluster([written(folder / "cluster.json", *machines, *fillers)])
+    shapes = [
+        Shape(f"cpu{cpu}", cluster_node(folder, node(f"cpu{cpu}", cpu=str(cpu))), pods) for cpu in (4, 8, 16)
+    ]
+    table = Table("would fit, three shapes", ["pods", "of each kind", "nodes", "CPU s"])
+    for kinds in (1, pods):
+        asking = [pod(f"p{i}", labels={"app": f"a{i % kinds}"}) for i in range(pods)]
+        wanted = [*read_cluster([written(folder / "pods.json", *asking)]).of(Pod).values()]
+        started = time.process_time()
+        found = would_fit(cluster, wanted, shapes, Options(load(None)))
+        seconds = time.process_time() - started
+        table.add(f"{pods:,}", f"{pods // kinds:,}", f"{nodes:,}", f"{seconds:.1f}")
+        assert not found.mixture.left
+    return table
+
+
+def cluster_node(folder, document):
+    (made,) = read_cluster([written(folder / "shape.json", document)]).of(Node).values()
+    return made
+
+
+def compared(count, folder):
+    different = {seed: found for seed in range(count) if (found := differences(seed, folder))}
+    for seed, found in different.items():
+        click.echo(f"{seed}: {'; '.join(found)}")
+    click.echo(f"{count} clusters, {len(different)} differ")
+    if different:
+        sys.exit(1)
+
+
+def differences(seed, folder):
+    """What an answer and adding nodes one by one differ in, on the cluster of that seed."""
+    cluster, pods, shapes, options = drawn(seed, folder)
+    found = would_fit(cluster, pods, shapes, options)
+    return [
+        text
+        for shape, alone in zip(shapes, found.shapes, strict=True)
+        for text in _of_shape((cluster, pods, options), shape, found.placed, alone)
+    ]
+
+
+def _of_shape(asked, shape, at_once, alone):
+    """The same for one shape; `at_once` pods are said to fit without a new node."""
+    needed = alone.nodes.get(shape.name, 0)
+    said = f"{shape.name}: {needed} nodes for {at_once}+{alone.placed}"
+    cluster, pods, options = asked
+    placed, pending = one_by_one(cluster, pods, shape.node, min(needed + 1, shape.most), options)
+    if at_once != placed[0] or alone.placed != sum(placed[1:]) or not all(placed[1 : needed + 1]):
+        yield f"{said}, one by one {placed}"
+    if alone.left and any(placed[needed + 1 :]):
+        yield f"{said}, one by one a further node helps: {placed}"
+    if sorted(each.pod.key for each in alone.left) != pending:
+        yield f"{said}, left are {sorted(each.pod.key for each in alone.left)}, one by one {pending}"
+
+
+def one_by_one(cluster, pods, model, nodes, options):
+    """How many pods simulations place without a new node and with each further one, and which are pending."""
+    at = cluster.copy()
+    at.objects[Pod] = {key: each for key, each in cluster.of(Pod).items() if each.node_name}
+    waiting, placed = pods, []
+    for number in range(nodes + 1):
+        if number:
+            joining = renamed(model, f"{model.name}-{number}")
+            at.objects[Node][joining.key] = joining
+        placed.append(0)
+        # Again, as upstream's hints miss that a pod came which a namespace selector of affinity matches; the
+        # pod that waits for it is tried minutes later.
+        while True:
+            at.objects[Pod] |= {each.key: each for each in waiting}
+            at = after(at, options, _as_it_is)
+            left = [each for each in waiting if not at.of(Pod)[each.key].node_name]
+            placed[-1] += len(waiting) - len(left)
+            if len(left) in {0, len(waiting)}:
+                break
+            waiting = left
+        waiting = left
+    return placed, sorted(each.key for each in waiting)
+
+
+async def _as_it_is(simulation):
+    """The cluster once everything has happened."""
+    kept = {kind.type: {each.key: each for each in simulation.state.all(kind.type)} for kind in KINDS}
+    return ClusterInput(kept)
+
+
+def drawn(seed, folder):
+    """A cluster by chance, pods that want to run there, shapes of nodes, and the scheduler's options."""
+    chance = Chance(f"would-fit-{seed}")
+    subject = chance.choice(("placing", "placing", "everything"))
+    cluster_drawn = draw(subject, seed, nodes_count=chance.randint(1, 6), pods_count=chance.randint(5, 30))
+    cluster = read_cluster([written(folder / f"c{seed}.json", *cluster_drawn.objects)])
+    everything = read_cluster(
+        [written(folder / f"p{seed}.json", *cluster_drawn.objects, *cluster_drawn.pods)]
+    )
+    pods = [each for key, each in everything.of(Pod).items() if key not in cluster.of(Pod)]
+    others = [
+        each
+        for each in draw(subject, f"{seed}-shapes", nodes_count=3, pods_count=0).objects
+        if each["kind"] == "Node"
+    ]
+    models = read_cluster([written(folder / f"s{seed}.json", *others)]).of(Node).values()
+    shapes = [Shape(f"shape-{i}", renamed(each, f"shape-{i}"), MOST) for i, each in enumerate(models)]
+    loaded = without_post_filter(load(json.dumps(cluster_drawn.configuration)))
+    return cluster, pods, shapes, Options(loaded, seed=seed)

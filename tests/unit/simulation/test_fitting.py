@@ -1,0 +1,151 @@
+"""Which new nodes make pods fit is what adding them one by one comes to."""
+
+import pytest
+
+from berth.config.loading import load
+from berth.objects.node import Node
+from berth.simulation.engine import Options
+from berth.simulation.errors import InputError
+from berth.simulation.fitting import Objective, Shape, would_fit
+from berth.simulation.inputs import ClusterInput, read_pods
+from tests.benchmarks.would_fit import differences
+from tests.unit.simulation.kit import cluster, node, pod, written
+
+APP = {"app": "a"}
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "topology.kubernetes.io/zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": APP},
+}
+APART = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": APP}}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def shape(tmp_path, name, most=10, price=None, **fields):
+    (made,) = cluster(tmp_path, node(name, **fields)).of(Node).values()
+    return Shape(name, made, most, price)
+
+
+def fitted(tmp_path, there, pods, shapes, **options):
+    found = cluster(tmp_path, *there) if there else ClusterInput()
+    wanted = read_pods(written(tmp_path / "pods.json", *pods), found)
+    return would_fit(found, wanted, shapes, Options(load(None)), **options)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_count_is_that_of_one_by_one(tmp_path, seed):
+    """On a cluster by chance as many nodes are needed for as many pods as simulations with them come to."""
+    assert [] == differences(seed, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("spec", "nodes"),
+    [
+        pytest.param({}, 2, id="by cpu"),
+        pytest.param({"affinity": {"podAntiAffinity": {REQUIRED: [APART]}}}, 5, id="one a node"),
+    ],
+)
+def test_pods_that_are_left_get_nodes(tmp_path, spec, nodes):
+    """What fits on the nodes that are there needs no new one."""
+    pods = [pod(f"p{i}", labels=APP, **spec) for i in range(6)]
+
+    found = fitted(tmp_path, [node("n0", cpu="1")], pods, [shape(tmp_path, "big", cpu="4")])
+
+    assert (1, {"big": nodes}, 5) == (found.placed, found.shapes[0].nodes, found.shapes[0].placed)
+
+
+def test_a_shape_that_is_of_no_use(tmp_path):
+    """The message about a pod that is left counts the node that did not help; none is said to be needed."""
+    found = fitted(tmp_path, [node("n0", cpu="1")], [pod("p", cpu="8")], [shape(tmp_path, "small", cpu="4")])
+
+    assert {} == found.shapes[0].nodes
+    assert "0/2 nodes are available: 2 Insufficient cpu." in found.shapes[0].left[0].status.message
+
+
+def test_spreading_takes_a_mixture(tmp_path):
+    """Pods that spread over zones fit with nodes of both zones, and with those of one zone alone do not."""
+    shapes = [
+        shape(tmp_path, zone, cpu="2", labels={"topology.kubernetes.io/zone": zone}) for zone in ("a", "b")
+    ]
+    there = [
+        node(f"n{zone}", cpu="100m", labels={"topology.kubernetes.io/zone": zone}) for zone in ("a", "b")
+    ]
+    pods = [pod(f"p{i}", labels=APP, topologySpreadConstraints=[SPREAD]) for i in range(4)]
+
+    found = fitted(tmp_path, there, pods, shapes)
+
+    assert [1, 1] == [each.placed for each in found.shapes]
+    assert ({"a": 1, "b": 1}, []) == (found.mixture.nodes, found.mixture.left)
+
+
+@pytest.mark.parametrize(
+    ("objective", "nodes"),
+    [
+        (Objective.NODES, {"large": 1}),
+        (Objective.WASTE, {"medium": 1, "small": 1}),
+        (Objective.PRICE, {"small": 3}),
+    ],
+)
+def test_objectives(tmp_path, objective, nodes):
+    """The mixture has the fewest nodes, the least waste or the lowest price."""
+    shapes = [
+        shape(tmp_path, "large", cpu="16", price=9.0),
+        shape(tmp_path, "medium", cpu="2", price=2.2),
+        shape(tmp_path, "small", cpu="1", price=1.0),
+    ]
+
+    found = fitted(tmp_path, [], [pod(f"p{i}") for i in range(3)], shapes, objective=objective)
+
+    assert nodes == found.mixture.nodes
+
+
+def test_a_mixture_is_no_worse_than_one_shape(tmp_path):
+    """Where taking the best next node ends worse than nodes of one shape alone, those are the mixture."""
+    shapes = [shape(tmp_path, "three", cpu="3", price=3.0), shape(tmp_path, "four", cpu="4", price=4.4)]
+
+    found = fitted(tmp_path, [], [pod(f"p{i}") for i in range(4)], shapes, objective=Objective.PRICE)
+
+    assert ({"four": 1}, 4.4) == (found.mixture.nodes, found.mixture.price)
+
+
+def test_as_many_as_may_be(tmp_path):
+    """No more nodes of a shape are added than may be."""
+    found = fitted(tmp_path, [], [pod(f"p{i}") for i in range(9)], [shape(tmp_path, "one", cpu="1", most=4)])
+
+    assert ({"one": 4}, 5) == (found.shapes[0].nodes, len(found.shapes[0].left))
+
+
+def test_a_price_is_needed(tmp_path):
+    """The lowest price is not asked of shapes that have none."""
+    with pytest.raises(InputError, match="shape one: price: found none"):
+        fitted(tmp_path, [], [pod("p")], [shape(tmp_path, "one")], objective=Objective.PRICE)
+
+
+def test_waste_counts_devices(tmp_path):
+    """A node whose device no pod asks for is half wasted, though its cpu is all used."""
+    gpu, plain = node("gpu", cpu="1"), node("plain", cpu="1")
+    for each in (gpu, plain):
+        del each["status"]["capacity"]["memory"]
+    gpu["status"]["capacity"]["example.com/gpu"] = "1"
+    (gpu_node, plain_node) = cluster(tmp_path, gpu, plain).of(Node).values()
+
+    found = fitted(tmp_path, [], [pod("p")], [Shape("gpu", gpu_node, 1), Shape("plain", plain_node, 1)])
+
+    assert [0.5, 0.0] == [each.waste for each in found.shapes]
+
+
+def test_each_step_waits_its_turn(tmp_path):
+    """Building the cluster, every node and every decision are steps that the caller paces."""
+    paced = []
+
+    class Turn:
+        def __enter__(self):
+            paced.append(1)
+
+        def __exit__(self, *_):
+            paced.append(-1)
+
+    fitted(tmp_path, [], [pod("p")], [shape(tmp_path, "one", cpu="1", most=1)], pace=Turn)
+
+    assert [1, -1] * (1 + 1 + 2 + 2 + 2) == paced
