@@ -18,6 +18,7 @@ GO_ROOT = Path(go.__file__).parent
 GO_SDK = ROOT / "plugin-sdk/go"
 CLIENT_GO = ROOT / "tests/e2e/client_go"
 TTRPC_PEER = ROOT / "tests/unit/sdk/ttrpc_peer"
+AUTOSCALER = ROOT / "tests/unit/simulation_service/autoscaler"
 WITHOUT_SDK = ROOT / "out-of-tree-plugins/without-sdk/go"
 MODULES = (
     GO_SDK,
@@ -26,7 +27,7 @@ MODULES = (
 )
 """The modules with tests of their own; each is built against the SDK of this checkout."""
 CLIENT_GO_FLAGS = ("-gcflags=k8s.io/...=-N -l -dwarf=false",)
-"""How the program over client-go is built: a compiler that does not optimise is done sooner."""
+"""How programs over client-go and k8s.io/api are built: a compiler that does not optimise is done sooner."""
 ENVIRONMENT = {
     "CGO_ENABLED": "0",  # no C compiler is asked for
     # As the image files build, so that no package is built twice.
@@ -75,12 +76,12 @@ def alone() -> Iterator[None]:
         yield
 
 
-def build(package: str, output: Path, *, folder: Path) -> Path:
+def build(package: str, output: Path, *flags: str, folder: Path) -> Path:
     """Build a program; the path of it.
 
     Raises: RuntimeError with what the compiler said.
     """
-    done = run_go("build", "-o", str(output), package, folder=folder, capture=True)
+    done = run_go("build", *flags, "-o", str(output), package, folder=folder, capture=True)
     if done.returncode:
         raise RuntimeError(f"go build {package}: {done.stdout}")
     return output
@@ -100,7 +101,9 @@ def unformatted() -> str:
 def sources() -> list[Path]:
     """The Go files of this repository that people write."""
     found = [
-        path for module in (*MODULES, CLIENT_GO, TTRPC_PEER, WITHOUT_SDK) for path in module.rglob("*.go")
+        path
+        for module in (*MODULES, AUTOSCALER, CLIENT_GO, TTRPC_PEER, WITHOUT_SDK)
+        for path in module.rglob("*.go")
     ]
     return sorted({path for path in found if "pluginv1" not in path.parts})
 
@@ -153,7 +156,7 @@ def main() -> int:
         problems += 1
     for module in (*MODULES, TTRPC_PEER):
         problems += run_go("vet", "./...", folder=module).returncode != 0
-    problems += not vet_program(CLIENT_GO, *CLIENT_GO_FLAGS)
+    problems += sum(not vet_program(program, *CLIENT_GO_FLAGS) for program in (CLIENT_GO, AUTOSCALER))
     return 1 if problems else 0
 
 

@@ -1,4 +1,4 @@
-"""Hold the plugin protocol to its rules: lint, format, no breaking change, stubs as committed.
+"""Hold the protocols to their rules: lint, format, no breaking change, stubs as committed.
 
 `python -m tests.proto_check` checks. With `--write` it formats the .proto files and regenerates the stubs;
 with `--release` it also makes today's contract the one that later changes are compared with.
@@ -22,15 +22,20 @@ ROOT = Path(__file__).resolve().parent.parent
 PROTO = ROOT / "proto"
 BASELINE = PROTO / "released.binpb"
 BIN = Path(sys.executable).parent
-PYTHON_COPY = ROOT / "proto/python/src/berth_plugin_proto"
+PYTHON_COPIES = {
+    "berth/plugin/v1": ROOT / "proto/python/src/berth_plugin_proto",
+    "berth/simulation/v1": ROOT / "proto/python/src/berth_simulation_proto",
+    "grpcplugin": ROOT / "proto/python/src/berth_expander_proto",
+}
+"""A flat package for each folder of .proto files; in other languages there is the plugin protocol alone."""
+PLUGIN = "berth/plugin/v1"
 GO_COPY = ROOT / "plugin-sdk/go/internal/pluginv1"
 GO_TOOLS = ROOT / "plugin-sdk/go/tools"
 GO_PACKAGE = "berth.dev/plugin-sdk/go/internal/pluginv1"
 GO_GENERATORS = ("protoc-gen-go", "protoc-gen-go-grpc")
 TYPESCRIPT_COPY = node_toolchain.NODE_SDK / "src/generated"
 RUST_COPY = rust_toolchain.RUST_SDK / "src/generated"
-PACKAGE = "berth.plugin.v1"
-HEADER = '"""Generated from proto/berth/plugin/v1 by `make proto`; never edited."""\n'
+HEADER = '"""Generated from proto/{folder} by `make proto`; never edited."""\n'
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -53,7 +58,8 @@ def check() -> list[str]:
         *buf("breaking", "--against", str(BASELINE), failed="the change breaks the released contract"),
     ]
     with tempfile.TemporaryDirectory() as folder:
-        problems += differences(generate(Path(folder) / "python"), PYTHON_COPY)
+        for source, copy in PYTHON_COPIES.items():
+            problems += differences(generate(source, Path(folder) / copy.name), copy)
         problems += differences(generate_go(Path(folder) / "pluginv1"), GO_COPY)
         typescript = node_toolchain.generate(Path(folder) / "generated", compile_with)
         problems += differences(typescript, TYPESCRIPT_COPY)
@@ -69,7 +75,7 @@ def write(*, release: bool) -> list[str]:
         build = ("build", "--exclude-source-info", "--output", str(BASELINE))
         problems += buf(*build, failed="buf build failed")
     with tempfile.TemporaryDirectory() as folder:
-        stubs = {PYTHON_COPY: generate(Path(folder) / "python")}
+        stubs = {copy: generate(source, Path(folder) / copy.name) for source, copy in PYTHON_COPIES.items()}
         stubs[GO_COPY] = generate_go(Path(folder) / "pluginv1")
         stubs[TYPESCRIPT_COPY] = node_toolchain.generate(Path(folder) / "generated", compile_with)
         if rust_toolchain.CARGO:
@@ -88,23 +94,25 @@ def buf(*arguments: str, failed: str) -> list[str]:
     return [failed] if done.returncode else []
 
 
-def generate(folder: Path) -> Path:
+def generate(source: str, folder: Path) -> Path:
     """Write stubs with type hints into a flat package that imports its modules relatively.
 
-    The folders of the proto path, berth/plugin/v1, must not come to stand beside the Python package berth.
+    The folders of the proto path, such as berth/plugin/v1, must not come to stand beside the Python package
+    berth.
     """
-    raw = folder.parent / "raw"
+    raw = folder.parent / f"{folder.name}_raw"
     raw.mkdir()
     compile_with(
         *(f"--plugin={name}={BIN / name}" for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")),
         *(f"--{kind}_out=quiet:{raw}" for kind in ("mypy", "mypy_grpc")),
         *(f"--{kind}_out={raw}" for kind in ("python", "grpc_python")),
+        source=source,
     )
     folder.mkdir()
-    (folder / "__init__.py").write_text(HEADER)
+    (folder / "__init__.py").write_text(HEADER.format(folder=source))
     (folder / "py.typed").touch()
-    for source in proto_files():
-        flatten(raw / source, folder)
+    for file in proto_files(source):
+        flatten(raw, file, folder)
     return folder
 
 
@@ -124,25 +132,26 @@ def generate_go(folder: Path) -> Path:
     return folder
 
 
-def compile_with(*outputs: str) -> None:
-    """Run protoc on every .proto file; what is not right ends the program."""
+def compile_with(*outputs: str, source: str = PLUGIN) -> None:
+    """Run protoc on every .proto file of a folder; what is not right ends the program."""
     well_known = Path(grpc_tools.__file__).parent / "_proto"
-    if protoc.main(["protoc", f"-I{PROTO}", f"-I{well_known}", *outputs, *proto_files()]):
+    if protoc.main(["protoc", f"-I{PROTO}", f"-I{well_known}", *outputs, *proto_files(source)]):
         sys.exit("proto_check: protoc failed")
 
 
-def proto_files() -> list[str]:
-    """Every .proto file by its import path."""
-    return sorted(str(path.relative_to(PROTO)) for path in PROTO.rglob("*.proto"))
+def proto_files(source: str = PLUGIN) -> list[str]:
+    """Every .proto file of a folder by its import path."""
+    return sorted(str(path.relative_to(PROTO)) for path in (PROTO / source).glob("*.proto"))
 
 
-def flatten(source: Path, folder: Path) -> None:
+def flatten(raw: Path, file: str, folder: Path) -> None:
     """Move one .proto file's modules; a file without services has no gRPC module worth keeping."""
-    has_service = "\nservice " in (PROTO / source.relative_to(folder.parent / "raw")).read_text()
+    package = str(Path(file).parent).replace("/", ".")
+    has_service = "\nservice " in (PROTO / file).read_text()
     for kind in ("_pb2", "_pb2_grpc") if has_service else ("_pb2",):
         for suffix in (".py", ".pyi"):
-            module = source.with_name(source.stem + kind + suffix)
-            text = module.read_text().replace(f"\nfrom {PACKAGE} import ", "\nfrom . import ")
+            module = (raw / file).with_name(Path(file).stem + kind + suffix)
+            text = module.read_text().replace(f"\nfrom {package} import ", "\nfrom . import ")
             (folder / module.name).write_text(text)
 
 

@@ -27,6 +27,7 @@ from tests.chance.draw import Chance
 from tests.unit.simulation.kit import node, pod, written
 
 PODS = 1_000
+TEMPLATES = 20
 NODES = 5_000
 MOST = 6
 """Nodes of a shape on clusters by chance."""
@@ -49,7 +50,7 @@ def timed(pods, nodes, folder):
         Shape(f"cpu{cpu}", cluster_node(folder, node(f"cpu{cpu}", cpu=str(cpu))), pods) for cpu in (4, 8, 16)
     ]
     table = Table("would fit, three shapes", ["pods", "of each kind", "nodes", "CPU s"])
-    for kinds in (1, pods):
+    for kinds in (1, TEMPLATES):
         asking = [pod(f"p{i}", labels={"app": f"a{i % kinds}"}) for i in range(pods)]
         wanted = [*read_cluster([written(folder / "pods.json", *asking)]).of(Pod).values()]
         started = time.process_time()
@@ -129,6 +130,17 @@ async def _as_it_is(simulation):
     return ClusterInput(kept)
 
 
+def _with_claims_of_their_own(pods):
+    """Those that share no ResourceClaim with one before: it would wait until that one is bound."""
+    taken, found = set(), []
+    for each in pods:
+        claims = {claim.resource_claim_name for claim in each.spec.resource_claims}
+        if not claims & taken:
+            found.append(each)
+        taken |= claims
+    return found
+
+
 def drawn(seed, folder):
     """A cluster by chance, pods that want to run there, shapes of nodes, and the scheduler's options."""
     chance = Chance(f"would-fit-{seed}")
@@ -138,7 +150,9 @@ def drawn(seed, folder):
     everything = read_cluster(
         [written(folder / f"p{seed}.json", *cluster_drawn.objects, *cluster_drawn.pods)]
     )
-    pods = [each for key, each in everything.of(Pod).items() if key not in cluster.of(Pod)]
+    pods = _with_claims_of_their_own(
+        each for key, each in everything.of(Pod).items() if key not in cluster.of(Pod)
+    )
     others = [
         each
         for each in draw(subject, f"{seed}-shapes", nodes_count=3, pods_count=0).objects

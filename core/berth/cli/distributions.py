@@ -14,6 +14,7 @@ DISTRIBUTIONS = {
     "berth.replay": "berth-conformance",
     "berth.sandbox": "berth-sandbox",
     "berth.simulation": "berth-sandbox",
+    "berth.simulation_service": "berth-sandbox",
 }
 """Packages outside of berth-scheduler, by the distribution to install."""
 

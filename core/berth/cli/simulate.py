@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from berth.cli.failing import EXIT_BAD_INPUT, fail
+from berth.cli.failing import fail
+from berth.cli.simulated_scheduler import read_scheduler
+from berth.cli.simulation_serving import serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,6 +38,9 @@ def simulate() -> None:
 
     `berth simulate INPUT...` is short for `berth simulate run INPUT...`.
     """
+
+
+simulate.add_command(serve)
 
 
 def configured(command: Any) -> Any:
@@ -315,22 +320,6 @@ def _compared(
         name: Options(settings.loaded, seed=seed, changes=changes) for name, settings in files.items()
     }
     return compared(changed(read_cluster(inputs, seed=seed), changes), variants, explained=explained)
-
-
-def read_scheduler(config_file: str, feature_gates: str) -> "Settings":
-    """What `berth scheduler` would start with; the process ends where it would not start."""
-    from berth.config.complaints import complaint_lines  # noqa: PLC0415 (quick start)
-    from berth.config.errors import ConfigError  # noqa: PLC0415 (quick start)
-    from berth.config.flags.command_line import parse_flags, read_settings  # noqa: PLC0415 (quick start)
-
-    flags = [f"--config={config_file}"] if config_file else []
-    flags += [f"--feature-gates={feature_gates}"] if feature_gates else []
-    try:
-        return read_settings(parse_flags(flags))
-    except ConfigError as error:
-        for line in complaint_lines(error, config_file):
-            click.echo(f"Error: {line}", err=True)
-        sys.exit(EXIT_BAD_INPUT)
 
 
 def show(result: Any, output: str, lines: "Iterable[str]") -> None:

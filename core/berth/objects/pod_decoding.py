@@ -6,6 +6,7 @@ decoded; the first pod of a template is decoded in full.
 
 from datetime import datetime
 from hashlib import sha256
+from threading import Lock
 from typing import Any
 from weakref import ref
 
@@ -89,6 +90,7 @@ MOST_NAMES = 16_384
 """Names of nodes that are shared; users may write any name."""
 
 _known: dict[bytes, "ref[PodTemplate]"] = {}
+_remembering = Lock()
 _node_names: dict[str, str] = {}
 
 
@@ -228,7 +230,9 @@ def _without_chance(written: bytes, name: bytes) -> bytes:
 
 
 def _remember(digest: bytes, template: PodTemplate) -> None:
-    _known.pop(digest, None)
-    if len(_known) >= MOST_KNOWN:
-        del _known[next(iter(_known))]
-    _known[digest] = ref(template)
+    # Pods may be decoded in several threads.
+    with _remembering:
+        _known.pop(digest, None)
+        if len(_known) >= MOST_KNOWN:
+            del _known[next(iter(_known))]
+        _known[digest] = ref(template)

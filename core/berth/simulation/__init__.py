@@ -2,7 +2,7 @@
 
     files or a live cluster --> snapshot_file, inputs --> ClusterInput --> engine --> Outcome
                                                                             |
-                                                                fill, compare, sweep
+                                                       fill, fitting, compare, sweep
 
-Nothing here writes to a cluster. Called by: `berth snapshot` and `berth simulate`.
+Nothing here writes to a cluster. Called by: `berth snapshot` and `berth simulate`, simulation_service.
 """

@@ -8,11 +8,13 @@ path --+--> snapshot, a line an object ------------------------------+
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import zstandard
 
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import UndecodableObjectError, without_nulls
@@ -25,7 +27,7 @@ from berth.sandbox.dataset.openb_csv import PODS_FILE, read_times
 from berth.simulation.admission import Admission, complete_node
 from berth.simulation.errors import InputError
 from berth.simulation.kinds import BY_NAME, KINDS, Kind, PriorityClass
-from berth.simulation.snapshot_file import header_of, read_lines, unpacked
+from berth.simulation.snapshot_file import LONGEST_LINE_BYTES, header_of, read_lines, unpacked
 from berth.simulation.timeline import ARRIVAL, DURATION
 
 OPENB: Final = "openb"
@@ -34,6 +36,7 @@ MOST_BYTES: Final = 4 << 30
 """Of a Kubernetes file, unpacked."""
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
+CORE_CHECKS: Final = {"Node": check_node, "Pod": check_pod}
 Document = dict[str, Any]
 
 
@@ -109,6 +112,62 @@ def read_pods(path: str | Path, cluster: ClusterInput) -> list[Pod]:
     if not pods:
         raise InputError(f"{path}: no Pod in it; give the pod to be copied")
     return pods
+
+
+def read_snapshot(data: bytes, name: str, *, most_bytes: int) -> ClusterInput:
+    """The cluster of a snapshot file's contents, of at most so many bytes unpacked. Raises: InputError."""
+    reader, stream = _Reader(), unpacked(BytesIO(data))
+    try:
+        if header_of(stream.readline(LONGEST_LINE_BYTES)) is None:
+            raise InputError(f"{name}: found no snapshot; give the contents of a file of `berth snapshot`")
+        for found in _of_snapshot(_within(read_lines(stream, name), most_bytes, name), name):
+            reader.take(found)
+        return reader.cluster()
+    except (DatasetError, OSError, EOFError, RecursionError, zstandard.ZstdError) as error:
+        raise InputError(f"{name}: {error}; take the snapshot anew") from None
+
+
+def read_objects(documents: Iterable[bytes], name: str, cluster: ClusterInput | None = None) -> ClusterInput:
+    """The objects of JSON documents, one each; new pods get what the cluster's priority classes say.
+
+    Raises: InputError.
+    """
+    reader = _Reader({} if cluster is None else cluster.of(PriorityClass))
+    try:
+        for index, data in enumerate(documents):
+            reader.take(_object(data, f"{name}[{index}]"))
+        return reader.cluster()
+    except DatasetError as error:
+        raise InputError(str(error)) from None
+    except RecursionError:
+        raise InputError(f"{name}: an object is nested too deeply; leave the field out") from None
+
+
+def _within(lines: Iterable[tuple[int, bytes]], most: int, name: str) -> Iterator[tuple[int, bytes]]:
+    size = 0
+    for number, line in lines:
+        size += len(line)
+        if size > most:
+            raise InputError(f"{name}:{number}: more than {most} bytes unpacked; give a smaller cluster")
+        yield number, line
+
+
+def _object(data: bytes, name: str) -> Found:
+    try:
+        document = msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{name}: no JSON ({error}); give an object as the API server writes it") from None
+    if not isinstance(document, dict):
+        raise InputError(f"{name}: no object; give one with apiVersion, kind and metadata")
+    place = Place(name, 1)
+    check_object(document, place, "")
+    if document["apiVersion"] == "v1" and document["kind"] in CORE_CHECKS:
+        CORE_CHECKS[document["kind"]](document, place, "")
+    if (document["apiVersion"].rpartition("/")[0], document["kind"]) not in BY_NAME:
+        raise InputError(
+            f"{name}: kind: found {document['kind'][:60]!r}, which no decision reads; leave it out"
+        )
+    return Found(document, f"{name}: {_named(document)}")
 
 
 def typed(found: Found, kind: Kind) -> TypedObject:
@@ -229,11 +288,16 @@ class _Reader:
         return self._cluster
 
     def _add(self, found: Found, kind: Kind, admission: Admission) -> None:
+        if kind.type is Pod and not found.document["metadata"].get("uid"):
+            # Admission relies on the types of fields.
+            found = Found(without_nulls(found.document), found.where)
+            typed(found, kind)
         document, metadata = found.document, found.document["metadata"]
         if kind.resource.namespaced:
             metadata.setdefault("namespace", "default")
         if kind.type is Pod:
-            if (document.get("status") or {}).get("phase") in FINISHED:
+            status = document.get("status")
+            if isinstance(status, dict) and status.get("phase") in FINISHED:
                 self._cluster.left_out["finished Pod"] += 1
                 return
             if not metadata.get("uid"):

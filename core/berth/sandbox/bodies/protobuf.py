@@ -3,6 +3,8 @@
 Some kubectl verbs (`create namespace`, `create deployment`, `auth can-i` and their like) and, unless told
 otherwise, kube-scheduler send protobuf and do not fall back to JSON. Answers are never protobuf: those
 clients accept JSON too.
+
+An autoscaler sends bare pods and nodes, without the envelope.
 Source: staging/src/k8s.io/apimachinery/pkg/runtime/serializer/protobuf/protobuf.go (v1.36).
 """
 
@@ -14,7 +16,7 @@ from functools import cache
 from typing import Any, Final
 
 from berth.sandbox.bodies import schemas
-from berth.sandbox.bodies.protobuf_fields import FIELDS
+from berth.sandbox.bodies.protobuf_fields import FIELDS, INLINE
 from berth.sandbox.store import Json
 
 MAGIC: Final = b"k8s\x00"
@@ -38,6 +40,7 @@ _ZERO_IS_UNSET: Final = frozenset(
     }
 )
 _SIGN: Final = 1 << 63
+_LONGEST_SHIFT: Final = 63
 
 
 class ProtobufError(ValueError):
@@ -60,12 +63,25 @@ def read(body: bytes) -> Json:
         raise ProtobufError(f"not a type of object that is read as protobuf: {error!r}") from None
 
 
+def read_bare(data: bytes, api_version: str, kind: str) -> Json:
+    """Decode an object without an envelope; fields that are not read are left out.
+
+    Raises: ProtobufError when it is malformed, or of a type that is not read.
+    """
+    try:
+        name = _names()[api_version, kind]
+        return {"apiVersion": api_version, "kind": kind, **_message(data, name, strict=False)}
+    except (KeyError, IndexError, AttributeError, ValueError, TypeError, RecursionError) as error:
+        raise ProtobufError(f"no {kind} as protobuf: {error!r}") from None
+
+
 @cache
 def _names() -> dict[tuple[str, str], str]:
     """Give the full type names that have field numbers, by apiVersion and kind."""
     found = {}
     for name in FIELDS:
-        for kind in schemas.definitions()[name].get("x-kubernetes-group-version-kind", ()):
+        # One whose fields stand beside others as JSON has no schema of its own.
+        for kind in schemas.definitions().get(name, {}).get("x-kubernetes-group-version-kind", ()):
             version = f"{kind['group']}/{kind['version']}" if kind["group"] else kind["version"]
             found[version, kind["kind"]] = name
     return found
@@ -96,24 +112,31 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     while True:
         byte = data[position]
         position += 1
+        if shift > _LONGEST_SHIFT:
+            raise ProtobufError("a number is longer than 64 bits")
         result |= (byte & 127) << shift
         if byte < 128:  # noqa: PLR2004 (the last byte of a varint)
             return result, position
         shift += 7
 
 
-def _message(data: bytes, name: str) -> Json:
-    numbers = FIELDS.get(name)
-    properties = schemas.definitions()[name].get("properties", {})
+def _message(data: bytes, name: str, *, strict: bool = True) -> Json:
     result: Json = {}
-    for number, raw in _fields(data):
-        key = (numbers or {}).get(number)
-        if key is None:
-            if _is_empty(raw):
-                continue
-            raise ProtobufError(f"field {number} of {name} is not read as protobuf")
-        _put(result, key, raw, properties[key])
+    _fill(result, data, name, schemas.definitions()[name].get("properties", {}), strict=strict)
     return {key: value for key, value in result.items() if not _is_unset(key, value)}
+
+
+def _fill(result: Json, data: bytes, name: str, properties: Json, *, strict: bool) -> None:
+    numbers = FIELDS.get(name, {})
+    for number, raw in _fields(data):
+        key = numbers.get(number)
+        if key is None:
+            if strict and not _is_empty(raw):
+                raise ProtobufError(f"field {number} of {name} is not read as protobuf")
+        elif key == INLINE:
+            _fill(result, raw, f"{name}Source", properties, strict=strict)
+        else:
+            _put(result, key, raw, properties[key], strict=strict)
 
 
 def _is_unset(key: str, value: Any) -> bool:
@@ -132,27 +155,27 @@ def _is_empty(raw: Any) -> bool:
         return False
 
 
-def _put(result: Json, key: str, raw: Any, schema: Json) -> None:
+def _put(result: Json, key: str, raw: Any, schema: Json, *, strict: bool) -> None:
     resolved = schemas.resolve(schema)
     kind = schemas.type_of(resolved)
     if kind == "array":
-        result.setdefault(key, []).append(_value(raw, resolved["items"]))
+        result.setdefault(key, []).append(_value(raw, resolved["items"], strict=strict))
     elif kind == "object" and isinstance(resolved.get("additionalProperties"), dict):
         pair = dict(_fields(raw))
-        value = _value(pair.get(2, b""), resolved["additionalProperties"])
+        value = _value(pair.get(2, b""), resolved["additionalProperties"], strict=strict)
         result.setdefault(key, {})[pair.get(1, b"").decode()] = value
     else:
-        result[key] = _value(raw, schema)
+        result[key] = _value(raw, schema, strict=strict)
 
 
-def _value(raw: Any, schema: Json) -> Any:
+def _value(raw: Any, schema: Json, *, strict: bool) -> Any:
     name = schemas.ref_name(schema) or ""
     if name in _OF_ITS_OWN_FORM:
         return _OF_ITS_OWN_FORM[name](dict(_fields(raw)))
     resolved = schemas.resolve(schema)
     kind = schemas.type_of(resolved)
     if kind == "object":
-        return _message(raw, name)
+        return _message(raw, name, strict=strict)
     if kind == "array":
         return [item.decode() for _, item in _fields(raw)]
     if isinstance(raw, int):

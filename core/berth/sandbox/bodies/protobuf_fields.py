@@ -1,8 +1,9 @@
-"""Field numbers of the types that clients send as protobuf: with `kubectl create`, and from a scheduler.
+"""Field numbers of the types that clients send as protobuf: kubectl, a scheduler, an autoscaler.
 
 The rest of a type, what a field holds, is in the published schemas (schemas.py). A type or number that is not
 here is not read.
-Source: the wire format of Kubernetes' types, as kubectl 1.32 and 1.37 and kube-scheduler 1.36 write it.
+Source: the wire format of Kubernetes' types, as kubectl 1.32 and 1.37 and kube-scheduler 1.36 write it;
+staging/src/k8s.io/api/core/v1/generated.proto (v1.36).
 """
 
 from typing import Final
@@ -19,7 +20,14 @@ def _numbered(names: str) -> dict[int, str]:
     return {number: name for number, name in enumerate(names.split(), 1) if name != "-"}
 
 
+INLINE: Final = ""
+"""In place of a name: as JSON, the fields of the message stand beside the others."""
+
 _OBJECT: Final = _numbered("metadata spec status")
+
+_AFFINITY: Final = (
+    "requiredDuringSchedulingIgnoredDuringExecution preferredDuringSchedulingIgnoredDuringExecution"
+)
 
 FIELDS: Final[dict[str, dict[int, str]]] = {
     _META + "ObjectMeta": {
@@ -56,18 +64,102 @@ FIELDS: Final[dict[str, dict[int, str]]] = {
     _CORE + "ServicePort": _numbered("name protocol port targetPort nodePort appProtocol"),
     _CORE + "Pod": _OBJECT,
     _CORE + "PodTemplateSpec": _numbered("metadata spec"),
-    _CORE + "PodSpec": _numbered(
-        "volumes containers restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds dnsPolicy "
-        "nodeSelector serviceAccountName serviceAccount nodeName hostNetwork hostPID hostIPC - - hostname "
-        "subdomain - schedulerName initContainers - tolerations - priorityClassName priority"
+    _CORE + "PodSpec": {
+        **_numbered(
+            "volumes containers restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds dnsPolicy "
+            "nodeSelector serviceAccountName serviceAccount nodeName hostNetwork hostPID hostIPC - - "
+            "hostname subdomain affinity schedulerName initContainers - tolerations - priorityClassName "
+            "priority"
+        ),
+        31: "preemptionPolicy",
+        32: "overhead",
+        33: "topologySpreadConstraints",
+        37: "hostUsers",
+        38: "schedulingGates",
+        39: "resourceClaims",
+        40: "resources",
+        43: "schedulingGroup",
+    },
+    _CORE + "PodStatus": {
+        **_numbered("phase conditions message reason - - startTime containerStatuses"),
+        10: "initContainerStatuses",
+        11: "nominatedNodeName",
+        15: "resourceClaimStatuses",
+        18: "extendedResourceClaimStatus",
+        19: "allocatedResources",
+        20: "resources",
+    },
+    _CORE + "PodCondition": _numbered("type status lastProbeTime lastTransitionTime reason message"),
+    _CORE + "ContainerStatus": {1: "name", 10: "allocatedResources", 11: "resources"},
+    _CORE + "PodResourceClaimStatus": _numbered("name resourceClaimName"),
+    _CORE + "PodExtendedResourceClaimStatus": _numbered("requestMappings resourceClaimName"),
+    _CORE + "ContainerExtendedResourceRequest": _numbered("containerName resourceName requestName"),
+    _CORE + "Affinity": _numbered("nodeAffinity podAffinity podAntiAffinity"),
+    _CORE + "NodeAffinity": _numbered(_AFFINITY),
+    _CORE + "NodeSelector": _numbered("nodeSelectorTerms"),
+    _CORE + "NodeSelectorTerm": _numbered("matchExpressions matchFields"),
+    _CORE + "NodeSelectorRequirement": _numbered("key operator values"),
+    _CORE + "PreferredSchedulingTerm": _numbered("weight preference"),
+    _CORE + "PodAffinity": _numbered(_AFFINITY),
+    _CORE + "PodAntiAffinity": _numbered(_AFFINITY),
+    _CORE + "PodAffinityTerm": _numbered(
+        "labelSelector namespaces topologyKey namespaceSelector matchLabelKeys mismatchLabelKeys"
     ),
-    _CORE + "Container": _numbered(
-        "name image command args workingDir ports env resources - - - - terminationMessagePath "
-        "imagePullPolicy - stdin stdinOnce tty - terminationMessagePolicy"
+    _CORE + "WeightedPodAffinityTerm": _numbered("weight podAffinityTerm"),
+    _CORE + "TopologySpreadConstraint": _numbered(
+        "maxSkew topologyKey whenUnsatisfiable labelSelector minDomains nodeAffinityPolicy nodeTaintsPolicy "
+        "matchLabelKeys"
     ),
+    _CORE + "PodSchedulingGate": _numbered("name"),
+    _CORE + "PodSchedulingGroup": _numbered("podGroupName"),
+    _CORE + "PodResourceClaim": _numbered("name - resourceClaimName resourceClaimTemplateName"),
+    _CORE + "Volume": {1: "name", 2: INLINE},
+    _CORE + "VolumeSource": {
+        2: "emptyDir",
+        3: "gcePersistentDisk",
+        4: "awsElasticBlockStore",
+        8: "iscsi",
+        10: "persistentVolumeClaim",
+        11: "rbd",
+        13: "cinder",
+        18: "azureFile",
+        20: "vsphereVolume",
+        22: "azureDisk",
+        24: "portworxVolume",
+        28: "csi",
+        29: "ephemeral",
+    },
+    _CORE + "EmptyDirVolumeSource": _numbered("medium sizeLimit"),
+    _CORE + "GCEPersistentDiskVolumeSource": _numbered("pdName fsType partition readOnly"),
+    _CORE + "AWSElasticBlockStoreVolumeSource": _numbered("volumeID fsType partition readOnly"),
+    _CORE + "ISCSIVolumeSource": _numbered("targetPortal iqn lun - - readOnly"),
+    _CORE + "RBDVolumeSource": _numbered("monitors image - pool - - - readOnly"),
+    _CORE + "PersistentVolumeClaimVolumeSource": _numbered("claimName readOnly"),
+    _CORE + "CSIVolumeSource": _numbered("driver readOnly"),
+    _CORE + "EphemeralVolumeSource": _numbered("volumeClaimTemplate"),
+    _CORE + "Node": _OBJECT,
+    _CORE + "NodeSpec": _numbered("- - providerID unschedulable taints"),
+    _CORE + "Taint": _numbered("key value effect timeAdded"),
+    _CORE + "NodeStatus": {
+        **_numbered("capacity allocatable - conditions"),
+        8: "images",
+        14: "declaredFeatures",
+    },
+    _CORE + "NodeCondition": _numbered("type status lastHeartbeatTime lastTransitionTime reason message"),
+    _CORE + "ContainerImage": _numbered("names sizeBytes"),
+    _CORE + "Container": {
+        **_numbered(
+            "name image command args workingDir ports env resources - - - - terminationMessagePath "
+            "imagePullPolicy - stdin stdinOnce tty - terminationMessagePolicy"
+        ),
+        24: "restartPolicy",
+        25: "restartPolicyRules",
+    },
+    _CORE + "ContainerRestartRule": _numbered("action"),
     _CORE + "ContainerPort": _numbered("name hostPort containerPort protocol hostIP"),
     _CORE + "EnvVar": _numbered("name value"),
-    _CORE + "ResourceRequirements": _numbered("limits requests"),
+    _CORE + "ResourceRequirements": _numbered("limits requests claims"),
+    _CORE + "ResourceClaim": _numbered("name request"),
     _CORE + "Toleration": _numbered("key operator value effect tolerationSeconds"),
     _CORE + "Binding": _numbered("metadata target"),
     _CORE + "ObjectReference": _numbered("kind namespace name uid apiVersion resourceVersion fieldPath"),

@@ -85,7 +85,7 @@ def check_node(document: Document, place: Place, prefix: str) -> None:
 
 
 def check_pod(document: Document, place: Place, prefix: str) -> None:
-    """Check a v1 Pod's containers and requests, and write amounts given as numbers as text."""
+    """Check a v1 Pod's containers, requests and volumes, and write amounts given as numbers as text."""
     spec = Cursor(document, place, prefix.rstrip(".")).get("spec")
     containers = spec.get("containers", "a pod needs a spec with containers")
     if not containers.each():
@@ -96,6 +96,10 @@ def check_pod(document: Document, place: Place, prefix: str) -> None:
     _resources(spec.get("resources"))
     _quantities(spec.get("overhead"))
     _string_map(spec.get("nodeSelector"))
+    for volume in spec.get("volumes").each():
+        for key in volume.value if isinstance(volume.value, dict) else volume.fail(A_MAPPING):
+            if key != "name" and not isinstance(volume.get(key).value, dict | None):
+                volume.get(key).fail(A_MAPPING)
     for field in ("schedulerName", "nodeName", "priorityClassName"):
         if spec.get(field).value is not None:
             _string(spec.get(field), A_STRING, empty=True)

@@ -1,0 +1,122 @@
+"""`berth simulate serve`: which nodes would make pods fit, asked by autoscalers over gRPC."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from berth.cli.failing import fail
+from berth.cli.simulated_scheduler import read_scheduler
+
+if TYPE_CHECKING:
+    from berth.simulation.engine import Options
+    from berth.simulation_service.forks import Base
+    from berth.simulation_service.server import Tls
+
+GRACE_SECONDS = 5.0
+
+
+@click.command()
+@click.argument("inputs", nargs=-1, metavar="[INPUT...]")
+@click.option("--listen", required=True, metavar="ADDRESS", help="unix:///PATH, or HOST:PORT.")
+@click.option("--kubeconfig", default="", help="The cluster to follow; by default as kubectl finds it.")
+@click.option("--context", default="", help="A context of the kubeconfig.")
+@click.option(
+    "--config",
+    "config_file",
+    default="",
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration; by default kube-scheduler's own defaults.",
+)
+@click.option("--feature-gates", default="", metavar="A=true,B=false", help="As for the scheduler.")
+@click.option("--seed", default=0, show_default=True, help="Of the choice between equal nodes.")
+@click.option("--tls-cert", default="", metavar="FILE", help="The certificate that clients are shown.")
+@click.option("--tls-key", default="", metavar="FILE", help="Its key.")
+@click.option("--client-ca", default="", metavar="FILE", help="Whose certificates clients have to show.")
+def serve(
+    *,
+    inputs: tuple[str, ...],
+    listen: str,
+    kubeconfig: str,
+    context: str,
+    config_file: str,
+    feature_gates: str,
+    seed: int,
+    tls_cert: str,
+    tls_key: str,
+    client_ca: str,
+) -> None:
+    """Answer autoscalers over gRPC: which nodes would make pods fit.
+
+    Serves berth.simulation.v1 and the cluster-autoscaler's expander (docs/autoscalers.md) until SIGTERM. The
+    cluster is followed and never written to; with INPUT, as for `run`, it is what the files say.
+
+    Exits with 0, or with 2 where an input, the configuration or the address is wrong.
+    """
+    from berth.client.errors import ClientError  # noqa: PLC0415 (quick start of the other verbs)
+    from berth.simulation.engine import Options  # noqa: PLC0415 (quick start)
+    from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
+    from berth.simulation_service.errors import AddressError  # noqa: PLC0415 (quick start)
+    from berth.simulation_service.server import Tls  # noqa: PLC0415 (quick start)
+
+    if bool(tls_cert) != bool(tls_key) or (client_ca and not tls_cert):
+        fail("--tls-cert and --tls-key belong together, and --client-ca to them: give what is lacking")
+    tls = Tls(tls_cert, tls_key, client_ca) if tls_cert else None
+    options = Options(read_scheduler(config_file, feature_gates).loaded, seed=seed)
+    try:
+        asyncio.run(_serve(listen, tls, options, inputs, (kubeconfig, context)))
+    except (AddressError, SimulationError, ClientError) as error:
+        fail(error)
+
+
+async def _serve(
+    listen: str, tls: "Tls | None", options: "Options", inputs: tuple[str, ...], cluster: tuple[str, str]
+) -> None:
+    from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
+    from berth.simulation_service.expander import Expander  # noqa: PLC0415 (quick start)
+    from berth.simulation_service.forks import Forks  # noqa: PLC0415 (quick start)
+    from berth.simulation_service.limits import Limits  # noqa: PLC0415 (quick start)
+    from berth.simulation_service.queries import Queries  # noqa: PLC0415 (quick start)
+    from berth.simulation_service.server import serve as served  # noqa: PLC0415 (quick start)
+    from berth.simulation_service.service import Service  # noqa: PLC0415 (quick start)
+
+    stop, limits = asyncio.Event(), Limits()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with _of_files(inputs, options.seed) if inputs else _followed(*cluster) as base:
+        queries, forks = Queries(limits, SYSTEM_CLOCK), Forks(limits, SYSTEM_CLOCK)
+        service = Service(options, base, forks, queries, limits)
+        expander = Expander(options, base, queries, limits)
+        server, address = await served(listen, tls, service, expander, limits)
+        click.echo(f"serving berth.simulation.v1 and grpcplugin.Expander at {address}")
+        await stop.wait()
+        queries.close()
+        await server.stop(GRACE_SECONDS)
+
+
+@asynccontextmanager
+async def _of_files(inputs: tuple[str, ...], seed: int) -> "AsyncIterator[Base]":
+    from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (quick start)
+
+    cluster = read_cluster(inputs, seed=seed)
+    yield lambda: cluster
+
+
+@asynccontextmanager
+async def _followed(kubeconfig: str, context: str) -> "AsyncIterator[Base]":
+    from berth.client.credentials import load_endpoint  # noqa: PLC0415 (quick start)
+    from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
+    from berth.simulation_service.live_cluster import LiveCluster  # noqa: PLC0415 (quick start)
+
+    transport = Transport(load_endpoint(kubeconfig=kubeconfig, context=context))
+    live = LiveCluster(transport)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            following = tasks.create_task(live.follow())
+            yield live.now
+            following.cancel()
+    finally:
+        await transport.aclose()

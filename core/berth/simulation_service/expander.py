@@ -1,0 +1,132 @@
+"""The cluster-autoscaler's expander: of the node groups that could grow, those worth growing.
+
+    option --> its pods, on as many new nodes as it says --> does not help: dropped
+                                                         --> waste, and whether all its pods fit --> the best
+
+Options that make all their pods fit come before those that make only some of them fit; among equals, those
+are best that waste least of what they add. Several that are best are all returned, and the autoscaler's next
+expander chooses among them.
+Source: cluster-autoscaler/expander/grpcplugin, expander/waste (kubernetes/autoscaler).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.sandbox.bodies.protobuf import ProtobufError, read_bare
+from berth.simulation.engine import Options
+from berth.simulation.errors import InputError
+from berth.simulation.fitting import NOT_TRIED, Fitting, Left, Pace, Shape, in_order, on_cluster
+from berth.simulation.inputs import ClusterInput, read_objects
+from berth.simulation.one_by_one import check_alone
+from berth.simulation_service.errors import WrongRequestError
+from berth.simulation_service.forks import Base
+from berth.simulation_service.limits import Limits, check
+from berth.simulation_service.queries import Queries
+from berth_expander_proto import expander_pb2 as pb
+
+K = TypeVar("K", Node, Pod)
+Rank = tuple[int, float]
+"""The least is the best: what becomes of the pods, and the waste."""
+ALL_FIT, SOME_FIT, UNKNOWN = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """An option as the engine reads it; `pods` are those that this scheduler decides on."""
+
+    pods: Sequence[Pod]
+    shape: Shape
+
+
+class Expander:
+    """Chooses among the autoscaler's options. Raises QueryError, InputError."""
+
+    def __init__(self, options: Options, base: Base, queries: Queries, limits: Limits) -> None:
+        self._options = options
+        self._base = base
+        self._queries = queries
+        self._limits = limits
+        self._profiles = {profile.scheduler_name for profile in options.loaded.profiles}
+
+    async def best_options(self, client: str, request: pb.BestOptionsRequest) -> pb.BestOptionsResponse:
+        """The options worth taking, in their order; none where none helps."""
+        check("options", len(request.options), self._limits.shapes)
+        for option in request.options:
+            check(f"pods of {option.nodeGroupId[:60]}", len(option.pod), self._limits.asked_pods)
+            check(f"pods of {option.nodeGroupId[:60]}", len(option.podBytes), self._limits.asked_pods)
+        async with self._queries.of(client) as in_thread:
+            cluster = self._base()
+            ranks = await in_thread(lambda pace: self._ranked(request, cluster, pace))
+        best = min((rank for rank in ranks if rank is not None), default=None)
+        pairs = zip(request.options, ranks, strict=True)
+        return pb.BestOptionsResponse(
+            options=[_named(option) for option, rank in pairs if rank and rank == best]
+        )
+
+    def _ranked(self, request: pb.BestOptionsRequest, cluster: ClusterInput, pace: Pace) -> list[Rank | None]:
+        """Of each option how good it is, None where it does not help."""
+        running = {each.uid for each in cluster.of(Pod).values() if each.node_name}
+        nodes = request.nodeBytesMap or request.nodeMap
+        read = [self._read(option, nodes, cluster, running) for option in request.options]
+
+        async def run(fitting: Fitting) -> list[Rank | None]:
+            return [await _rank(fitting, each) for each in read]
+
+        return on_cluster(cluster, self._options, run, pace)
+
+    def _read(
+        self, option: pb.Option, nodes: Mapping[str, bytes], cluster: ClusterInput, running: set[str]
+    ) -> _Option:
+        name = option.nodeGroupId
+        if name not in nodes:
+            raise WrongRequestError(f"nodeBytesMap: found no node of the group {name[:60]!r}; give one")
+        if option.nodeCount < 1:
+            raise WrongRequestError(f"option {name[:60]}: nodeCount: found {option.nodeCount}; at least 1")
+        (node,) = _objects(Node, [nodes[name]], f"node of {name[:60]}", cluster)
+        pods = _objects(Pod, option.podBytes or option.pod, f"pods of {name[:60]}", cluster)
+        # A pod may have been bound since the autoscaler looked.
+        waiting = [pod for pod in pods if not pod.node_name and pod.uid not in running]
+        return _Option([pod for pod in waiting if self._is_ours(pod)], Shape(name, node, option.nodeCount))
+
+    def _is_ours(self, pod: Pod) -> bool:
+        """Whether the engine has a say in the pod: another scheduler's, or one of a group, it has not."""
+        try:
+            check_alone(pod, self._profiles)
+        except InputError:
+            return False
+        return True
+
+
+async def _rank(fitting: Fitting, option: _Option) -> Rank | None:
+    """How good the option is, the least being best; None where its nodes make no pod fit."""
+    if not option.pods:
+        return (UNKNOWN, 0.0)
+    before = len(fitting.steps)
+    left = await fitting.place([Left(pod, NOT_TRIED) for pod in in_order(option.pods)])
+    found = await fitting.alone(option.shape, left, len(fitting.steps))
+    await fitting.back_to(before)
+    used = sum(found.nodes.values())
+    if not used:
+        return None
+    # The autoscaler adds as many as it says, of which those that are not used are wasted whole.
+    waste = (found.waste * used + option.shape.most - used) / option.shape.most
+    return (SOME_FIT if found.left else ALL_FIT, round(waste, 6))
+
+
+def _objects(kind: type[K], bare: Sequence[bytes], name: str, cluster: ClusterInput) -> list[K]:
+    """The objects of these bytes. Raises: WrongRequestError, InputError."""
+    try:
+        documents: list[bytes] = [msgspec.json.encode(read_bare(data, "v1", kind.__name__)) for data in bare]
+    except ProtobufError as error:
+        raise WrongRequestError(f"{name}: {error}") from None
+    return [*read_objects(documents, name, cluster).of(kind).values()]
+
+
+def _named(option: pb.Option) -> pb.Option:
+    """The option as an answer: of it the autoscaler reads the group's ID, and looks up the rest."""
+    return pb.Option(nodeGroupId=option.nodeGroupId, nodeCount=option.nodeCount, debug=option.debug)

@@ -1,0 +1,168 @@
+"""berth.simulation.v1, without the wire: requests in, responses out.
+
+Source: proto/berth/simulation/v1/simulation.proto.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.simulation.engine import Options
+from berth.simulation.fitting import Added, Fit, Left, Objective, Pace, Shape, would_fit
+from berth.simulation.inputs import ClusterInput, read_objects, read_snapshot
+from berth.simulation.kinds import BY_NAME
+from berth.simulation_service.errors import WrongRequestError
+from berth.simulation_service.forks import Base, Forks, Version
+from berth.simulation_service.limits import Limits, check
+from berth.simulation_service.queries import Queries
+from berth_simulation_proto import simulation_pb2 as pb
+
+OBJECTIVES: Final = {
+    pb.OBJECTIVE_UNSPECIFIED: Objective.NODES,
+    pb.OBJECTIVE_FEWEST_NODES: Objective.NODES,
+    pb.OBJECTIVE_LEAST_WASTE: Objective.WASTE,
+    pb.OBJECTIVE_LOWEST_PRICE: Objective.PRICE,
+}
+
+
+class Service:
+    """Answers clients, each of which is named by its identity. Every method raises QueryError, InputError."""
+
+    def __init__(self, options: Options, base: Base, forks: Forks, queries: Queries, limits: Limits) -> None:
+        self._options = options
+        self._base = base
+        self._forks = forks
+        self._queries = queries
+        self._limits = limits
+
+    async def create_fork(self, client: str, request: pb.CreateForkRequest) -> pb.CreateForkResponse:
+        """Keep a copy of a cluster."""
+        base = request.WhichOneof("base")
+        if base is None:
+            raise WrongRequestError("base: found none; give live or snapshot")
+
+        def read(pace: Pace) -> ClusterInput:
+            del pace
+            return read_snapshot(request.snapshot, "snapshot", most_bytes=self._limits.unpacked_bytes)
+
+        async with self._queries.of(client) as in_thread:
+            self._forks.room(client)
+            cluster = self._base() if base == "live" else await in_thread(read)
+            version = Version(cluster, len(request.snapshot))
+            fork_id = self._forks.create(client, version)
+        idle = int(self._limits.idle_seconds)
+        return pb.CreateForkResponse(
+            fork_id=fork_id, idle_seconds=idle, nodes=version.nodes, pods=version.pods
+        )
+
+    async def apply_to_fork(self, client: str, request: pb.ApplyToForkRequest) -> pb.ApplyToForkResponse:
+        """Change objects of a fork, all or none of them."""
+        check("changes", len(request.remove) + len(request.put), self._limits.changes)
+        async with self._queries.of(client) as in_thread:
+            before = self._forks.get(client, request.fork_id)
+            after = await in_thread(lambda _: _applied(before, request))
+            self._forks.put(client, request.fork_id, after)
+        return pb.ApplyToForkResponse(nodes=after.nodes, pods=after.pods)
+
+    async def would_fit(self, client: str, request: pb.WouldFitRequest) -> pb.WouldFitResponse:
+        """Say which nodes would make the pods fit."""
+        check("pods", len(request.pods), self._limits.asked_pods)
+        check("shapes", len(request.shapes), self._limits.shapes)
+        if request.objective not in OBJECTIVES:
+            raise WrongRequestError(f"objective: found {request.objective}; give one of the protocol's")
+        async with self._queries.of(client) as in_thread:
+            fork_id = request.fork_id
+            cluster = self._forks.get(client, fork_id).cluster if fork_id else self._base()
+            return await in_thread(lambda pace: self._fitted(request, cluster, pace))
+
+    def _fitted(self, request: pb.WouldFitRequest, cluster: ClusterInput, pace: Pace) -> pb.WouldFitResponse:
+        pods = pods_of(request.pods, cluster)
+        shapes = [_shape(each, f"shapes[{i}]") for i, each in enumerate(request.shapes)]
+        if len({shape.name for shape in shapes}) < len(shapes):
+            raise WrongRequestError("shapes: found a name twice; name each shape once")
+        objective = OBJECTIVES[request.objective]
+        found = would_fit(cluster, pods, shapes, self._options, objective=objective, pace=pace)
+        return _response(found, pods, request.shapes)
+
+    async def drop_fork(self, client: str, request: pb.DropForkRequest) -> pb.DropForkResponse:
+        """Forget a fork."""
+        self._forks.drop(client, request.fork_id)
+        return pb.DropForkResponse()
+
+
+def pods_of(documents: Sequence[bytes], cluster: ClusterInput) -> list[Pod]:
+    """The pods that are to fit, in their order. Raises: InputError, WrongRequestError."""
+    read = read_objects(documents, "pods", cluster)
+    pods: list[Pod] = [*read.of(Pod).values()]
+    if not pods or len(pods) < len(documents):
+        raise WrongRequestError("pods: found none, another kind, or a finished one; give pods that wait")
+    check_pods(pods, cluster)
+    return pods
+
+
+def check_pods(pods: Iterable[Pod], cluster: ClusterInput) -> None:
+    """Refuse pods that are on a node. Raises: WrongRequestError."""
+    running = {each.uid for each in cluster.of(Pod).values() if each.node_name}
+    for pod in pods:
+        if pod.node_name or pod.uid in running:
+            raise WrongRequestError(f"Pod {pod.key}: it is on a node; ask about pods that have none")
+
+
+def _shape(shape: pb.NodeShape, name: str) -> Shape:
+    nodes = [*read_objects([shape.node], f"{name}.node").of(Node).values()]
+    if len(nodes) != 1:
+        raise WrongRequestError(f"{name}.node: found no Node; give the JSON of a v1 Node")
+    if not shape.name:
+        raise WrongRequestError(f"{name}.name: found nothing; name the shape")
+    if not shape.max_count:
+        raise WrongRequestError(f"{name}.max_count: found 0; say how many there could be")
+    price = shape.price if shape.HasField("price") else None
+    if price is not None and not (0 <= price < math.inf):
+        raise WrongRequestError(f"{name}.price: found {price}; give a number that is not negative")
+    return Shape(shape.name, nodes[0], shape.max_count, price)
+
+
+def _applied(version: Version, request: pb.ApplyToForkRequest) -> Version:
+    cluster = version.cluster.copy()
+    for number, each in enumerate(request.remove):
+        kind = BY_NAME.get((each.api_version.rpartition("/")[0], each.kind))
+        if kind is None:
+            raise WrongRequestError(
+                f"remove[{number}].kind: found {each.kind[:60]!r}, which no decision reads"
+            )
+        key = f"{each.namespace}/{each.name}" if kind.resource.namespaced else each.name
+        cluster.objects[kind.type].pop(key, None)
+        if kind.type is Node:
+            pods: dict[str, Pod] = cluster.of(Pod)
+            cluster.objects[Pod] = {k: pod for k, pod in pods.items() if pod.node_name != each.name}
+    for _, obj in read_objects(request.put, "put", cluster).all():
+        cluster.objects[type(obj)][obj.key] = obj
+    return Version(cluster, version.put_bytes + sum(map(len, request.put)))
+
+
+def _response(found: Fit, pods: Sequence[Pod], shapes: Sequence[pb.NodeShape]) -> pb.WouldFitResponse:
+    places = {pod.key: index for index, pod in enumerate(pods)}
+    order = [shape.name for shape in shapes]
+    return pb.WouldFitResponse(
+        fit_now=found.placed,
+        left_now=_left(found.left, places),
+        shapes=[_added(each, places, order) for each in found.shapes],
+        mixture=_added(found.mixture, places, order),
+    )
+
+
+def _added(found: Added, places: dict[str, int], order: Sequence[str]) -> pb.Added:
+    return pb.Added(
+        nodes=[pb.ShapeCount(name=name, count=found.nodes[name]) for name in order if name in found.nodes],
+        placed=found.placed,
+        left=_left(found.left, places),
+        waste=found.waste,
+        price=found.price,
+    )
+
+
+def _left(left: Sequence[Left], places: dict[str, int]) -> list[pb.PodLeft]:
+    by_place = sorted((places[each.pod.key], each.status.message) for each in left)
+    return [pb.PodLeft(index=index, message=message) for index, message in by_place]

@@ -1,0 +1,1 @@
+"""Generated from proto/grpcplugin by `make proto`; never edited."""
