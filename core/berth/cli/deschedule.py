@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from berth.cli.failing import fail
-from berth.cli.simulate import FORMATS, read_scheduler, show
+from berth.cli.simulate import FORMATS, show
+from berth.cli.simulated_scheduler import read_scheduler
 
 if TYPE_CHECKING:
     from berth.client.transport import Transport

@@ -30,7 +30,7 @@ from berth.objects.pod import Pod
 from berth.objects.workloads import PodDisruptionBudget
 from berth.sandbox.reading.selectors import parse_label_selector
 from berth.simulation.engine import Options, Simulation, after
-from berth.simulation.fill import without_post_filter
+from berth.simulation.one_by_one import without_post_filter
 
 MOST_PASSES: Final = 50
 """Every pass but the last moves a pod that has not moved before; after so many a plan ends as it is."""
