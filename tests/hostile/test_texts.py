@@ -9,6 +9,7 @@ import pytest
 
 from berth.client.events import shortened
 from berth.explain.attempt_log import ATTEMPTS_PER_POD, AttemptLog
+from berth.framework.status import unschedulable
 from berth.telemetry.logs import JsonFormatter, KlogFormatter
 from tests.hostile.deciding import a_core, a_pod
 from tests.hostile.work import kept_bytes
@@ -86,7 +87,7 @@ def attempt_with(message):
         attempt=ATTEMPTS_PER_POD,
         result="unschedulable",
         node_name="",
-        status=SimpleNamespace(message=message, error=None, plugin=""),
+        status=unschedulable(message),
         trace_id=b"",
         dequeued_ns=0,
         enqueued_ns=0,
