@@ -128,7 +128,7 @@ class ClusterEvent:
 class QueueingHint(Enum):
     """What a plugin says: the event may make the pod schedulable, or it cannot.
 
-    ASK is no answer yet: the plugin lives elsewhere and is asked beside the queue's work.
+    ASK is no answer yet: the plugin is a sidecar, which is asked beside the queue's work.
     """
 
     SKIP = "QueueSkip"

@@ -27,7 +27,7 @@ Verdicts = Mapping[str, Status]
 
 
 class AskedGates:
-    """Pods about which plugins elsewhere are being asked.
+    """Pods about which sidecars are being asked.
 
     `answered` is told of a record with its verdicts, and of the events that it has missed, unless it was
     asked about again in another version since.

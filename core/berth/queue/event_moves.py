@@ -2,7 +2,7 @@
 
     event --registrations--> groups of the pool --one look for all, or hints for each kind--> pods to move
                                                           |
-                                                          +-- ASK --> asked elsewhere --> `answered`
+                                                          +-- ASK --> sidecars --> `answered`
 
 Events are kept for pods in flight and for pods whose gates are being asked: what those will be told may be
 older than the event.
@@ -91,7 +91,7 @@ class EventMoves:
         new: Any,
         asked: list[HintQuestion],
     ) -> bool:
-        """Move those for which the event is worth it; what plugins elsewhere are to say is in `asked`."""
+        """Move those for which the event is worth it; what sidecars are to say is in `asked`."""
         moved = False
         for records in candidates:
             strategy = self._strategies.worth_to_all(records, event, old, new, asked)
@@ -104,7 +104,7 @@ class EventMoves:
         return moved
 
     def answered(self, question: HintQuestion) -> bool:
-        """Move a pod on for which a plugin elsewhere said Queue, unless another attempt began since."""
+        """Move a pod on for which a sidecar said Queue, unless another attempt began since."""
         if not question.stands:
             return False
         places, record, event = self._places, question.record, question.event.label

@@ -52,9 +52,9 @@ class GateAnswers:
         missed: Iterable[InFlightEvent],
         asked: list[HintQuestion],
     ) -> bool:
-        """Queue a pod that plugins elsewhere let pass; ask again where an event may have changed a no.
+        """Queue a pod that sidecars let pass; ask again where an event may have changed a no.
 
-        Answers whether it is in activeQ or backoffQ now; what hints elsewhere are to say is in `asked`.
+        Answers whether it is in activeQ or backoffQ now; what sidecars' hints are to say is in `asked`.
         """
         key = record.pod.key
         if self._places.pool.get(key) is not record:

@@ -74,7 +74,7 @@ class Gating:
         return sorter is None
 
     def settle(self, record: QueuedPodInfo, verdicts: Mapping[str, Status]) -> bool:
-        """Take in what plugins elsewhere answered; whether all of them let the pod pass."""
+        """Take in what sidecars answered; whether all of them let the pod pass."""
         for plugin, status in verdicts.items():
             if not status.ok:
                 self._hold(plugin, record, status)
@@ -86,14 +86,14 @@ class Gating:
         started = self._clock.monotonic()
         self._runs += 1
         plugins = _gating_first(profile, record) if record.gating_plugin else profile.pre_enqueue
-        elsewhere = [plugin for plugin in profile.pre_enqueue if not plugin.in_process]
+        sidecars = [plugin for plugin in profile.pre_enqueue if not plugin.in_process]
         passed = True
         for plugin in plugins:
             if plugin.in_process and not self._passes(plugin, record):
                 passed = False
                 break
         self._metrics.pre_enqueue_executed(record.pod.spec.scheduler_name, self._clock.monotonic() - started)
-        return passed and (not elsewhere or self._passes_elsewhere(elsewhere, record))
+        return passed and (not sidecars or self._passes_sidecars(sidecars, record))
 
     def _passes(self, plugin: PreEnqueuePlugin, record: QueuedPodInfo) -> bool:
         timed = self._runs % TIMED_ONE_IN == 0
@@ -108,7 +108,7 @@ class Gating:
             self._hold(plugin.name, record, status)
         return passed
 
-    def _passes_elsewhere(self, plugins: list[PreEnqueuePlugin], record: QueuedPodInfo) -> bool:
+    def _passes_sidecars(self, plugins: list[PreEnqueuePlugin], record: QueuedPodInfo) -> bool:
         if record.asked_as is record.pod:
             return False
         answers = {p.name: _answer(p, record) for p in plugins if p.name not in record.gates_passed}

@@ -1,4 +1,4 @@
-"""Hints that the queue cannot have at once: what is asked elsewhere, and what its answer is an answer to.
+"""Hints that the queue cannot have at once: what sidecars are asked, and what its answer is an answer to.
 
     worth() -- ASK --> HintQuestion --> SchedulingQueue.ask_hints --(other process)--> hints_answered
 

@@ -87,8 +87,8 @@ class RequeueStrategies:
     ) -> Strategy:
         """What the event means for records of one group and kind: the best that any of their rejectors says.
 
-        A pod that a plugin left pending skips its backoff where that plugin says so. What has to be asked
-        elsewhere, and can still improve on the result, goes into `asked`.
+        A pod that a plugin left pending skips its backoff where that plugin says so. What sidecars
+        have to be asked, and can still improve on the result, goes into `asked`.
         """
         record = records[0]
         rejectors = record.rejectors

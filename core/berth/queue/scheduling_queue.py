@@ -315,7 +315,7 @@ class SchedulingQueue:
             self._ask_hints(questions, self.hints_answered)
 
     def hints_answered(self, queue: Iterable[HintQuestion]) -> None:
-        """Move the pods on for which a plugin elsewhere said Queue, unless another attempt began since.
+        """Move the pods on for which a sidecar said Queue, unless another attempt began since.
 
         An attempt that began after the event has seen what the event brought.
         """

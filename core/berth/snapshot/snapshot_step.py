@@ -1,4 +1,4 @@
-"""What one update of the snapshot changed, for those who keep a copy of it elsewhere."""
+"""What one update of the snapshot changed, for the copies of it that sidecars keep."""
 
 from dataclasses import dataclass
 

@@ -254,7 +254,7 @@ def test_waits_for_scheduler():
 
 
 def test_elsewhere():
-    """A plugin that runs elsewhere is ready where a scheduler says so."""
+    """A plugin that runs by itself is ready where a scheduler says so."""
     far = kit.plugin(address="h:1")
     found = [
         reasons(conditions(deployment(), pods, plugin_states([far], pods), None))["PluginsReady"]

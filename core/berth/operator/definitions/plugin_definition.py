@@ -61,7 +61,7 @@ def plugin_definition() -> Schema:
 def _spec() -> Schema:
     one = rule(
         "has(self.image) != has(self.address)",
-        "give either image, for a sidecar, or address, for a plugin that runs elsewhere",
+        "give either image, for a sidecar, or address, for a plugin that runs by itself",
     )
     container = " && ".join(f"!has(self.{name})" for name in _OF_SIDECARS)
     sidecar_only = rule(

@@ -34,8 +34,8 @@ class PluginAdmin:
     """Answers requests about plugins.
 
     `attaching` is asked for by the loop that owns plugins, whose turns `turns` are; `keep_objects` is awaited
-    before the first of them joins. `elsewhere` says where changes are to be made, "" where here; `holds` is
-    part of the answer to one that is made here: how long it holds.
+    before the first of them joins. `refusal` says why changes are not made here and where they are, "" where
+    they are made; `holds` is part of the answer to one that is made: how long it holds.
     """
 
     def __init__(
@@ -43,14 +43,14 @@ class PluginAdmin:
         attaching: Callable[[], Attaching],
         keep_objects: Callable[[], Awaitable[None]],
         turns: LoopTurns,
-        elsewhere: Callable[[], str],
+        refusal: Callable[[], str],
         *,
         holds: str,
     ) -> None:
         self._attaching = attaching
         self._keep_objects = keep_objects
         self._turns = turns
-        self._elsewhere = elsewhere
+        self._refusal = refusal
         self._holds = holds
 
     def mount(self, router: web.UrlDispatcher) -> None:
@@ -72,11 +72,11 @@ class PluginAdmin:
         return asked
 
     def _here(self, change: Answer) -> Answer:
-        """That change, unless it is to be made elsewhere."""
+        """That change, unless it is refused."""
 
         async def changed(request: web.Request) -> web.Response:
-            if elsewhere := self._elsewhere():
-                return http_status(409, "Conflict", elsewhere)
+            if refusal := self._refusal():
+                return http_status(409, "Conflict", refusal)
             return await change(request)
 
         return changed
