@@ -66,8 +66,10 @@ final class Meter {
     Page page = new Page();
     page.head("berth_plugin_info", "gauge", "The plugin.");
     page.line("berth_plugin_info" + info, 1);
-    page.head("berth_plugin_answered_calls_total", "counter", "Calls answered, by method and gRPC code.");
-    calls.forEach((labels, count) -> page.line("berth_plugin_answered_calls_total" + labels, count));
+    page.head(
+        "berth_plugin_answered_calls_total", "counter", "Calls answered, by method and gRPC code.");
+    calls.forEach(
+        (labels, count) -> page.line("berth_plugin_answered_calls_total" + labels, count));
     page.head(DURATION, "histogram", "Time to answer a call, waiting for state included.");
     durations.forEach((method, known) -> write(page, method, known));
     String verdicts = "berth_plugin_node_verdicts_total";
