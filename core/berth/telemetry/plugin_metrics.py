@@ -26,6 +26,8 @@ class PrometheusPluginMetrics:
         if child is None:
             child = self._families.counters["berth_plugin_calls_total"].labels(plugin, method, outcome)
             self._calls[plugin, method, outcome] = child
+            # At 0 beforehand: increase() does not see the first miss of a series that begins with it.
+            self._families.counters["berth_plugin_hint_misses_total"].labels(plugin)
         child.inc()
 
     def ignored(self, plugin: str, point: str) -> None:
