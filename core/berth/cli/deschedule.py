@@ -143,11 +143,11 @@ class _Planning:
 
         Raises: SimulationError, ClientError.
         """
-        from berth.client.credentials import load_endpoint  # noqa: PLC0415 (quick start)
+        from berth.cli.reaching import Cluster  # noqa: PLC0415 (quick start)
         from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
         from berth.descheduling.cluster import read_live  # noqa: PLC0415 (quick start)
 
-        endpoint = await asyncio.to_thread(load_endpoint, kubeconfig=kubeconfig, context=context)
+        endpoint = await asyncio.to_thread(Cluster(kubeconfig, context).endpoint)
         transport = Transport(endpoint)
         try:
             # A plan has an event loop of its own, in virtual time.

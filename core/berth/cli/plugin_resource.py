@@ -49,13 +49,13 @@ class Keeper:
 
     async def _connected(self, work: Callable[["_Resources"], Awaitable[T]]) -> T:
         # Imported here so that the other verbs start quickly.
+        from berth.cli.reaching import Cluster  # noqa: PLC0415 (see above)
         from berth.client.api import Api  # noqa: PLC0415 (see above)
-        from berth.client.credentials import load_endpoint  # noqa: PLC0415 (see above)
         from berth.client.errors import ClientError  # noqa: PLC0415 (see above)
         from berth.client.transport import Transport  # noqa: PLC0415 (see above)
 
         try:
-            endpoint = await asyncio.to_thread(load_endpoint, kubeconfig=self.kubeconfig)
+            endpoint = await asyncio.to_thread(Cluster(self.kubeconfig).endpoint)
             transport = Transport(endpoint, max_connections=1)
             try:
                 return await work(_Resources(Api(transport), self.namespace))

@@ -22,6 +22,7 @@ from berth.cli.failing import fail
 
 if TYPE_CHECKING:
     from berth.client.api import Api
+    from berth.client.endpoint import Endpoint
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -72,7 +73,8 @@ class Cluster:
         from berth.client.api import Api  # noqa: PLC0415 (see above)
         from berth.client.transport import Transport  # noqa: PLC0415 (see above)
 
-        transport = Transport(await self._endpoint(), max_connections=1, request_seconds=seconds)
+        endpoint = await asyncio.to_thread(self.endpoint)
+        transport = Transport(endpoint, max_connections=1, request_seconds=seconds)
         try:
             return await work(Api(transport))
         finally:
@@ -80,15 +82,19 @@ class Cluster:
 
     async def token(self) -> str:
         """The user's bearer token; "" where it has none. Raises: ConfigurationError."""
-        authorization = (await self._endpoint()).authorization
+        authorization = (await asyncio.to_thread(self.endpoint)).authorization
         header = authorization.current()
         scheme, _, token = (await authorization.refresh() if header is None else header).partition(" ")
         return token if scheme == "Bearer" else ""
 
-    async def _endpoint(self) -> Any:
+    def endpoint(self) -> "Endpoint":
+        """The API server and the user's credentials; a program may be run for these.
+
+        Raises: ConfigurationError.
+        """
         from berth.client.credentials import load_endpoint  # noqa: PLC0415 (quick start of the other verbs)
 
-        return await asyncio.to_thread(load_endpoint, kubeconfig=self.files, context=self.context)
+        return load_endpoint(kubeconfig=self.files, context=self.context)
 
 
 @dataclass(frozen=True, slots=True)

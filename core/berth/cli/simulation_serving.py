@@ -107,11 +107,11 @@ async def _of_files(inputs: tuple[str, ...], seed: int) -> "AsyncIterator[Base]"
 
 @asynccontextmanager
 async def _followed(kubeconfig: str, context: str) -> "AsyncIterator[Base]":
-    from berth.client.credentials import load_endpoint  # noqa: PLC0415 (quick start)
+    from berth.cli.reaching import Cluster  # noqa: PLC0415 (quick start)
     from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
     from berth.simulation_service.live_cluster import LiveCluster  # noqa: PLC0415 (quick start)
 
-    transport = Transport(load_endpoint(kubeconfig=kubeconfig, context=context))
+    transport = Transport(await asyncio.to_thread(Cluster(kubeconfig, context).endpoint))
     live = LiveCluster(transport)
     try:
         async with asyncio.TaskGroup() as tasks:

@@ -80,14 +80,14 @@ def _of_files(files: tuple[Path, ...]) -> Iterator[bytes]:
 
 def _of_cluster(kubeconfig: str, context: str) -> Iterator[bytes]:
     """The live objects, a page in memory at a time."""
-    from berth.client.credentials import load_endpoint  # noqa: PLC0415 (quick start)
+    from berth.cli.reaching import Cluster  # noqa: PLC0415 (quick start)
     from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
     from berth.simulation.listing import list_cluster  # noqa: PLC0415 (quick start)
 
     with asyncio.Runner() as runner:
 
         async def opened() -> Transport:
-            return Transport(load_endpoint(kubeconfig=kubeconfig, context=context))
+            return Transport(Cluster(kubeconfig, context).endpoint())
 
         transport = runner.run(opened())
         objects = list_cluster(transport)

@@ -171,3 +171,36 @@ def test_a_kubeconfig_that_is_not_there(tmp_path):
 
     assert 2 == done.exit_code
     assert f"{tmp_path}/none" in done.output
+
+
+KUBECTLS_OWN = """
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: u, user: {}}]
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["snapshot", "--output=/dev/null"],
+        ["deschedule", "--policy={folder}/policy.yaml"],
+        ["plugin", "attach", "p", "--address=unix:/p.sock", "--namespace=default"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_the_cluster_that_kubectl_would_ask(command, tmp_path, monkeypatch):
+    """Without --kubeconfig and $KUBECONFIG it is that of ~/.kube/config."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / ".kube/config").write_text(KUBECTLS_OWN)
+    policy = "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\nprofiles: [{name: p}]\n"
+    (tmp_path / "policy.yaml").write_text(policy)
+    result = CliRunner().invoke(main, [each.format(folder=tmp_path) for each in command])
+
+    assert 2 == result.exit_code
+    assert "127.0.0.1:1" in result.output
