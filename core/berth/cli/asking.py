@@ -75,7 +75,12 @@ class Server:
             fail(_message(error))
         except (URLError, OSError) as error:
             reason = getattr(error, "reason", error)
-            fail(f"{self.url}: {reason}: name the scheduler's secure port with --server")
+            remedy = (
+                "name the file that its certificate is verified by with --certificate-authority"
+                if isinstance(reason, ssl.SSLCertVerificationError)
+                else "name the scheduler's secure port with --server"
+            )
+            fail(f"{self.url}: {reason}: {remedy}")
 
 
 def _message(error: HTTPError) -> str:

@@ -1,0 +1,36 @@
+"""A scheduler that cannot be asked: what the command says, and what to do."""
+
+import ssl
+from urllib.error import URLError
+
+import pytest
+
+from berth.cli import asking
+from berth.cli.asking import Server
+
+ADDRESS = "https://127.0.0.1:10259"
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        pytest.param(
+            ssl.SSLCertVerificationError("self-signed certificate"),
+            "--certificate-authority",
+            id="certificate",
+        ),
+        pytest.param(ConnectionRefusedError("Connection refused"), "--server", id="address"),
+    ],
+)
+def test_remedy(reason, remedy, monkeypatch, capsys):
+    """The flag that it names is the one that helps."""
+
+    def refused(*_arguments, **_options):
+        raise URLError(reason)
+
+    monkeypatch.setattr(asking.urllib.request, "urlopen", refused)
+
+    with pytest.raises(SystemExit):
+        Server(ADDRESS).ask("/plugins")
+
+    assert capsys.readouterr().err.rstrip().endswith(remedy)
