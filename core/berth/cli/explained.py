@@ -7,6 +7,8 @@ from typing import Any
 import click
 import yaml
 
+from berth.out_of_tree.queueing.news import NEWS
+
 Json = dict[str, Any]
 
 LAST_ATTEMPTS = 3
@@ -46,13 +48,17 @@ def page(answer: Json, *, wide: bool) -> Iterator[str]:
     yield from _attempts(answer["attempts"] if wide else answer["attempts"][-LAST_ATTEMPTS:])
 
 
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def _state(state: Json) -> Iterator[str]:
     yield ""
     facts = [("since", state["since"]), ("until", state["until"]), ("on node", state["node"])]
     if state["position"]:
         facts.append(("number", f"{state['position']} in the queue"))
     if state["attempts"]:
-        facts.append(("after", f"{state['attempts']} attempts"))
+        facts.append(("after", _number(state["attempts"], "attempt")))
     shown = ", ".join(f"{word} {fact}" for word, fact in facts if fact)
     yield f"State: {state['kind']}{f', {shown}' if shown else ''}"
     if state["rejectedBy"]:
@@ -73,7 +79,11 @@ def _awaited(events: list[Json]) -> Iterator[str]:
     for event in events:
         resources.setdefault((event["plugin"], ", ".join(event["actions"])), []).append(event["resource"])
     for (plugin, actions), names in resources.items():
-        yield f"  brought back for {plugin} by {actions} of {', '.join(names)}"
+        objects = [name for name in names if not name.endswith(NEWS)]
+        if objects:
+            yield f"  brought back for {plugin} by {actions} of {', '.join(objects)}"
+        if len(objects) < len(names):
+            yield f"  brought back for {plugin} when the plugin says so"
 
 
 def _proposals(answer: Json, *, wide: bool) -> Iterator[str]:
@@ -143,13 +153,15 @@ def _fitted(attempt: Json) -> str:
 def pod_group_page(answer: Json) -> Iterator[str]:
     """The answer about a group, line by line."""
     least = "" if answer["minCount"] is None else f", at least {answer['minCount']} at once"
-    yield f"podgroup {answer['group']}: {answer['pods']} pods, {answer['scheduled']} with a node{least}"
+    pods = _number(answer["pods"], "pod")
+    yield f"podgroup {answer['group']}: {pods}, {answer['scheduled']} with a node{least}"
     yield f"Cause:  {answer['cause']}"
     if answer["states"]:
         yield "States: " + ", ".join(f"{kind} {count}" for kind, count in sorted(answer["states"].items()))
     for alike in answer["classes"]:
         yield ""
-        yield f"{alike['count']} pods find no node beside the others: {', '.join(alike['pods'])}"
+        find = "1 pod finds" if alike["count"] == 1 else f"{alike['count']} pods find"
+        yield f"{find} no node beside the others: {', '.join(alike['pods'])}"
         yield f"  {alike['cause']}"
         if alike["remedy"]:
             yield f"  Remedy for one of them: {alike['remedy']}"
@@ -211,7 +223,7 @@ def _queued(waiting: Json) -> str:
     until = f", until {waiting['until']}" if waiting["until"] else ""
     return (
         f"{waiting['pod']} (priority {waiting['priority']}) since {waiting['since']}, "
-        f"{waiting['attempts']} attempts{until}"
+        f"{_number(waiting['attempts'], 'attempt')}{until}"
     )
 
 

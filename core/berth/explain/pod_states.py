@@ -107,13 +107,13 @@ class PodStates:
         )
 
     def _awaited(self, pod: Pod, rejectors: Iterable[str]) -> Iterator[Awaited]:
-        """The events that the rejectors registered for, with their hints still to be asked."""
+        """The events that the rejectors wait for, with their hints still to be asked."""
         profile = self.queue_profiles.get(pod.spec.scheduler_name)
         if profile is None:
             return
         for plugin in rejectors:
             by_resource: dict[str, ActionType] = {}
-            for event in profile.hints.events_of(plugin):
+            for event in profile.hints.awaited_by(plugin):
                 known = by_resource.get(event.resource, ActionType.NONE)
                 by_resource[str(event.resource)] = known | event.action
             for resource, actions in by_resource.items():

@@ -112,6 +112,18 @@ class HintMap:
             if any(name == plugin for name, _ in pairs):
                 yield event
 
+    def awaited_by(self, plugin: str) -> Iterator[ClusterEvent]:
+        """The events that may help pods that a plugin rejected.
+
+        A plugin that registers for more than it waits for, because it says later what that is, has hints with
+        `declared`: those events at the moment.
+        """
+        for event, pairs in self.registrations.items():
+            for name, hint in pairs:
+                if name == plugin:
+                    declared = getattr(hint, "declared", None)
+                    yield from (event,) if declared is None else declared()
+
 
 NO_HINTS = HintMap({})
 

@@ -79,7 +79,7 @@ async def test_the_other_questions(jane):
     berth, kubectl = [BIN / "berth"], [BIN / "kubectl", "berth"]
     for command in (berth, kubectl):
         code, said, complaints = await jane.run(*command, "explain", "podgroup", "g", "-n", "team-a")
-        assert (0, "podgroup team-a/g: 1 pods") == (code, said.splitlines()[0].partition(",")[0]), complaints
+        assert (0, "podgroup team-a/g: 1 pod") == (code, said.splitlines()[0].partition(",")[0]), complaints
     questions = ("explain", "node", "n1"), ("explain", "profile", "first"), ("queue", "first")
     for question in questions:
         code, _, complaints = await jane.run(*berth, *question)

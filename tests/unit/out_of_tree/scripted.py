@@ -297,7 +297,8 @@ class World:
         self.handle = make_handle(self.snapshot, writer=self.writer)
         self.plugin = self.host.factories()[name](None, self.handle)
         sorter = self.plugin if background else None
-        profiles[PROFILE] = QueueProfile([], build_hint_map([self.plugin]), sorter)
+        self.hints = build_hint_map([self.plugin])
+        profiles[PROFILE] = QueueProfile([], self.hints, sorter)
         self.connection = self.host.connections[name]
         self._decode_node = self.host.nodes.decoding(decoder(Node))
         self._decode_pod = self.host.pods.decoding(decode_pod)

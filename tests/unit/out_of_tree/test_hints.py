@@ -14,6 +14,7 @@ from berth.objects.pod import PodCondition
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.points.packing import hints_of
 from berth.out_of_tree.queueing import hint_asker
+from berth.out_of_tree.queueing.waiting_hints import news_from
 from berth_plugin_proto import identity_pb2, queueing_pb2
 from berth_sdk import testing as documents
 from tests.unit.out_of_tree.scripted import NAME, Scripted, hosted, rejected, until
@@ -97,6 +98,18 @@ async def test_an_update_of_the_waiting_pod(change, queued):
         world.queue.update(old, msgspec.structs.replace(old, metadata=metadata, status=status))
 
         assert queued == active(world)
+
+
+async def test_what_is_awaited_is_what_the_plugin_announced():
+    """It registers for every event of pods and nodes; an explanation names what it declared, and its news."""
+    async with hosted(asking(all_of)) as world:
+        before = [*world.hints.awaited_by(NAME)]
+        await world.up()
+        after = [*world.hints.awaited_by(NAME)]
+
+    added_or_relabelled = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
+    assert ClusterEvent(EventResource.POD, ActionType.ALL) in before
+    assert [added_or_relabelled, news_from(NAME)] == after
 
 
 async def test_both_versions_are_shown():

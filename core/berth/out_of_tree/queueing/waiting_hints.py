@@ -7,6 +7,7 @@ Source: docs/protocol.md "Hints"; KEP-4247.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -82,7 +83,18 @@ class WaitingHints:
 
         # One look at the event does for all pods that wait (RequeueStrategies.hint_for_all).
         hint.of_all = of_all  # type: ignore[attr-defined]
+        # What is registered is every event; explanations name those that count (HintMap.awaited_by).
+        hint.declared = partial(self._declared, resource)  # type: ignore[attr-defined]
         return hint
+
+    def _declared(self, resource: str) -> list[ClusterEvent]:
+        """The events of that kind that the plugin said would help: all, before it introduced itself."""
+        connection = self._connection()
+        if not connection.starts:
+            return [ClusterEvent(resource, ActionType.ALL)]
+        return [
+            ClusterEvent(resource, each.actions) for each in connection.interests if each.resource == resource
+        ]
 
     def _covering(self, connection: Connection, resource: str, old: Any, new: Any) -> tuple[Interest, ...]:
         """The interests that the event meets: worked out once for all the pods that wait."""
