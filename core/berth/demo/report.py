@@ -108,7 +108,7 @@ def _further(files: RunFiles, port: int) -> list[str]:
     berth, server = Path(sys.argv[0]), f"https://127.0.0.1:{port}"
     return [
         f"traces, a span a line: {files.traces}",
-        "to look further, keep the run up (make run ARGS=--keep) and try",
+        "to look further, keep the run up (berth demo --keep, make run ARGS=--keep) and try",
         f"  kubectl --kubeconfig {files.kubeconfig} get pods -n openb -o wide",
         f"  kubectl --kubeconfig {files.kubeconfig} describe node openb-node-0000",
         f"  {berth} explain pod openb-pod-0000 -n openb --insecure-skip-tls-verify --server {server}",

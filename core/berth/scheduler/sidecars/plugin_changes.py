@@ -38,11 +38,10 @@ def changed_elsewhere(kept_by: str, leadership: Leads) -> str:
 def how_long(*, elects: bool, plugins_file: str) -> str:
     """Say how long a change of this process holds, and what to edit so that it stays."""
     if elects:
-        holds, every = (
-            "while this replica leads, and the next leader goes by its own list",
-            " in every replica",
-        )
+        holds = "while this replica leads, and the next leader goes by its own list"
+        edited, started = " in every replica", "every replica"
     else:
-        holds, every = "until this scheduler ends", ""
-    keep = f"edit {plugins_file}{every}" if plugins_file else f"say so in a list of --plugins{every}"
-    return f"this holds {holds}; to keep it, {keep}"
+        holds, edited, started = "until this scheduler ends", "", "it"
+    if plugins_file:
+        return f"this holds {holds}; to keep it, edit {plugins_file}{edited}"
+    return f"this holds {holds}; to keep it, start {started} with a PluginList that says so (--plugins FILE)"

@@ -97,9 +97,7 @@ async def test_refused(method, path, expected):
         pytest.param(
             True, "/etc/p.yaml", ("while this replica leads", "edit /etc/p.yaml in every"), id="list"
         ),
-        pytest.param(
-            True, "", ("next leader goes by its own list", "of --plugins in every replica"), id="none"
-        ),
+        pytest.param(True, "", ("goes by its own list", "start every replica with a PluginList"), id="none"),
         pytest.param(False, "/etc/p.yaml", ("until this scheduler ends", "edit /etc/p.yaml"), id="alone"),
     ],
 )
