@@ -214,7 +214,7 @@ def _lines(answer: dict[str, Any]) -> list[str]:
         f"Extension points:  {', '.join(answer['extensionPoints'])}",
         f"State:             generation {state['acknowledged']} of {state['generation']}",
         f"Starts:            {state['starts']}",
-        f"Attempts:          {answer['attempts']}",
+        f"Attempts now:      {answer['attempts']}",
         f"Recorded now:      {'yes' if answer.get('recording') else 'no'}",
         "Failure policy:",
         *(f"  {point}: {policy}" for point, policy in answer["failurePolicy"].items()),
