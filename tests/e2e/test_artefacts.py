@@ -14,7 +14,7 @@ import pytest
 
 from tests.go_toolchain import ROOT
 from tests.release.dist import UV, built, wheels
-from tests.release.installed import environment
+from tests.release.installed import anew, environment
 from tests.release.version import version
 
 pytestmark = pytest.mark.e2e
@@ -147,7 +147,17 @@ def tools(folder, **variables):
 @pytest.mark.parametrize("command", ["berth", "kubectl-berth"])
 def test_a_tool_runner_runs_the_command_from_the_wheel(tmp_path, command):
     """`uvx` runs both commands of the scheduler's wheel without anything having been installed."""
-    words = ("tool", "run", "--quiet", "--find-links", built("wheels"), "--from", wheel("berth-scheduler"))
+    folder = built("wheels")
+    words = (
+        "tool",
+        "run",
+        "--quiet",
+        *anew(folder),
+        "--find-links",
+        folder,
+        "--from",
+        wheel("berth-scheduler"),
+    )
     done = subprocess.run(
         [UV, *words, command, "--version"],
         cwd=tmp_path,

@@ -16,8 +16,14 @@ def environment(folder: Path, *distributions: str) -> Path:
     _uv(*export, at=ROOT)
     _uv("venv", "--quiet", "--python", sys.executable, folder)
     words = ("--python", folder / "bin/python", "--find-links", wheels, "--constraints", locked)
-    _uv("pip", "install", "--quiet", *words, *distributions)
+    _uv("pip", "install", "--quiet", *words, *anew(wheels), *distributions)
     return folder / "bin"
+
+
+def anew(wheels: Path) -> list[str]:
+    """What has uv read these wheels again: it keeps wheels by name and version, and ours change without one."""
+    names = sorted({wheel.name.partition("-")[0] for wheel in wheels.glob("*.whl")})
+    return [word for name in names for word in ("--refresh-package", name)]
 
 
 def _uv(*words: object, at: Path = Path("/")) -> None:

@@ -7,7 +7,6 @@ Source: docs/protocol.md "Hints"; KEP-4247.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -38,65 +37,24 @@ class WaitingHints:
     """The registrations of one plugin in one profile; `connection` gives its present version."""
 
     def __init__(self, connection: Callable[[], Connection], data: Bytes) -> None:
-        self._connection = connection
+        self.connection = connection
         self._data = data
         self._latest: tuple[Any, Any, tuple[Interest, ...], tuple[Interest, ...]] | None = None
 
     def registrations(self) -> list[ClusterEventWithHint]:
         """Every event of nodes and pods, those of the kinds that it waits for, and its own news."""
-        connection = self._connection()
+        connection = self.connection()
         kinds = dict.fromkeys(interest.resource for interest in connection.interests)
         others = [kind for kind in kinds if kind not in WELL_KNOWN]
         return [
             *(
-                ClusterEventWithHint(ClusterEvent(resource, ActionType.ALL), self._hint(str(resource)))
+                ClusterEventWithHint(ClusterEvent(resource, ActionType.ALL), _Hint(self, str(resource)))
                 for resource in (*WELL_KNOWN, *others)
             ),
             ClusterEventWithHint(news_from(connection.spec.name), _named_in_the_news),
         ]
 
-    def _hint(self, resource: str) -> Callable[[Pod, Any, Any], QueueingHint]:
-        def hint(pod: Pod, old: Any, new: Any) -> QueueingHint:
-            connection = self._connection()
-            if not connection.starts or _is_itself_anew(pod, old, new):
-                return QueueingHint.QUEUE
-            obj = new if new is not None else old
-            best = QueueingHint.SKIP
-            for interest in self._covering(connection, resource, old, new):
-                if not interest.concerns(pod, obj):
-                    continue
-                if not (interest.asks and connection.offers(HINTS)):
-                    return QueueingHint.QUEUE
-                best = QueueingHint.ASK
-            return best
-
-        def of_all(old: Any, new: Any) -> QueueingHint | None:
-            connection = self._connection()
-            if not connection.starts or isinstance(new, Pod):
-                return None
-            covering = self._covering(connection, resource, old, new)
-            if any(interest.tells_pods_apart or not interest.asks for interest in covering):
-                return None
-            if not covering:
-                return QueueingHint.SKIP
-            return QueueingHint.ASK if connection.offers(HINTS) else None
-
-        # One look at the event does for all pods that wait (RequeueStrategies.hint_for_all).
-        hint.of_all = of_all  # type: ignore[attr-defined]
-        # What is registered is every event; explanations name those that count (HintMap.awaited_by).
-        hint.declared = partial(self._declared, resource)  # type: ignore[attr-defined]
-        return hint
-
-    def _declared(self, resource: str) -> list[ClusterEvent]:
-        """The events of that kind that the plugin said would help: all, before it introduced itself."""
-        connection = self._connection()
-        if not connection.starts:
-            return [ClusterEvent(resource, ActionType.ALL)]
-        return [
-            ClusterEvent(resource, each.actions) for each in connection.interests if each.resource == resource
-        ]
-
-    def _covering(self, connection: Connection, resource: str, old: Any, new: Any) -> tuple[Interest, ...]:
+    def covering(self, connection: Connection, resource: str, old: Any, new: Any) -> tuple[Interest, ...]:
         """The interests that the event meets: worked out once for all the pods that wait."""
         declared = connection.interests
         if (
@@ -113,6 +71,49 @@ class WaitingHints:
         )
         self._latest = old, new, declared, found
         return found
+
+
+class _Hint:
+    """The hint function for events of one kind."""
+
+    def __init__(self, hints: WaitingHints, resource: str) -> None:
+        self._hints = hints
+        self._resource = resource
+
+    def __call__(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        """Whether the event may help the pod."""
+        connection = self._hints.connection()
+        if not connection.starts or _is_itself_anew(pod, old, new):
+            return QueueingHint.QUEUE
+        obj = new if new is not None else old
+        best = QueueingHint.SKIP
+        for interest in self._hints.covering(connection, self._resource, old, new):
+            if not interest.concerns(pod, obj):
+                continue
+            if not (interest.asks and connection.offers(HINTS)):
+                return QueueingHint.QUEUE
+            best = QueueingHint.ASK
+        return best
+
+    def of_all(self, old: Any, new: Any) -> QueueingHint | None:
+        """The hint for all pods that wait (RequeueStrategies.hint_for_all), None where it is one by one."""
+        connection = self._hints.connection()
+        if not connection.starts or isinstance(new, Pod):
+            return None
+        covering = self._hints.covering(connection, self._resource, old, new)
+        if any(interest.tells_pods_apart or not interest.asks for interest in covering):
+            return None
+        if not covering:
+            return QueueingHint.SKIP
+        return QueueingHint.ASK if connection.offers(HINTS) else None
+
+    def declared(self) -> list[ClusterEvent]:
+        """The events that the plugin said would help, for explanations; all, before it introduced itself."""
+        connection = self._hints.connection()
+        if not connection.starts:
+            return [ClusterEvent(self._resource, ActionType.ALL)]
+        mine = (each for each in connection.interests if each.resource == self._resource)
+        return [ClusterEvent(self._resource, each.actions) for each in mine]
 
 
 def _is_itself_anew(pod: Pod, old: Any, new: Any) -> bool:
