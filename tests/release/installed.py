@@ -21,7 +21,7 @@ def environment(folder: Path, *distributions: str) -> Path:
 
 
 def anew(wheels: Path) -> list[str]:
-    """What has uv read these wheels again: it keeps wheels by name and version, and ours change without one."""
+    """Words that have uv read these wheels again, which it keeps by name and version: ours change without."""
     names = sorted({wheel.name.partition("-")[0] for wheel in wheels.glob("*.whl")})
     return [word for name in names for word in ("--refresh-package", name)]
 
