@@ -2,7 +2,8 @@
 
 Shares hold on a machine that does other work, too; milliseconds do not. The first table comes from cProfile,
 which makes small functions look dearer than they are; the others from the scheduler's own
-/debug/pprof/profile, which looks at its thread a hundred times a second.
+/debug/pprof/profile, which makes calls that give up the interpreter's lock look dearer (I/O, numpy on many
+rows, and with them plugins).
 """
 
 import asyncio

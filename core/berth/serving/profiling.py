@@ -37,7 +37,7 @@ async def _index(_request: web.Request) -> web.Response:
     lines = (
         "cmdline    the command line, its arguments separated by zero bytes",
         "goroutine  the stack of every thread and task",
-        "profile    functions by time; ?seconds=30 says for how long to look",
+        "profile    functions by time, I/O a little too high; ?seconds=30: for how long",
     )
     return web.Response(text="".join(f"{line}\n" for line in lines))
 

@@ -1,8 +1,10 @@
 """Where a thread spends its time, seen from another thread: its stack is looked at a hundred times a second.
 
 The thread that is looked at does nothing for it: a profile of a busy loop, or of one that hangs, costs that
-loop no more than what the look itself takes. As with every sampler under the interpreter's lock, C code that
-keeps the lock shows as the line that called it.
+loop no more than what the look itself takes. A look needs the interpreter's lock. It comes where the other
+thread gives that up, so calls that do (I/O, numpy on many rows) show more often than they take; C code that
+keeps the lock shows as the line that called it. A sampler outside the process, such as py-spy, has neither
+fault.
 """
 
 import sys

@@ -3,7 +3,7 @@
 
 use crate::filtering::suffices;
 use crate::requests::{Amounts, Qos, Requests};
-use crate::scoring::HIGHEST;
+use crate::settings::HIGHEST;
 use crate::topology::{Scope, Topology, Zone};
 
 /// The distance where none is known, as ACPI has it.

@@ -4,10 +4,8 @@
 
 use crate::least_numa;
 use crate::requests::{Amounts, Qos, Requests};
-use crate::settings::{ScoringStrategy, Strategy};
+use crate::settings::{HIGHEST, ScoringStrategy, Strategy};
 use crate::topology::{Policy, Scope, Topology, Zone};
-
-pub const HIGHEST: i64 = 100;
 
 /// A node's score. Pods that share CPUs find every node equally good.
 pub fn score(topology: Option<&Topology>, requests: &Requests, strategy: &ScoringStrategy) -> i64 {

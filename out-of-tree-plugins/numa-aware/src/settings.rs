@@ -4,6 +4,9 @@
 use berth_plugin_sdk::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 
+/// The best score of a node.
+pub const HIGHEST: i64 = 100;
+
 /// What a profile may configure.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 #[serde(default, rename_all = "camelCase")]
