@@ -1,7 +1,8 @@
 """Write the definitions into kustomize's folder: `python -m berth.operator.definitions FOLDER`."""
 
-import sys
 from pathlib import Path
+
+import click
 
 from berth.operator.definitions import plugin_definition, scheduler_definition
 from berth.operator.definitions.merge_keys import merge_keys
@@ -20,5 +21,12 @@ def write(folder: Path) -> list[Path]:
     return written
 
 
+@click.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def main(folder: Path) -> None:
+    """Write the definitions into FOLDER, such as `kustomize`."""
+    write(folder)
+
+
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    main()
