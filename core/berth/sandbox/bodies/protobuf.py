@@ -41,6 +41,8 @@ _ZERO_IS_UNSET: Final = frozenset(
 )
 _SIGN: Final = 1 << 63
 _LONGEST_SHIFT: Final = 63
+_DEEPEST_EMPTY: Final = 100
+"""As deep as protobuf libraries read messages; what is nested deeper counts as filled in."""
 
 
 class ProtobufError(ValueError):
@@ -145,12 +147,14 @@ def _is_unset(key: str, value: Any) -> bool:
     return value == 0 and key in _ZERO_IS_UNSET
 
 
-def _is_empty(raw: Any) -> bool:
+def _is_empty(raw: Any, levels: int = _DEEPEST_EMPTY) -> bool:
     """Say whether a field holds nothing: zero, or a message of nothing but such fields."""
     if isinstance(raw, int):
         return raw == 0
+    if not levels:
+        return False
     try:
-        return all(_is_empty(value) for _, value in _fields(raw))
+        return all(_is_empty(value, levels - 1) for _, value in _fields(raw))
     except (ProtobufError, IndexError):
         return False
 
