@@ -5,6 +5,7 @@ Implements out_of_tree/plugin_metrics.py; docs/protocol.md, "Failures" and "Hint
 
 import prometheus_client as prometheus
 
+from berth.config.out_of_tree.sidecars import POLICY_POINTS
 from berth.telemetry.metric_families import Families
 
 
@@ -26,8 +27,7 @@ class PrometheusPluginMetrics:
         if child is None:
             child = self._families.counters["berth_plugin_calls_total"].labels(plugin, method, outcome)
             self._calls[plugin, method, outcome] = child
-            # At 0 beforehand: increase() does not see the first miss of a series that begins with it.
-            self._families.counters["berth_plugin_hint_misses_total"].labels(plugin)
+            self._begin(plugin)
         child.inc()
 
     def ignored(self, plugin: str, point: str) -> None:
@@ -54,5 +54,12 @@ class PrometheusPluginMetrics:
         """Count an attempt that a shadow followed, or did not."""
         counters = self._families.counters
         counters["berth_plugin_shadow_attempts_total"].labels(plugin, profile, outcome).inc()
-        if nodes_rejected:
-            counters["berth_plugin_shadow_nodes_rejected_total"].labels(plugin, profile).inc(nodes_rejected)
+        counters["berth_plugin_shadow_nodes_rejected_total"].labels(plugin, profile).inc(nodes_rejected)
+
+    def _begin(self, plugin: str) -> None:
+        """Export 0 of what may never be counted: increase() needs a sample from before the first one."""
+        counters = self._families.counters
+        for name in ("berth_plugin_hint_misses_total", "berth_plugin_requeues_total"):
+            counters[name].labels(plugin)
+        for point in POLICY_POINTS:
+            counters["berth_plugin_failures_ignored_total"].labels(plugin, point.value)

@@ -1,19 +1,45 @@
 """What is counted of plugins in other processes, as Prometheus reads it."""
 
+import pytest
+
 from berth.telemetry.metrics import SchedulerMetrics
 from berth.telemetry.plugin_metrics import PrometheusPluginMetrics
 
 
-def test_hint_misses_are_there_before_the_first_one():
-    """An alert on their increase needs a sample from before it."""
+@pytest.mark.parametrize(
+    ("name", "labels", "count"),
+    [
+        ("hint_misses", {}, lambda counted: counted.rescued("gpu-share")),
+        ("requeues", {}, lambda counted: counted.requeued("gpu-share")),
+        (
+            "failures_ignored",
+            {"extension_point": "score"},
+            lambda counted: counted.ignored("gpu-share", "score"),
+        ),
+    ],
+    ids=["hint misses", "requeues", "failures ignored"],
+)
+def test_a_plugins_series_begin_at_zero(name, labels, count):
+    """An alert on their increase needs a sample from before the first one."""
     metrics = SchedulerMetrics()
     counted = PrometheusPluginMetrics(metrics.families)
     read = metrics.registry.get_sample_value
-    series = ("berth_plugin_hint_misses_total", {"plugin": "gpu-share"})
+    series = (f"berth_plugin_{name}_total", {"plugin": "gpu-share", **labels})
 
     counted.called("gpu-share", "Filter", "ok", 0.001)
     before = read(*series)
-    counted.rescued("gpu-share")
+    count(counted)
     counted.called("gpu-share", "Score", "ok", 0.001)
 
     assert [0.0, 1.0] == [before, read(*series)]
+
+
+def test_nodes_rejected_by_a_shadow_begin_at_zero():
+    metrics = SchedulerMetrics()
+    counted = PrometheusPluginMetrics(metrics.families)
+
+    counted.compared("gpu-share", "default-scheduler", "same", 0)
+
+    labels = {"plugin": "gpu-share", "profile": "default-scheduler"}
+    name = "berth_plugin_shadow_nodes_rejected_total"
+    assert 0.0 == metrics.registry.get_sample_value(name, labels)
