@@ -122,7 +122,12 @@ def with_claim(name):
 
 def surroundings():
     """Nodes, what is on them, and what pods refer to."""
-    classes = [
+    return [*priority_classes(), *storage(), *gpus(), *guarded_pods(), *nodes_and_their_pods()]
+
+
+def priority_classes():
+    """What pods name to be preferred, with and without preemption."""
+    return [
         thing("PriorityClass", name, "scheduling.k8s.io/v1", value=value, **others)
         for name, value, others in (
             ("high", 1000, {}),
@@ -130,8 +135,11 @@ def surroundings():
             ("low", 1, {}),
         )
     ]
+
+
+def storage():
+    """Classes, claims that wait, and claims that are bound to volumes."""
     return [
-        *classes,
         storage_class("at-once", "Immediate"),
         storage_class("later", "WaitForFirstConsumer"),
         claim("unbound", "at-once"),
@@ -152,6 +160,12 @@ def surroundings():
             csi={"driver": "csi.example.com", "volumeHandle": "s"},
         ),
         bound_claim("single", "single", accessModes=["ReadWriteOncePod"]),
+    ]
+
+
+def gpus():
+    """A class of devices, two nodes that have some, and claims of them."""
+    return [
         thing(
             "DeviceClass",
             "gpu",
@@ -171,6 +185,12 @@ def surroundings():
         ),
         device_claim("all", mode="All"),
         device_claim("last"),
+    ]
+
+
+def guarded_pods():
+    """Two nodes, on one of which a disruption budget protects what could be evicted."""
+    return [
         thing(
             "PodDisruptionBudget",
             "guard",
@@ -184,6 +204,12 @@ def surroundings():
             "lowly-guarded", "1500m", nodeName="guarded-a", priorityClassName="low", labels={"app": "guarded"}
         ),
         pod("lowly-free", "1900m", nodeName="guarded-b", priorityClassName="low"),
+    ]
+
+
+def nodes_and_their_pods():
+    """A node of each kind, and pods of low priority."""
+    return [
         node("plain-a", **{ZONE: "a"}),
         node("plain-b", **{ZONE: "b"}),
         node("large", cpu="16", **{ZONE: "a", "size": "large"}),

@@ -10,7 +10,6 @@ from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation
 from tests.unit.operator.at_work import MONITOR, RULES
 
 pytestmark = pytest.mark.e2e
-# What a busy machine may add.
 
 
 @pytest.fixture
@@ -25,57 +24,83 @@ def cluster(tmp_path, run_images):
 
 def test_life_of_a_scheduler(cluster):
     """From `kubectl apply -k` to deletion: available, changed, broken, mended, and gone without a trace."""
+    install_scheduler(cluster)
+    add_plugin(cluster)
+    change_arguments(cluster)
+    add_profile(cluster)
+    break_configuration(cluster)
+    break_image(cluster)
+    change_by_hand(cluster)
+    delete_scheduler(cluster)
+
+
+def install_scheduler(cluster):
+    """A Scheduler becomes available, and binds."""
     cluster.install(KUSTOMIZE / "overlays" / "secondary")
     cluster.until(lambda: cluster.condition("Available")[0] == "True", "the Scheduler is available")
     cluster.submit("by-berth", "berth")
     cluster.until(lambda: cluster.is_bound("by-berth"), "the first profile binds")
 
-    # Another overlay adds a plugin, and a profile that uses it.
+
+def add_plugin(cluster):
+    """Another overlay adds a plugin, and a profile that uses it."""
     cluster.kubectl("apply", "-k", str(KUSTOMIZE / "overlays" / "sandbox"))
     cluster.until(lambda: cluster.condition("PluginsReady")[1] == "AllReady", "the plugin is ready")
     cluster.submit("by-gpu-share", "gpu-share")
     cluster.until(lambda: cluster.is_bound("by-gpu-share"), "the plugin's profile binds")
     cluster.until(lambda: cluster.condition("Progressing")[1] == "RolledOut", "the plugin is rolled out")
 
-    # New arguments reach the plugin while it runs: the pods stay, and the scheduler says so.
-    pods = {pod["metadata"]["name"] for pod in cluster.pods()}
+
+def change_arguments(cluster):
+    """New arguments reach the plugin while it runs: the pods stay, and the scheduler says so."""
+    pods = pod_names(cluster)
     cluster.patch("schedulerplugin", "gpu-share", {"spec": {"arguments": {"policy": "packing"}}})
     said = "plugin is as its list says plugin=gpu-share"
     cluster.until(
         lambda: said in cluster.kubectl("logs", "-n", SYSTEM, "deploy/berth-main", "-c", "scheduler"),
         "the arguments arrive",
     )
-    assert pods == {pod["metadata"]["name"] for pod in cluster.pods()}
+    assert pods == pod_names(cluster)
 
-    # A new profile takes new pods; the old ones go once those are ready.
-    first = {pod["metadata"]["name"] for pod in cluster.pods()}
+
+def add_profile(cluster):
+    """A new profile takes new pods; the old ones go once those are ready."""
+    first = pod_names(cluster)
     profiles = cluster.get("scheduler", "main")["spec"]["profiles"]
     cluster.patch("scheduler", "main", {"spec": {"profiles": [*profiles, {"schedulerName": "more"}]}})
     cluster.submit("by-more", "more")
     cluster.until(lambda: cluster.is_bound("by-more"), "the new profile binds")
     cluster.until(lambda: cluster.condition("Progressing")[1] == "RolledOut", "the change is rolled out")
-    second = {pod["metadata"]["name"] for pod in cluster.pods()}
-    assert not first & second
+    assert not first & pod_names(cluster)
     cluster.until(lambda: len(configurations(cluster)) == 1, "the old configuration goes")
 
-    # A configuration that no scheduler starts with changes nothing, and is told in the scheduler's own words.
+
+def break_configuration(cluster):
+    """A configuration that no scheduler starts with is reported in its words, and changes nothing."""
+    pods, profiles = pod_names(cluster), cluster.get("scheduler", "main")["spec"]["profiles"]
     wrong = {"schedulerName": "wrong", "plugins": {"score": {"enabled": [{"name": "NodeResourceFit"}]}}}
     cluster.patch("scheduler", "main", {"spec": {"profiles": [wrong]}})
     cluster.until(lambda: cluster.condition("Degraded")[1] == "InvalidConfiguration", "it is reported")
     assert "did you mean NodeResourcesFit" in cluster.condition("Degraded")[2]
     assert "True" == cluster.condition("Available")[0]
-    assert second == {pod["metadata"]["name"] for pod in cluster.pods()}
+    assert pods == pod_names(cluster)
     cluster.submit("meanwhile", "more")
     cluster.until(lambda: cluster.is_bound("meanwhile"), "the old configuration still works")
+    cluster.patch("scheduler", "main", {"spec": {"profiles": profiles}})
+    cluster.until(lambda: cluster.condition("Degraded")[0] == "False", "it is mended")
 
-    # A broken image stands beside the old pods, which keep working.
-    cluster.patch("scheduler", "main", {"spec": {"profiles": profiles, "image": "berth/broken:1"}})
+
+def break_image(cluster):
+    """A broken image stands beside the old pods, which keep working."""
+    cluster.patch("scheduler", "main", {"spec": {"image": "berth/broken:1"}})
     cluster.until(lambda: cluster.condition("Degraded")[1] == "ImagePullBackOff", "the cause is named")
     assert ("True", "True") == (cluster.condition("Available")[0], cluster.condition("Progressing")[0])
     cluster.patch("scheduler", "main", {"spec": {"image": None}})
     cluster.until(lambda: cluster.condition("Degraded")[0] == "False", "it is mended")
 
-    # What somebody changes or takes away by hand is put back.
+
+def change_by_hand(cluster):
+    """What is changed or removed by hand is put back."""
     cluster.kubectl("scale", "deployment", "berth-main", "-n", SYSTEM, "--replicas=0")
     cluster.until(
         lambda: cluster.get("deployment", "berth-main")["spec"]["replicas"] == 1, "replicas are put back"
@@ -87,6 +112,9 @@ def test_life_of_a_scheduler(cluster):
         "it is made anew",
     )
 
+
+def delete_scheduler(cluster):
+    """All that the Scheduler owned goes with it."""
     cluster.kubectl("delete", "scheduler", "main", "-n", SYSTEM)
     gone = "pods,deployments,configmaps,rolebindings,services,serviceaccounts"
     selected = ("-l", "berth.dev/scheduler=main")
@@ -94,6 +122,11 @@ def test_life_of_a_scheduler(cluster):
     cluster.until(
         lambda: not cluster.get("clusterrolebindings", *selected).get("items"), "its rights are gone"
     )
+
+
+def pod_names(cluster):
+    """The names of the scheduler's pods."""
+    return {pod["metadata"]["name"] for pod in cluster.pods()}
 
 
 def configurations(cluster):

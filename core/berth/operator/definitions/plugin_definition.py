@@ -59,6 +59,11 @@ def plugin_definition() -> Schema:
 
 
 def _spec() -> Schema:
+    return fields({**_sidecar(), **_reached(), **_calls(), **_place()}, rules=_rules())
+
+
+def _rules() -> list[Schema]:
+    """What fields require of each other."""
     one = rule(
         "has(self.image) != has(self.address)",
         "give either image, for a sidecar, or address, for a plugin that runs by itself",
@@ -87,90 +92,108 @@ def _spec() -> Schema:
         "can't be true for a plugin that orders the queue: no other one does",
         ".shadow",
     )
-    return fields(
-        {
-            "image": text(
-                "The image that runs as a sidecar of the scheduler.", longest=TEXT_LENGTH, shortest=1
-            ),
-            "imagePullPolicy": choice(("Always", "IfNotPresent", "Never"), default="IfNotPresent"),
-            "command": listed(text(longest=TEXT_LENGTH), "The sidecar's command.", most=64),
-            "args": listed(text(longest=TEXT_LENGTH), "The sidecar's arguments.", most=64),
-            "env": free_list("The sidecar's environment, as a container's."),
-            "resources": resources("What the sidecar asks for."),
-            "runAsUser": integer(
-                "The user that the sidecar runs as, one of its own where its image allows; the scheduler's "
-                "if not given.",
-                least=1,
-                most=MAX_USER,
-            ),
-            "metricsPort": integer(
-                "The port at which the sidecar serves /metrics, over HTTP: it is given to it as "
-                "BERTH_METRICS_ADDRESS, let through and scraped. Of a scheduler's sidecars each has its own.",
-                least=1024,
-                most=65535,
-            ),
-            "automountServiceAccountToken": flag(
-                "Whether the sidecar has the token of the scheduler's service account."
-            ),
-            "clusterRoles": listed(
-                text(shortest=1),
-                "ClusterRoles to which schedulers that run it are bound, for kinds that it reads. The "
-                "operator needs the verbs bind and get on them.",
-                most=8,
-                kind="set",
-            ),
-            "address": text(
-                "Where the plugin listens, if it is no sidecar.", longest=TEXT_LENGTH, rules=[_reachable()]
-            ),
-            "tls": fields(
-                {
-                    "secretName": text(
-                        "A Secret of the same namespace with ca.crt, tls.crt and tls.key: the authority of "
-                        "the plugin's certificate, and what the scheduler shows it.",
-                        shortest=1,
-                    ),
-                    "serverName": text("The name in the plugin's certificate, if it is not its host's."),
-                },
-                "Certificates for a plugin at host:port; both sides show theirs.",
-                required=("secretName",),
-            ),
-            "arguments": free("What the plugin is configured with; changes reach it while it runs."),
-            "extensionPoints": listed(
-                choice(POINTS),
-                "Where it takes part; if not given, everywhere but at queueSort and placementGenerate, where "
-                "profiles have one plugin.",
-                most=len(POINTS),
-                kind="set",
-                minItems=1,
-            ),
-            "failurePolicy": fields(
-                {point: policy_choice() for point in POLICIES},
-                "What a failing call means, by extension point.",
-            ),
-            "exemptPods": _exempt(),
-            "metadataKeys": listed(
-                text(longest=MAX_KEY),
-                "The keys of labels and annotations that it may write to pods, or prefix/* for all keys of a "
-                "prefix; if not given, keys whose prefix begins with its own name.",
-                most=64,
-                kind="set",
-            ),
-            "timeout": duration("The longest that one call may take."),
-            "profiles": listed(
-                text(shortest=1),
-                "The profiles in which it is enabled at every point it serves; those that name it themselves "
-                "need not be listed.",
-                most=MAX_PROFILES,
-                kind="set",
-            ),
-            "weight": integer("How much its scores count in these profiles.", least=1, most=100, default=1),
-            "shadow": flag(
-                "Compare what it says with what is decided, and let it have no say in it. A change reaches "
-                "running schedulers."
-            ),
-        },
-        rules=[one, sidecar_only, over_tcp, served, unshadowed],
-    )
+    return [one, sidecar_only, over_tcp, served, unshadowed]
+
+
+def _sidecar() -> dict[str, Schema]:
+    """The container that runs it."""
+    return {
+        "image": text("The image that runs as a sidecar of the scheduler.", longest=TEXT_LENGTH, shortest=1),
+        "imagePullPolicy": choice(("Always", "IfNotPresent", "Never"), default="IfNotPresent"),
+        "command": listed(text(longest=TEXT_LENGTH), "The sidecar's command.", most=64),
+        "args": listed(text(longest=TEXT_LENGTH), "The sidecar's arguments.", most=64),
+        "env": free_list("The sidecar's environment, as a container's."),
+        "resources": resources("What the sidecar asks for."),
+        "runAsUser": integer(
+            "The user that the sidecar runs as, one of its own where its image allows; the scheduler's "
+            "if not given.",
+            least=1,
+            most=MAX_USER,
+        ),
+        "metricsPort": integer(
+            "The port at which the sidecar serves /metrics, over HTTP: it is given to it as "
+            "BERTH_METRICS_ADDRESS, let through and scraped. Of a scheduler's sidecars each has its own.",
+            least=1024,
+            most=65535,
+        ),
+        "automountServiceAccountToken": flag(
+            "Whether the sidecar has the token of the scheduler's service account."
+        ),
+        "clusterRoles": listed(
+            text(shortest=1),
+            "ClusterRoles to which schedulers that run it are bound, for kinds that it reads. The "
+            "operator needs the verbs bind and get on them.",
+            most=8,
+            kind="set",
+        ),
+    }
+
+
+def _reached() -> dict[str, Schema]:
+    """Where it is, if it is no sidecar."""
+    return {
+        "address": text(
+            "Where the plugin listens, if it is no sidecar.", longest=TEXT_LENGTH, rules=[_reachable()]
+        ),
+        "tls": fields(
+            {
+                "secretName": text(
+                    "A Secret of the same namespace with ca.crt, tls.crt and tls.key: the authority of "
+                    "the plugin's certificate, and what the scheduler shows it.",
+                    shortest=1,
+                ),
+                "serverName": text("The name in the plugin's certificate, if it is not its host's."),
+            },
+            "Certificates for a plugin at host:port; both sides show theirs.",
+            required=("secretName",),
+        ),
+    }
+
+
+def _calls() -> dict[str, Schema]:
+    """What it is asked, and what its failures mean."""
+    return {
+        "arguments": free("What the plugin is configured with; changes reach it while it runs."),
+        "extensionPoints": listed(
+            choice(POINTS),
+            "Where it takes part; if not given, everywhere but at queueSort and placementGenerate, where "
+            "profiles have one plugin.",
+            most=len(POINTS),
+            kind="set",
+            minItems=1,
+        ),
+        "failurePolicy": fields(
+            {point: policy_choice() for point in POLICIES},
+            "What a failing call means, by extension point.",
+        ),
+        "exemptPods": _exempt(),
+        "metadataKeys": listed(
+            text(longest=MAX_KEY),
+            "The keys of labels and annotations that it may write to pods, or prefix/* for all keys of a "
+            "prefix; if not given, keys whose prefix begins with its own name.",
+            most=64,
+            kind="set",
+        ),
+        "timeout": duration("The longest that one call may take."),
+    }
+
+
+def _place() -> dict[str, Schema]:
+    """Where its answers count, and how much."""
+    return {
+        "profiles": listed(
+            text(shortest=1),
+            "The profiles in which it is enabled at every point it serves; those that name it themselves "
+            "need not be listed.",
+            most=MAX_PROFILES,
+            kind="set",
+        ),
+        "weight": integer("How much its scores count in these profiles.", least=1, most=100, default=1),
+        "shadow": flag(
+            "Compare what it says with what is decided, and let it have no say in it. A change reaches "
+            "running schedulers."
+        ),
+    }
 
 
 def _exempt() -> Schema:
