@@ -6,6 +6,7 @@ import random
 import msgspec
 
 from berth.config.loading import load
+from berth.framework.core_ports import CorePorts
 from berth.plugins.registry import IN_TREE
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import InProcessPlugins
@@ -38,12 +39,16 @@ class Cluster:
         self.core = Scheduler(
             load(None),
             plugins=InProcessPlugins(IN_TREE),
-            writer=self.writer,
-            volume_writer=RecordingVolumeWriter(),
+            ports=CorePorts(
+                pods=self.writer,
+                volumes=RecordingVolumeWriter(),
+                claims=None,
+                pod_groups=None,
+                background=self.background,
+                clock=self.clock,
+                chance=random.Random(1),
+            ),
             recorder=self.recorder,
-            background=self.background,
-            clock=self.clock,
-            chance=random.Random(1),
             on_record=lambda _: None,
             on_ready=lambda: None,
         )

@@ -98,14 +98,7 @@ class SchedulingQueue:
         self._in_flight = InFlight(self._metrics)
         self._asked_gates = AskedGates(background, self._gates_answered)
         self._sort_keys = SortKeys(profiles)
-        gating = Gating(
-            profiles,
-            self._strategies.events_of,
-            clock,
-            self._metrics,
-            ask=self._asked_gates.ask,
-            keys=self._sort_keys,
-        )
+        gating = self._new_gating(profiles)
         self._places = Places(
             queue_order(less, sort_key),
             Backoff(initial_backoff_seconds, max_backoff_seconds, windowed=pop_from_backoff),
@@ -123,6 +116,16 @@ class SchedulingQueue:
         self._moves = EventMoves(self._places, self._strategies, self._in_flight, self._asked_gates)
         self._flushes = Flushes(
             self._places, self._moves, clock, max_in_unschedulable_seconds=max_in_unschedulable_seconds
+        )
+
+    def _new_gating(self, profiles: Mapping[str, QueueProfile]) -> Gating:
+        return Gating(
+            profiles,
+            self._strategies.events_of,
+            self._clock,
+            self._metrics,
+            ask=self._asked_gates.ask,
+            keys=self._sort_keys,
         )
 
     # What is in it.

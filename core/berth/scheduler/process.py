@@ -15,7 +15,7 @@ Source: cmd/kube-scheduler/app/server.go Run (Kubernetes v1.36).
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
@@ -34,6 +34,7 @@ from berth.client.write_guard import Terms
 from berth.config.shards import Shard
 from berth.explain.attempt_log import AttemptLog
 from berth.framework.clock import SystemClock
+from berth.framework.core_ports import CorePorts
 from berth.framework.cycle_record import CycleRecord
 from berth.live_page.collecting import Collector
 from berth.live_page.history import History
@@ -58,7 +59,7 @@ from berth.scheduler.scheduler import ASYNC_API_CALLS, GENERIC_WORKLOAD, Schedul
 from berth.scheduler.secure_port import SecurePort
 from berth.scheduler.sidecars.out_of_tree_plugins import OutOfTreePlugins
 from berth.scheduler.sidecars.plugin_upkeep import PluginUpkeep
-from berth.scheduler.transports import open_for_control, open_for_scheduling
+from berth.scheduler.transports import Transports, open_transports
 from berth.scheduler.watching.first_sync import FirstSync
 from berth.scheduler.watching.needed_kinds import needed_groups
 from berth.scheduler.watching.raw_keeping import RawKeeping
@@ -69,7 +70,6 @@ from berth.scheduler.writing.set_aside_events import SetAsideEvents, set_aside_n
 from berth.scheduler.writing.writers import Writers
 from berth.serving.delegated_access import DelegatedAccess
 from berth.serving.listening import reached_at
-from berth.tape.recorder import CorePorts
 from berth.telemetry.fan_out import fan_out
 from berth.telemetry.metrics import SchedulerMetrics
 from berth.telemetry.tracing import Tracing
@@ -104,15 +104,11 @@ async def run(
         async with AsyncExitStack() as stack:
             turns = LoopTurns(asyncio.get_running_loop())
             control = await stack.enter_async_context(ControlThread(turns))
-            requests, events = open_for_scheduling(options, endpoints[0], stack)
-            leases, reviews = open_for_control(endpoints[1], control, stack)
+            transports = open_transports(options, endpoints, control, stack)
             process = Process(
                 options,
-                requests=requests,
-                events=events,
-                leases=leases,
-                reviews=reviews,
-                absent=await absent_kinds(requests),
+                transports=transports,
+                absent=await absent_kinds(transports.requests),
                 control=control,
                 group=await stack.enter_async_context(asyncio.TaskGroup()),
                 tracing=tracing or Tracing(),
@@ -139,20 +135,13 @@ def _endpoints(options: ProcessOptions) -> tuple[Endpoint, Endpoint]:
 
 
 class Process:
-    """One scheduler process: its parts by name, from its start to its end.
-
-    Events never queue behind bindings, nor the other way, so each has a transport of its own; so have leases
-    and access reviews, which belong to the control thread's loop.
-    """
+    """One scheduler process: its parts by name, from its start to its end."""
 
     def __init__(
         self,
         options: ProcessOptions,
         *,
-        requests: Transport,
-        events: Transport,
-        leases: Transport,
-        reviews: Transport,
+        transports: Transports,
         absent: frozenset[Resource],
         control: ControlThread,
         group: asyncio.TaskGroup,
@@ -178,51 +167,41 @@ class Process:
             pod_groups=loaded.gates.enabled(GENERIC_WORKLOAD),
             asynchronous_calls=loaded.gates.enabled(ASYNC_API_CALLS),
         )
-        self.recorder = EventRecorder(Api(events))
+        self.recorder = EventRecorder(Api(transports.events))
         lease_events = {shard.name: LeaseEvents(self.recorder, loaded, shard.name) for shard in self._shards}
         identity = new_identity()
-        self.campaigns = self._new_campaigns(identity, leases, lease_events, control)
+        self.campaigns = self._new_campaigns(identity, transports.leases, lease_events, control)
         self.guard = write_guard(tuple(self.campaigns.values()))
-        self.writers = Writers.over(requests, self.guard, self.background)
+        self.writers = Writers.over(transports.requests, self.guard, self.background)
         self.plugins = OutOfTreePlugins(
             options,
             writers=self.writers,
             metrics=self.metrics.plugins,
             sampled=tracing.sampled,
             on_condition=lease_events[self._shards[0].name].plugin_condition,
-            transport=requests,
+            transport=transports.requests,
             tasks=self.tasks,
         )
-        real = CorePorts(
-            pods=self.writers.pods,
-            volumes=self.writers.volumes,
-            claims=self.writers.claims,
-            pod_groups=self.writers.pod_groups,
-            background=self.background,
-            clock=self.clock,
-            chance=random.Random(options.seed),
-        )
-        self.recording = new_recording(options, real)
+        ports = self._new_ports()
+        self.recording = new_recording(options, ports)
         pod_ready, self.turn = asyncio.Event(), asyncio.Lock()
         self.recent = RecentAttempts() if options.live_page else None
-        shown = () if self.recent is None else (self.recent.on_record,)
-        tell = fan_out(tracing.on_record, self.metrics.on_record, self.attempts.on_record, *shown, on_record)
         self.scheduler = self._new_scheduler(
-            real if self.recording is None else self.recording.ports,
+            ports if self.recording is None else self.recording.ports,
             pod_ready.set,
-            self.plugins.with_records(tell, self.background),
+            self.plugins.with_records(self._sinks(tracing, on_record), self.background),
         )
         self.driven = self.scheduler if self.recording is None else self.recording.recorded(self.scheduler)
         self.upkeep = PluginUpkeep(
             options,
             plugins=self.plugins,
             scheduler=self.scheduler,
-            raw=RawKeeping(self.plugins, requests),
-            own_pods=Pods(events),
+            raw=RawKeeping(self.plugins, transports.requests),
+            own_pods=Pods(transports.events),
             tasks=self.tasks,
         )
 
-        self.mirrors = self._new_mirrors(requests, absent)
+        self.mirrors = self._new_mirrors(transports.requests, absent)
         self.first_sync = FirstSync(self.mirrors, self.scheduler, self.plugins.settle, self.tasks)
         self.debugger = CacheDebugger(self.scheduler, self.mirrors[0], self.mirrors[1], self.turn)
         view = View(self._every_mirror, election.renew_deadline.seconds)
@@ -231,15 +210,8 @@ class Process:
             elected=election.leader_elect,
         )
         self.live = None if self.recent is None else self._new_live_page(self.recent)
-        self.port = SecurePort(
-            options.serving,
-            pages=self._new_pages(control.turns, ExplainAccess(reviews, election, identity)),
-            review=DelegatedAccess(Api(reviews)),
-            api=Api(reviews),
-            control=control,
-            synced=self.first_sync.synced,
-        )
-        self._show_in_metrics(tracing, (requests, events, leases, reviews))
+        self.port = self._new_port(control, transports.reviews, identity)
+        self._show_in_metrics(tracing, transports)
 
     def _new_campaigns(
         self, identity: str, leases: Transport, events: Mapping[str, LeaseEvents], control: ControlThread
@@ -273,9 +245,28 @@ class Process:
             )
         )
 
+    def _new_ports(self) -> CorePorts:
+        writers = self.writers
+        return CorePorts(
+            pods=writers.pods,
+            volumes=writers.volumes,
+            claims=writers.claims,
+            pod_groups=writers.pod_groups,
+            background=self.background,
+            clock=self.clock,
+            chance=random.Random(self._options.seed),
+        )
+
+    def _sinks(
+        self, tracing: Tracing, on_record: Callable[[CycleRecord], None]
+    ) -> Callable[[CycleRecord], None]:
+        """All that keep or export the record of an attempt."""
+        shown = () if self.recent is None else (self.recent.on_record,)
+        return fan_out(tracing.on_record, self.metrics.on_record, self.attempts.on_record, *shown, on_record)
+
     def _new_scheduler(
         self,
-        around: CorePorts,
+        ports: CorePorts,
         on_ready: Callable[[], None],
         on_record: Callable[[CycleRecord], None],
     ) -> Scheduler:
@@ -283,14 +274,8 @@ class Process:
         return Scheduler(
             options.loaded,
             plugins=self.plugins,
-            writer=around.pods,
-            volume_writer=around.volumes,
-            claim_writer=around.claims,
-            pod_group_writer=around.pod_groups,
+            ports=ports,
             recorder=PodEvents(self.recorder),
-            background=around.background,
-            clock=around.clock,
-            chance=around.chance,
             metrics=self.metrics,
             on_record=on_record,
             on_ready=on_ready,
@@ -328,6 +313,17 @@ class Process:
             turn=self.turn,
         )
 
+    def _new_port(self, control: ControlThread, reviews: Transport, identity: str) -> SecurePort:
+        election = self._options.loaded.configuration.leader_election
+        return SecurePort(
+            self._options.serving,
+            pages=self._new_pages(control.turns, ExplainAccess(reviews, election, identity)),
+            review=DelegatedAccess(Api(reviews)),
+            api=Api(reviews),
+            control=control,
+            synced=self.first_sync.synced,
+        )
+
     def _new_pages(self, turns: LoopTurns, explain_access: ExplainAccess) -> StatusPages:
         synced = self.first_sync.synced
         return StatusPages(
@@ -347,10 +343,10 @@ class Process:
             live=self.live,
         )
 
-    def _show_in_metrics(self, tracing: Tracing, transports: Sequence[Transport]) -> None:
+    def _show_in_metrics(self, tracing: Tracing, transports: Transports) -> None:
         """Let the gauges mirror the parts."""
         metrics, scheduler = self.metrics, self.scheduler
-        metrics.requests.watch(transports[0].host, [each.counts for each in transports], BOUNDS)
+        metrics.requests.watch(transports.requests.host, [each.counts for each in transports], BOUNDS)
         metrics.watch_tracing(tracing)
         metrics.watch_plugins(self.upkeep.conditions)
         metrics.watch_set_aside(partial(set_aside_total, self.mirrors), partial(set_aside_now, self.mirrors))

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import berth
+from berth.framework.core_ports import CorePorts
 from berth.scheduler.process_options import ProcessOptions
 from berth.serving.errors import StartError
-from berth.tape.recorder import CorePorts
 
 if TYPE_CHECKING:
     from berth.tape.recording import Recording

@@ -8,9 +8,8 @@ scheduler into a process.
 Source: pkg/scheduler/scheduler.go (Kubernetes v1.36).
 """
 
-import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,13 +32,11 @@ from berth.event_handlers.handler import ResourceHandler
 from berth.event_handlers.nodes import NodeHandler
 from berth.event_handlers.pods import PodHandler, lister
 from berth.event_handlers.resources import resource_handler
-from berth.framework.background import Background
-from berth.framework.claim_writing import ClaimWriter
-from berth.framework.clock import Clock
+from berth.framework.core_ports import CorePorts
 from berth.framework.cycle_record import CycleRecord
-from berth.framework.handle import ApiWriter, EventRecorder, Handle, VolumeWriter
+from berth.framework.handle import EventRecorder, Handle
 from berth.framework.listers import AssumeCache, Listers, Store
-from berth.framework.pod_group_writing import PodGroupWriter
+from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
 from berth.pod_groups.conditions import GroupConditions
 from berth.pod_groups.gang_gate import GangGate
@@ -54,7 +51,7 @@ from berth.queue.record_heap import ShardOf, whole
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.scheduler.core_metrics import CoreMetrics, NoCoreMetrics
 from berth.scheduler.profiles import Profiles
-from berth.scheduler.sidecars.plugin_source import PluginSource
+from berth.scheduler.sidecars.plugin_source import PluginSource, SchedulerParts
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.snapshot import Snapshot
 
@@ -65,10 +62,8 @@ ASYNC_API_CALLS = "SchedulerAsyncAPICalls"
 class Scheduler:
     """The parts of one scheduler, as its configuration describes it.
 
-    `writer`, `volume_writer`, `claim_writer` (where devices are allocated) and `pod_group_writer` (needed
-    with the gate GenericWorkload) write to the API server; `recorder` records events. `on_record` is called
-    with the record of each attempt, `on_ready` whenever a pod is ready to be popped. `shard_of` says with
-    which shard a pod is popped.
+    `recorder` records events. `on_record` is called with the record of each attempt, `on_ready` whenever a
+    pod is ready to be popped. `shard_of` says with which shard a pod is popped.
     """
 
     def __init__(
@@ -76,16 +71,10 @@ class Scheduler:
         loaded: Loaded,
         *,
         plugins: PluginSource,
-        writer: ApiWriter,
-        volume_writer: VolumeWriter,
+        ports: CorePorts,
         recorder: EventRecorder,
-        background: Background,
-        clock: Clock,
-        chance: random.Random,
         on_record: Callable[[CycleRecord], None],
         on_ready: Callable[[], None],
-        claim_writer: ClaimWriter | None = None,
-        pod_group_writer: PodGroupWriter | None = None,
         metrics: CoreMetrics | None = None,
         max_in_unschedulable_seconds: float = 300.0,
         shard_of: ShardOf = whole,
@@ -97,22 +86,13 @@ class Scheduler:
         self._loaded = loaded
         self.ask_ahead = plugins.ask_ahead
         """What is called while there is nothing to schedule."""
-        self._clock = clock
-        self._chance = chance
-        self._background = background
+        self._ports = ports
         self._recorder = recorder
-        self._volume_writer = volume_writer
-        self._claim_writer = claim_writer
-        self._pod_group_writer = pod_group_writer
         self._metrics = metrics or NoCoreMetrics()
         self.feature_enabled = enabled = loaded.gates.enabled
-        self.dispatcher = (
-            ApiDispatcher(writer, background, clock, self._metrics.calls)
-            if enabled(ASYNC_API_CALLS)
-            else None
-        )
+        self.dispatcher = self._new_dispatcher() if enabled(ASYNC_API_CALLS) else None
         """What merges the writes about pods, with the gate SchedulerAsyncAPICalls."""
-        self._writer = self.dispatcher or writer
+        self._writer = self.dispatcher or ports.pods
 
         self.pod_groups = PodGroupStates() if enabled(GENERIC_WORKLOAD) else None
         self.listers = Listers()
@@ -121,29 +101,16 @@ class Scheduler:
         self.snapshot = Snapshot()
         self.cache = Cache(self.pod_groups)
         self.profiles = Profiles(extenders=bool(loaded.extenders), generic_workload=enabled(GENERIC_WORKLOAD))
-        self.budgets = CycleBudgets(clock, background, self._metrics.over_budget)
+        self.budgets = CycleBudgets(ports.clock, ports.background, self._metrics.over_budget)
         self.queue = self._new_queue(plugins, on_ready, max_in_unschedulable_seconds, shard_of)
-        self.waiting_pods = WaitingPods(background, clock)
-        self.pods_in_pre_bind = PodsInPreBind(background)
+        self.waiting_pods = WaitingPods(ports.background, ports.clock)
+        self.pods_in_pre_bind = PodsInPreBind(ports.background)
         self.at_work: Counter[str] = Counter()
         """How many tasks of each kind run: the values of goroutines."""
 
-        factories = plugins.factories(
-            cache=self.cache,
-            snapshot=self.snapshot,
-            queue=self.queue,
-            waiting_pods=self.waiting_pods,
-            rewire=self.profiles.rewire,
-            wake=on_ready,
-        )
-        screening = Screening()
-        self.handles = {
-            p.scheduler_name: self._new_handle(p.scheduler_name, screening) for p in loaded.profiles
-        }
+        self.handles = self._new_handles()
         """What the plugins of each profile are given."""
-        self.profiles.add(
-            build_frameworks(loaded.profiles, factories, self.handles.__getitem__, plugins.extenders)
-        )
+        self.profiles.add(self._new_frameworks(plugins, on_ready))
         self.wanted = wanted_actions(
             (profile.hints for profile in self.profiles.queue_profiles.values()),
             generic_workload=enabled(GENERIC_WORKLOAD),
@@ -151,11 +118,11 @@ class Scheduler:
         """Which resources plugins wait for, and which of their changes."""
 
         self.classes = KnownClasses(self.snapshot)
-        self.schedule_one = self._new_schedule_one(Attempts(clock, chance, on_record))
+        self.schedule_one = self._new_schedule_one(Attempts(ports.clock, ports.chance, on_record))
         self.node_handler = self._new_node_handler()
         self.pod_handler = self._new_pod_handler()
         self.device_taint_rule_handler = DeviceTaintRuleHandler(
-            self.queue, self.listers, clock=clock, handled=self._metrics.event_handled
+            self.queue, self.listers, clock=ports.clock, handled=self._metrics.event_handled
         )
 
     def known(self, pod: Pod) -> Pod | None:
@@ -170,9 +137,13 @@ class Scheduler:
             store,
             queue=self.queue,
             wanted=self.wanted,
-            clock=self._clock,
+            clock=self._ports.clock,
             handled=self._metrics.event_handled,
         )
+
+    def _new_dispatcher(self) -> ApiDispatcher:
+        ports = self._ports
+        return ApiDispatcher(ports.pods, ports.background, ports.clock, self._metrics.calls)
 
     def _new_queue(
         self,
@@ -186,7 +157,7 @@ class Scheduler:
         return SchedulingQueue(
             self.profiles.less,
             self.profiles.queue_profiles,
-            self._clock,
+            self._ports.clock,
             pod_lister=lister(self.unassigned),
             sort_key=self.profiles.sort_key,
             initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
@@ -195,13 +166,31 @@ class Scheduler:
             metrics=self._metrics.queue,
             pop_from_backoff=enabled("SchedulerPopFromBackoffQ"),
             generic_workload=enabled(GENERIC_WORKLOAD),
-            background=self._background,
+            background=self._ports.background,
             on_ready=on_ready,
             ask_hints=plugins.ask_hints,
             leaves_out=None if gate is None else gate.leaves_out,
             wait_seconds=self.budgets.wait_seconds,
             shard_of=shard_of,
         )
+
+    def _new_frameworks(self, plugins: PluginSource, wake: Callable[[], None]) -> Mapping[str, Framework]:
+        parts = SchedulerParts(
+            cache=self.cache,
+            snapshot=self.snapshot,
+            queue=self.queue,
+            waiting_pods=self.waiting_pods,
+            rewire=self.profiles.rewire,
+            wake=wake,
+        )
+        return build_frameworks(
+            self._loaded.profiles, plugins.factories(parts), self.handles.__getitem__, plugins.extenders
+        )
+
+    def _new_handles(self) -> Mapping[str, Handle]:
+        screening = Screening()
+        names = (profile.scheduler_name for profile in self._loaded.profiles)
+        return {name: self._new_handle(name, screening) for name in names}
 
     def _new_handle(self, profile: str, screening: Screening) -> Handle:
         handle = Handle(
@@ -212,14 +201,14 @@ class Scheduler:
             waiting_pods=self.waiting_pods,
             writer=self._writer,
             recorder=self._recorder,
-            clock=self._clock,
-            random=self._chance,
+            clock=self._ports.clock,
+            random=self._ports.chance,
             feature_enabled=self.feature_enabled,
             activate=self.queue.activate,
-            background=self._background,
+            background=self._ports.background,
             pods_in_pre_bind=self.pods_in_pre_bind,
-            volume_writer=self._volume_writer,
-            claim_writer=self._claim_writer,
+            volume_writer=self._ports.volumes,
+            claim_writer=self._ports.claims,
             claim_metrics=self._metrics.claims,
             pod_groups=PodGroupStates() if self.pod_groups is None else self.pod_groups,
             known=self.known,
@@ -233,7 +222,7 @@ class Scheduler:
         return NodeHandler(
             self.queue,
             self.cache,
-            clock=self._clock,
+            clock=self._ports.clock,
             handled=self._metrics.event_handled,
             declared_features=self.feature_enabled("NodeDeclaredFeatures"),
         )
@@ -245,7 +234,7 @@ class Scheduler:
             unassigned=self.unassigned,
             profiles=self.profiles.frameworks,
             waiting_pods=self.waiting_pods,
-            clock=self._clock,
+            clock=self._ports.clock,
             handled=self._metrics.event_handled,
             gang_scheduling=self.feature_enabled("GangScheduling"),
             sync_calls=None if self.dispatcher is None else self.dispatcher.sync,
@@ -256,7 +245,7 @@ class Scheduler:
         search = NodeSearch(
             self.queue.nominator, Rotation(), self._loaded.configuration.percentage_of_nodes_to_score
         )
-        algorithm = SchedulePod(search, self._chance, self.classes)
+        algorithm = SchedulePod(search, self._ports.chance, self.classes)
         binding = self._new_binding_cycle(failure)
         commit = AssumeAndBind(self.cache, self.queue.nominator, binding, failure, attempts)
         groups = None
@@ -281,8 +270,8 @@ class Scheduler:
             lookup=lister(self.unassigned),
             writer=self._writer,
             recorder=self._recorder,
-            background=self._background,
-            clock=self._clock,
+            background=self._ports.background,
+            clock=self._ports.clock,
             budgets=self.budgets,
         )
 
@@ -294,7 +283,7 @@ class Scheduler:
             pods_in_pre_bind=self.pods_in_pre_bind,
             writer=self._writer,
             recorder=self._recorder,
-            background=self._background,
+            background=self._ports.background,
             on_failure=failure.handle,
             at_work=self.at_work,
             announces=self.feature_enabled("NominatedNodeNameForExpectation"),
@@ -303,8 +292,7 @@ class Scheduler:
     def _new_group_cycle(
         self, states: PodGroupStates, ground: Ground, submission: Submission
     ) -> PodGroupCycle:
-        assert self._pod_group_writer is not None, "the gate GenericWorkload needs a PodGroupWriter"
-        enabled, groups = self.feature_enabled, AssumeCache(self.listers.pod_groups)
+        ports, enabled, groups = self._ports, self.feature_enabled, AssumeCache(self.listers.pod_groups)
         return PodGroupCycle(
             frameworks=self.profiles.frameworks,
             queue=self.queue,
@@ -312,11 +300,11 @@ class Scheduler:
             groups=self.listers.pod_groups,
             ground=ground,
             submission=submission,
-            conditions=GroupConditions(groups, self._pod_group_writer, self._background, self._clock),
+            conditions=GroupConditions(groups, ports.pod_groups, ports.background, ports.clock),
             features=GroupFeatures(
                 enabled("TopologyAwareWorkloadScheduling"), enabled("WorkloadAwarePreemption")
             ),
-            chance=self._chance,
-            clock=self._clock,
+            chance=self._ports.chance,
+            clock=self._ports.clock,
             metrics=self._metrics.pod_groups,
         )

@@ -30,6 +30,8 @@ OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 Page = Callable[[web.Request], Awaitable[web.Response]]
+Mount = Callable[[web.UrlDispatcher], None]
+"""Adds its pages to a router."""
 """Answers one path."""
 
 
@@ -53,9 +55,9 @@ class Endpoints:
     livez: Mapping[str, Check] = field(default_factory=_only_ping)
     readyz: Mapping[str, Check] = field(default_factory=_only_ping)
     set_verbosity: Callable[[int], None] | None = None
-    plugins: Callable[[web.UrlDispatcher], None] | None = None
+    plugins: Mount | None = None
     """Puts the paths of plugin administration into the router."""
-    explanations: Callable[[web.UrlDispatcher], None] | None = None
+    explanations: Mount | None = None
     """Puts the paths of the API group explain.berth.dev into the router."""
     cache: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
     """What cache and queue hold, and where they differ from what was watched."""

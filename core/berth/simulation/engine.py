@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from berth.config.loading import Loaded
+from berth.framework.core_ports import CorePorts
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.listers import Store
 from berth.objects.api_object import TypedObject
@@ -203,14 +204,16 @@ class Simulation:
         self.core = Scheduler(
             self.options.loaded,
             plugins=InProcessPlugins(IN_TREE),
-            writer=PodsInMemory(self.state, self.clock, self._on_bound),
-            volume_writer=VolumesInMemory(self.state),
-            claim_writer=ClaimsInMemory(self.state),
-            pod_group_writer=PodGroupsInMemory(self.state),
+            ports=CorePorts(
+                pods=PodsInMemory(self.state, self.clock, self._on_bound),
+                volumes=VolumesInMemory(self.state),
+                claims=ClaimsInMemory(self.state),
+                pod_groups=PodGroupsInMemory(self.state),
+                background=self._background,
+                clock=self.clock,
+                chance=self.chance,
+            ),
             recorder=Recorder(self._on_event),
-            background=self._background,
-            clock=self.clock,
-            chance=self.chance,
             on_record=self._on_record,
             on_ready=ready.set,
         )

@@ -16,6 +16,7 @@ from berth.config.shards import Shard
 from berth.event_handlers.errors import FollowUpError
 from berth.event_handlers.handler import ResourceHandler
 from berth.framework.background import Timer
+from berth.framework.core_ports import CorePorts
 from berth.framework.handle import OnBound
 from berth.framework.listers import Store
 from berth.framework.queued_pod import QueuedPodInfo
@@ -192,14 +193,16 @@ class Playing:
         self.core = Scheduler(
             loaded,
             plugins=InProcessPlugins(IN_TREE),
-            writer=Pods(self._calls, real),
-            volume_writer=Volumes(self._calls, real),
-            claim_writer=Claims(self._calls, real),
-            pod_group_writer=PodGroups(self._calls, real),
+            ports=CorePorts(
+                pods=Pods(self._calls, real),
+                volumes=Volumes(self._calls, real),
+                claims=Claims(self._calls, real),
+                pod_groups=PodGroups(self._calls, real),
+                background=self._tasks,
+                clock=self._clock,
+                chance=self._chance,
+            ),
             recorder=NoEvents(lambda *_: None),
-            background=self._tasks,
-            clock=self._clock,
-            chance=self._chance,
             on_record=lambda _: None,
             on_ready=lambda: None,
             max_in_unschedulable_seconds=header.max_in_unschedulable_seconds,

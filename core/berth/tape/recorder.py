@@ -8,18 +8,14 @@ Nothing here waits for a disk: a sink takes a span and returns.
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from berth.framework.background import Background, Timer
 from berth.framework.background import Promise as AnyPromise
-from berth.framework.claim_writing import ClaimWriter
-from berth.framework.clock import Clock
-from berth.framework.handle import ApiWriter, OnBound, VolumeWriter
-from berth.framework.pod_group_writing import PodGroupWriter
+from berth.framework.core_ports import CorePorts
+from berth.framework.handle import OnBound
 from berth.tape.calls import Claims, PodGroups, Pods, Volumes
 from berth.tape.recorded_scheduler import Core, RecordedScheduler
 from berth.tape.spans import ANSWER, CALL, STEP, TIMER, kind_of
@@ -27,19 +23,6 @@ from berth.tape.tape import Sink, Tape
 from berth.tape.tasks import Promise, Task, Tasks
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorePorts:
-    """What a scheduler's core is given: writers, concurrency, time and chance."""
-
-    pods: ApiWriter
-    volumes: VolumeWriter
-    claims: ClaimWriter
-    pod_groups: PodGroupWriter
-    background: Background
-    clock: Clock
-    chance: random.Random
 
 
 class _Pace:

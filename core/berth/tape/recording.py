@@ -13,10 +13,11 @@ from typing import Final
 
 from berth.config.loading import Loaded
 from berth.config.shards import Shard
+from berth.framework.core_ports import CorePorts
 from berth.tape.files import SUFFIX, TapeFile
 from berth.tape.header import Header
 from berth.tape.recorded_scheduler import Core, RecordedScheduler
-from berth.tape.recorder import CorePorts, Recorder
+from berth.tape.recorder import Recorder
 
 log = logging.getLogger(__name__)
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from berth.framework.core_ports import CorePorts
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.scheduler.loop.background import AsyncioBackground
@@ -90,13 +91,16 @@ class Cluster:
         self.core = Scheduler(
             loaded,
             plugins=InProcessPlugins(factories, extenders),
-            writer=PodWriter(self.pods_client, background),
-            volume_writer=RecordingVolumeWriter(),
-            pod_group_writer=self.groups_client,
+            ports=CorePorts(
+                pods=PodWriter(self.pods_client, background),
+                volumes=RecordingVolumeWriter(),
+                claims=None,
+                pod_groups=self.groups_client,
+                background=background,
+                clock=self.clock,
+                chance=random.Random(seed),
+            ),
             recorder=self.recorder,
-            background=background,
-            clock=self.clock,
-            chance=random.Random(seed),
             on_record=self._on_record,
             on_ready=self.pod_ready.set,
             metrics=self.metrics,

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from berth.config.loading import load
+from berth.framework.core_ports import CorePorts
 from berth.framework.handle import PodGoneError
 from berth.plugins.registry import IN_TREE
 from berth.scheduler.core_metrics import NoCoreMetrics
@@ -42,12 +43,16 @@ class Life:
         self.core = Scheduler(
             load(None),
             plugins=InProcessPlugins(IN_TREE),
-            writer=self.writer,
-            volume_writer=RecordingVolumeWriter(),
+            ports=CorePorts(
+                pods=self.writer,
+                volumes=RecordingVolumeWriter(),
+                claims=None,
+                pod_groups=None,
+                background=self.background,
+                clock=self.clock,
+                chance=random.Random(1),
+            ),
             recorder=self.recorder,
-            background=self.background,
-            clock=self.clock,
-            chance=random.Random(1),
             on_record=lambda _: None,
             on_ready=lambda: None,
             metrics=NoCoreMetrics(preemption=self.numbers),

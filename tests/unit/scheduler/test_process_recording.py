@@ -9,11 +9,11 @@ import pytest
 from berth.config import load
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.clock import SYSTEM_CLOCK
+from berth.framework.core_ports import CorePorts
 from berth.scheduler.process_options import ProcessOptions
 from berth.scheduler.process_recording import new_recording, no_plugins_while_recorded
 from berth.serving.errors import StartError
 from berth.simulation.replay import replay
-from berth.tape.recorder import CorePorts
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 from tests.unit.simulation.kit import pod
 

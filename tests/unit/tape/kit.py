@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import Loaded, load
+from berth.framework.core_ports import CorePorts
 from berth.objects.devices import DeviceTaintRule
 from berth.objects.node import Node
 from berth.objects.pod import Pod
@@ -33,7 +34,7 @@ from berth.simulation.writers import (
 )
 from berth.tape.files import TapeFile
 from berth.tape.header import Header
-from berth.tape.recorder import CorePorts, Recorder
+from berth.tape.recorder import Recorder
 from tests.chance.cluster import draw
 from tests.unit.simulation.kit import written
 
@@ -184,18 +185,12 @@ async def _live(day):
             chance=chance,
         )
         recorder = Recorder(real, seed=day.seed, sink=day.sink)
-        around, ready, turn = recorder.ports, asyncio.Event(), asyncio.Lock()
+        ready, turn = asyncio.Event(), asyncio.Lock()
         core = Scheduler(
             loaded,
             plugins=InProcessPlugins(IN_TREE),
-            writer=around.pods,
-            volume_writer=around.volumes,
-            claim_writer=around.claims,
-            pod_group_writer=around.pod_groups,
+            ports=recorder.ports,
             recorder=NoEvents(lambda *_: None),
-            background=around.background,
-            clock=around.clock,
-            chance=around.chance,
             on_record=lambda _: None,
             on_ready=ready.set,
             max_in_unschedulable_seconds=20.0,

@@ -6,8 +6,9 @@ import random
 import pytest
 
 from berth.framework.clock import SYSTEM_CLOCK
+from berth.framework.core_ports import CorePorts
 from berth.scheduler.loop.background import AsyncioBackground
-from berth.tape.recorder import CorePorts, Recorder
+from berth.tape.recorder import Recorder
 
 WRITERS = dict.fromkeys(("pods", "volumes", "claims", "pod_groups"))
 

@@ -36,7 +36,7 @@ from berth.telemetry.metrics import SchedulerMetrics
 from berth.telemetry.pod_resources import pod_resource_text
 
 if TYPE_CHECKING:
-    from berth.serving.endpoints import Endpoints, Page
+    from berth.serving.endpoints import Endpoints, Mount, Page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +68,7 @@ class StatusPages:
         """Everything that is served."""
         # Imported here: with aiohttp and gRPC it takes half a second of CPU, which the first lists need not
         # wait for.
-        from berth.scheduler.pages.explaining import (  # noqa: PLC0415 (see above)
-            ExplainingHere,
-            merged_nodes,
-            new_explainer,
-            new_overviews,
-        )
         from berth.scheduler.pages.object_sizes import SizesPage  # noqa: PLC0415 (see above)
-        from berth.scheduler.sidecars.plugin_admin import PluginAdmin  # noqa: PLC0415 (see above)
         from berth.serving.component_pages import component_pages  # noqa: PLC0415 (see above)
         from berth.serving.endpoints import Endpoints  # noqa: PLC0415 (see above)
         from berth.serving.profiling import profiling_pages  # noqa: PLC0415 (see above)
@@ -85,8 +78,6 @@ class StatusPages:
         leading = self.leaderships.checks()
         turning: dict[str, Check] = {"schedulingLoop": NotedCheck(self.turns.check, self.turns.note)}
         ask = self.turns.ask
-        watched = self.debugger.pods.objects
-        explainer = new_explainer(self.scheduler, self.attempts, self.turn, watched)
         return Endpoints(
             self.metrics.text,
             lambda: ask(self._reset_metrics),
@@ -95,29 +86,8 @@ class StatusPages:
             livez={"ping": ping, **turning},
             readyz={**leading, "shutdown": self.ending, "sched-handler-sync": self.synced},
             set_verbosity=set_verbosity if profiled else None,
-            plugins=PluginAdmin(
-                lambda: self.plugins.attaching,
-                self.plugins.raw.begin,
-                self.turns,
-                lambda: (
-                    no_plugins_while_recorded(self.options)
-                    or changed_elsewhere(os.environ.get(KEPT_BY, ""), self.leaderships.first)
-                ),
-                holds=how_long(
-                    elects=configuration.leader_election.leader_elect, plugins_file=self.options.plugins_file
-                ),
-            ).mount,
-            explanations=self.explain_access.pages(
-                ExplainingHere(
-                    identity=self.explain_access.identity,
-                    leaderships=self.leaderships,
-                    shards=self.shards,
-                    turns=self.turns,
-                    explainer=explainer,
-                    overviews=new_overviews(self.scheduler, explainer, watched),
-                ),
-                merged_nodes,
-            ).mount,
+            plugins=self._plugin_admin(),
+            explanations=self._explanations(),
             cache=lambda: ask(self.debugger.report),
             open_metrics=partial(self.metrics.text, open_metrics=True),
             resource_metrics=self._resource_metrics,
@@ -128,6 +98,45 @@ class StatusPages:
                 **({} if self.live is None else self._live_pages(self.live)),
             },
         )
+
+    def _plugin_admin(self) -> "Mount":
+        from berth.scheduler.sidecars.plugin_admin import PluginAdmin  # noqa: PLC0415 (see endpoints)
+
+        options = self.options
+        elects = options.loaded.configuration.leader_election.leader_elect
+        return PluginAdmin(
+            lambda: self.plugins.attaching,
+            self.plugins.raw.begin,
+            self.turns,
+            self._why_plugins_are_kept,
+            holds=how_long(elects=elects, plugins_file=options.plugins_file),
+        ).mount
+
+    def _why_plugins_are_kept(self) -> str:
+        """Why no request may change the plugins; "" where one may."""
+        return no_plugins_while_recorded(self.options) or changed_elsewhere(
+            os.environ.get(KEPT_BY, ""), self.leaderships.first
+        )
+
+    def _explanations(self) -> "Mount":
+        from berth.scheduler.pages.explaining import (  # noqa: PLC0415 (see endpoints)
+            ExplainingHere,
+            merged_nodes,
+            new_explainer,
+            new_overviews,
+        )
+
+        watched = self.debugger.pods.objects
+        explainer = new_explainer(self.scheduler, self.attempts, self.turn, watched)
+        here = ExplainingHere(
+            identity=self.explain_access.identity,
+            leaderships=self.leaderships,
+            shards=self.shards,
+            turns=self.turns,
+            explainer=explainer,
+            overviews=new_overviews(self.scheduler, explainer, watched),
+        )
+        return self.explain_access.pages(here, merged_nodes).mount
 
     def _live_pages(self, live: Collector) -> "Mapping[str, Page]":
         from berth.live_page.pages import LivePages  # noqa: PLC0415 (see endpoints)

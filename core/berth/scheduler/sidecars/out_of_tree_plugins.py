@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from berth.cache.cache import Cache
 from berth.client.transport import Transport
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.extender import Extender
-from berth.framework.handle import WaitingPods
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
@@ -23,13 +21,12 @@ from berth.out_of_tree.plugin_metrics import PluginMetrics
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import PluginFactory
 from berth.queue.hint_questions import HintQuestion, HintsAnswered, queue_all
-from berth.queue.scheduling_queue import SchedulingQueue
 from berth.scheduler.leading.fence import Mirror
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.running_tasks import RunningTasks
 from berth.scheduler.process_options import ProcessOptions
+from berth.scheduler.sidecars.plugin_source import SchedulerParts
 from berth.scheduler.writing.writers import Writers
-from berth.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from berth.out_of_tree.extender import HttpExtenders
@@ -89,26 +86,9 @@ class OutOfTreePlugins:
         sidecars = self.hosted is not None and bool(self.hosted.versions)
         return sidecars or (self._extenders is not None and self._extenders.want_objects)
 
-    def factories(
-        self,
-        *,
-        cache: Cache,
-        snapshot: Snapshot,
-        queue: SchedulingQueue,
-        waiting_pods: WaitingPods,
-        rewire: Callable[[str], None],
-        wake: Callable[[], None],
-    ) -> Mapping[str, PluginFactory]:
+    def factories(self, parts: SchedulerParts) -> Mapping[str, PluginFactory]:
         """What makes each plugin, those of this process and the others; a host follows these parts."""
-        self._new_host = partial(
-            self._host_for,
-            cache=cache,
-            snapshot=snapshot,
-            queue=queue,
-            waiting_pods=waiting_pods,
-            rewire=rewire,
-            wake=wake,
-        )
+        self._new_host = partial(self._host_for, parts)
         return {**IN_TREE, **(self.host.factories() if self._options.has_sidecars else {})}
 
     def ask_hints(self, questions: Sequence[HintQuestion], answered: HintsAnswered) -> None:
@@ -152,34 +132,25 @@ class OutOfTreePlugins:
 
         return on_record
 
-    def _host_for(
-        self,
-        *,
-        cache: Cache,
-        snapshot: Snapshot,
-        queue: SchedulingQueue,
-        waiting_pods: WaitingPods,
-        rewire: Callable[[str], None],
-        wake: Callable[[], None],
-    ) -> "PluginHost":
+    def _host_for(self, parts: SchedulerParts) -> "PluginHost":
         from berth.out_of_tree.host import PluginHost  # noqa: PLC0415 (see the top)
         from berth.scheduler.sidecars.plugin_watches import watch  # noqa: PLC0415 (see the top)
 
         return PluginHost(
             self._options.sidecars,
             self._options.loaded.profiles,
-            cache=cache,
-            snapshot=snapshot,
-            queue=queue,
-            waiting_pods=waiting_pods,
+            cache=parts.cache,
+            snapshot=parts.snapshot,
+            queue=parts.queue,
+            waiting_pods=parts.waiting_pods,
             sampled=self._sampled,
             watch=partial(watch, self._transport, self._tasks, self.mirrors),
-            rewire=rewire,
+            rewire=parts.rewire,
             metrics=self._metrics,
             landed=self._writers.pods.landed,
             on_condition=self._on_condition,
             kept=self,
-            wake=wake,
+            wake=parts.wake,
         )
 
     def _new_extenders(self) -> "HttpExtenders":

@@ -13,6 +13,22 @@ from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerParts:
+    """The parts of a scheduler that plugins in other processes follow for as long as it runs.
+
+    `rewire` is called with a profile whose plugins wait for other events than before, `wake` to have
+    `PluginSource.ask_ahead` called once no pod is ready.
+    """
+
+    cache: Cache
+    snapshot: Snapshot
+    queue: SchedulingQueue
+    waiting_pods: WaitingPods
+    rewire: Callable[[str], None]
+    wake: Callable[[], None]
+
+
 class PluginSource(Protocol):
     """Makes plugins for the parts of one scheduler."""
 
@@ -26,22 +42,8 @@ class PluginSource(Protocol):
     def ask_ahead(self) -> None:
         """Ask plugins in other processes what the next pods need to know; called while there is none."""
 
-    def factories(
-        self,
-        *,
-        cache: Cache,
-        snapshot: Snapshot,
-        queue: SchedulingQueue,
-        waiting_pods: WaitingPods,
-        rewire: Callable[[str], None],
-        wake: Callable[[], None],
-    ) -> Mapping[str, PluginFactory]:
-        """What makes each plugin, by name. Called once.
-
-        Plugins in other processes follow these parts for as long as the scheduler runs; `rewire` is called
-        with a profile whose plugins wait for other events than before, `wake` to have `ask_ahead` called
-        once no pod is ready.
-        """
+    def factories(self, parts: SchedulerParts) -> Mapping[str, PluginFactory]:
+        """What makes each plugin, by name. Called once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +60,7 @@ class InProcessPlugins:
     def ask_ahead(self) -> None:
         """Do nothing: plugins here are asked at a pod's turn."""
 
-    def factories(
-        self,
-        *,
-        cache: Cache,
-        snapshot: Snapshot,
-        queue: SchedulingQueue,
-        waiting_pods: WaitingPods,
-        rewire: Callable[[str], None],
-        wake: Callable[[], None],
-    ) -> Mapping[str, PluginFactory]:
+    def factories(self, parts: SchedulerParts) -> Mapping[str, PluginFactory]:
         """The plugins, which reach the parts of the scheduler by their Handle alone."""
-        del cache, snapshot, queue, waiting_pods, rewire, wake
+        del parts
         return self.by_name

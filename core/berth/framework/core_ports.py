@@ -1,0 +1,26 @@
+"""What a scheduler's core is made with, beside its configuration: all that reaches outside of it."""
+
+import random
+from dataclasses import dataclass
+
+from berth.framework.background import Background
+from berth.framework.claim_writing import ClaimWriter
+from berth.framework.clock import Clock
+from berth.framework.handle import ApiWriter, VolumeWriter
+from berth.framework.pod_group_writing import PodGroupWriter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorePorts:
+    """Writers to the API server, concurrency, time and chance.
+
+    `claims` is needed where devices are allocated, `pod_groups` with the gate GenericWorkload.
+    """
+
+    pods: ApiWriter
+    volumes: VolumeWriter
+    claims: ClaimWriter
+    pod_groups: PodGroupWriter
+    background: Background
+    clock: Clock
+    chance: random.Random
